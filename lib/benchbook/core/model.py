@@ -1,0 +1,68 @@
+"""The words of the house as frozen types shared by all floors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """What sysbench connects to; `secret` is a 0600 file with the account, never the account itself."""
+
+    host: str
+    port: int
+    database: str
+    secret: Path
+    socket: Path | None = None
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run as scheduled: everything that affects it, and where it stands in the order.
+
+    `run_id` ends in a hash of all settings but `position`, so a changed setting never reuses an old
+    run, and a study that grows keeps all it has.
+    """
+
+    study: str
+    block: int
+    position: int
+    group: str
+    arm: str
+    arm_setting: dict[str, Any]
+    workload: str
+    script: str
+    options: dict[str, Any]
+    threads: int
+    discard_s: int
+    run_s: int
+    percentile: int
+    rate: int
+    seed: int
+    tables: int
+    table_size: int
+    conditions: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run: block, workload, threads, arm, then 10 hex digits of its settings."""
+        settings = asdict(self)
+        settings.pop("position")
+        digest = fingerprint({"format": FORMAT, **settings})
+        return f"b{self.block:02d}-{self.workload}-t{self.threads:04d}-{self.arm}-{digest}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `plan.json`."""
+        return {"format": FORMAT, "run_id": self.run_id, **asdict(self)}
+
+
+def fingerprint(value: Any) -> str:
+    """Return 10 hex digits that change with any part of a JSON-able value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -1,0 +1,127 @@
+"""Where everything is, one commented line a place, found from the repository's root."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def root() -> Path:
+    """Return the repository's root: BENCHBOOK_ROOT, else the nearest folder upwards with dvc.yaml, else this checkout."""
+    named = os.environ.get("BENCHBOOK_ROOT")
+    if named:
+        return Path(named).resolve()
+    here = Path.cwd().resolve()
+    for folder in (here, *here.parents):
+        if (folder / "dvc.yaml").is_file() and (folder / "studies").is_dir():
+            return folder
+    return Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class StudyPaths:
+    """The places of one study below `data/NAME` and `reports`."""
+
+    name: str
+    base: Path
+
+    @property
+    def file(self) -> Path:
+        """The study file."""
+        return self.base / "studies" / f"{self.name}.yaml"
+
+    @property
+    def data(self) -> Path:
+        """Everything the pipeline made for this study."""
+        return self.base / "data" / self.name
+
+    @property
+    def facts(self) -> Path:
+        """What provision found the arms to be."""
+        return self.data / "facts.json"
+
+    @property
+    def dataset(self) -> Path:
+        """What prepare loaded and checked."""
+        return self.data / "dataset.json"
+
+    @property
+    def warm_up(self) -> Path:
+        """What the pilots said about the discard."""
+        return self.data / "warm_up.json"
+
+    @property
+    def pilots(self) -> Path:
+        """The pilots' one-second series."""
+        return self.data / "pilots.csv"
+
+    @property
+    def schedule(self) -> Path:
+        """The order of runs, written before the first."""
+        return self.data / "schedule.csv"
+
+    @property
+    def raw(self) -> Path:
+        """Valid runs, one folder each, never edited."""
+        return self.data / "raw"
+
+    @property
+    def void(self) -> Path:
+        """Voided attempts and runs of earlier settings: evidence, never data."""
+        return self.data / "void"
+
+    @property
+    def tidy(self) -> Path:
+        """Parquet tables made of the run folders."""
+        return self.data / "tidy"
+
+    @property
+    def findings(self) -> Path:
+        """The only source of numbers in prose."""
+        return self.data / "findings.json"
+
+    @property
+    def notebooks(self) -> Path:
+        """Executed notebooks: the log of the stages."""
+        return self.data / "notebooks"
+
+    @property
+    def failed(self) -> Path:
+        """Executed notebooks of failed stages, kept where DVC does not delete them."""
+        return self.data / "failed"
+
+    @property
+    def report(self) -> Path:
+        """The page of this study."""
+        return self.base / "reports" / f"{self.name}.html"
+
+
+def study(name: str) -> StudyPaths:
+    """Return the places of one study."""
+    return StudyPaths(name, root())
+
+
+def studies() -> list[str]:
+    """Return the names of all study files, sorted."""
+    return sorted(path.stem for path in (root() / "studies").glob("*.yaml"))
+
+
+def published(name: str) -> Path:
+    """Return the folder that carries a source's tables."""
+    return root() / "data" / "published" / name
+
+
+def audit(name: str) -> Path:
+    """Return where the audit of a source is written."""
+    return root() / "data" / "audit" / name / "audit.json"
+
+
+def reports() -> Path:
+    """Return the folder of the site."""
+    return root() / "reports"
+
+
+def params() -> Path:
+    """Return the file that says what `dvc repro` runs."""
+    return root() / "params.yaml"

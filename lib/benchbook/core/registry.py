@@ -1,0 +1,17 @@
+"""What can be named in a study file, and where its code is.
+
+Adding an engine, a proxy or a site is one new module in `sites` and one line here. The modules are
+named as text and loaded by `sites` when used, so that this floor imports nothing above it.
+"""
+
+from __future__ import annotations
+
+SITES = {"local": "benchbook.sites.local:LocalSite"}
+ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB"}
+ACCESS = {"direct": None, "haproxy": "benchbook.sites.haproxy:HAProxy"}
+
+# The scripts that sysbench 1.0 and 1.1 ship and that measure queries.
+SCRIPTS = (
+    "oltp_delete", "oltp_insert", "oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_update_index",
+    "oltp_update_non_index", "oltp_write_only", "select_random_points", "select_random_ranges",
+)

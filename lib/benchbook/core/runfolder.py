@@ -1,0 +1,134 @@
+"""The run folder: the contract between measuring and reading.
+
+A folder is complete or absent. While a run goes on its files are in `NAME.part`; once its manifest with
+the hashes of all files is on disk the folder takes its name, and nothing in it is written again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import files
+from benchbook.core.model import FORMAT
+
+OUT, ERR = "sysbench.out", "sysbench.err"
+PLAN, EVIDENCE, MONITOR, MANIFEST, VOID = "plan.json", "evidence.json", "monitor.csv", "manifest.json", "void.json"
+CONTENT = (PLAN, OUT, ERR, EVIDENCE, MONITOR)
+PART = ".part"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run's files."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The folder's name: the run id, with the attempt behind it in `void`."""
+        return self.path.name
+
+    def plan(self) -> dict[str, Any]:
+        """Return what was to be run."""
+        return json.loads(self.text(PLAN))
+
+    def evidence(self) -> dict[str, Any]:
+        """Return what was seen before, while and after it ran."""
+        return json.loads(self.text(EVIDENCE))
+
+    def manifest(self) -> dict[str, Any]:
+        """Return the hashes and sizes of the files."""
+        return json.loads(self.text(MANIFEST))
+
+    def text(self, name: str) -> str:
+        """Return a file as text; bytes that are not UTF-8 are replaced, never dropped."""
+        return (self.path / name).read_bytes().decode("utf-8", errors="replace")
+
+    def verify(self) -> list[str]:
+        """Return what is wrong with the folder against its manifest; an empty list means it is whole."""
+        try:
+            manifest = self.manifest()
+            listed = manifest["files"]
+            recorded = {name: (listed[name]["sha256"], listed[name]["bytes"]) for name in CONTENT}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            return [f"{MANIFEST}: {type(error).__name__}: {error}"]
+        problems = []
+        if manifest.get("format") != FORMAT:
+            problems.append(f"{MANIFEST}: format {manifest.get('format')}, this version reads {FORMAT}")
+        for name, (digest, size) in recorded.items():
+            file = self.path / name
+            if not file.is_file():
+                problems.append(f"{name}: missing")
+            elif file.stat().st_size != size or files.sha256(file) != digest:
+                problems.append(f"{name}: its bytes are not those of the manifest")
+        extra = sorted(set(os.listdir(self.path)) - set(CONTENT) - {MANIFEST})
+        problems += [f"{name}: not listed in the manifest" for name in extra]
+        return problems
+
+
+def begin(parent: Path, plan: dict[str, Any]) -> Path:
+    """Make `RUN_ID.part` with its plan on disk, for a run that is about to start; return its path."""
+    part = parent / (plan["run_id"] + PART)
+    part.mkdir(parents=True)
+    files.write_json(part / PLAN, plan)
+    return part
+
+
+def seal(part: Path, attempt: int) -> RunFolder:
+    """Write the manifest from the bytes read back after they reached the disk; the folder is whole from here."""
+    listed = {}
+    for name in CONTENT:
+        with (part / name).open("rb") as stream:
+            os.fsync(stream.fileno())
+        listed[name] = {"sha256": files.sha256(part / name), "bytes": (part / name).stat().st_size}
+    run_id = part.name.removesuffix(PART)
+    files.write_json(part / MANIFEST, {"format": FORMAT, "run_id": run_id, "attempt": attempt, "files": listed})
+    _sync(part)
+    return RunFolder(part)
+
+
+def keep(folder: RunFolder, raw: Path) -> RunFolder:
+    """Give a sealed folder its final name in `raw`."""
+    target = raw / folder.name.removesuffix(PART)
+    folder.path.rename(target)
+    _sync(raw)
+    return RunFolder(target)
+
+
+def void(folder: Path, into: Path, status: str, reasons: list[str]) -> Path:
+    """Move a folder, whole or not, to the evidence with the reason beside it; return its new path."""
+    into.mkdir(parents=True, exist_ok=True)
+    run_id = folder.name.removesuffix(PART)
+    number = 1 + sum(1 for path in into.iterdir() if path.is_dir() and path.name.rpartition(".a")[0] == run_id)
+    target = into / f"{run_id}.a{number}"
+    files.write_json(target.with_name(f"{target.name}.{VOID}"),
+                     {"run_id": run_id, "attempt": number, "status": status, "reasons": reasons})
+    folder.rename(target)
+    _sync(into)
+    return target
+
+
+def listing(parent: Path) -> Iterator[RunFolder]:
+    """Yield the finished folders of `raw` in the order of their names."""
+    if parent.is_dir():
+        for path in sorted(parent.iterdir()):
+            if path.is_dir() and not path.name.endswith(PART):
+                yield RunFolder(path)
+
+
+def unfinished(parent: Path) -> list[Path]:
+    """Return the `.part` folders that a killed run left behind."""
+    return sorted(path for path in parent.glob("*" + PART) if path.is_dir()) if parent.is_dir() else []
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,153 @@
+"""YAML read one way only: as DVC reads it (YAML 1.2), refusing what YAML 1.1 would read differently."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from benchbook.core.errors import InputErrors
+
+MAX_BYTES = 1_000_000
+MAX_NODES = 100_000
+
+# Plain scalars that YAML 1.1 and 1.2 read as different values: each is refused by name, so that
+# dvc.lock can never record one value while somebody's tool uses another.
+AMBIGUOUS = (
+    (re.compile(r"[-+]?0[0-9_]+"), "leading zero, read as {octal} by YAML 1.1", "write it without the zero"),
+    (re.compile(r"[-+]?[0-9]+(_[0-9]+)+"), "underscore inside a number", "write {plain}"),
+    (re.compile(r"[-+]?[0-9]+(:[0-5]?[0-9])+"), "read as minutes and seconds by YAML 1.1", "write plain seconds"),
+    (re.compile(r"yes|no|on|off|Yes|No|On|Off|YES|NO|ON|OFF|y|n|Y|N"), "a truth value in YAML 1.1, text in 1.2",
+     "write true or false, or quote it"),
+    (re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), "a number in YAML 1.2, text in 1.1", "write the number out"),
+)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file: `data`, the line of each key path, and the scalars that YAML 1.1 would read differently."""
+
+    name: str
+    data: dict[str, Any]
+    lines: dict[tuple[str | int, ...], int]
+    ambiguous: dict[tuple[str | int, ...], str]
+
+    def where(self, path: tuple[str | int, ...]) -> str:
+        """Return `FILE:LINE` of the nearest known part of a key path."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return f"{self.name}:{self.lines.get(path, 1)}"
+
+
+def read(path: Path, name: str | None = None) -> Document:
+    """Read a YAML mapping from a file; raise `InputErrors` naming file, line and remedy."""
+    name = name or path.name
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputErrors([f"{name}: cannot be read: {error.strerror}; check the name and its permissions"]) from None
+    return parse(raw, name)
+
+
+def parse(raw: bytes, name: str) -> Document:
+    """Parse the bytes of a YAML mapping; raise `InputErrors` with every mistake found."""
+    if len(raw) > MAX_BYTES:
+        raise InputErrors([f"{name}: {len(raw)} bytes: file too large; the limit is {MAX_BYTES} bytes"])
+    if raw.startswith(b"\xef\xbb\xbf"):
+        raise InputErrors([f"{name}:1: starts with a byte order mark; save it as UTF-8 without BOM"])
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise InputErrors([f"{name}:{line}: byte {error.start} is not UTF-8; save it as UTF-8 without BOM"]) from None
+    try:
+        node = YAML(typ="safe", pure=True).compose(text)
+    except (MarkedYAMLError, YAMLError, ValueError, RecursionError) as error:
+        raise InputErrors([_syntax_error(error, name)]) from None
+    if not isinstance(node, MappingNode):
+        raise InputErrors([f"{name}:1: expected a mapping of keys to values; write `key: value` lines"])
+    walk = _Walk(name)
+    walk.visit(node, ())
+    if walk.errors:
+        raise InputErrors(walk.errors)
+    try:
+        data = YAML(typ="safe", pure=True).load(text)
+    except (DuplicateKeyError, YAMLError, ValueError, TypeError) as error:
+        raise InputErrors([_syntax_error(error, name)]) from None
+    return Document(name, data, walk.lines, walk.ambiguous)
+
+
+def _syntax_error(error: Exception, name: str) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark is not None else name
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    if "\\t" in problem or "'\\t'" in str(error):
+        problem = "a tab in the indentation"
+    return f"{where}: not YAML: {problem}; indent with spaces and close every bracket and quote"
+
+
+class _Walk:
+    """Visit the node tree once: lines of keys, duplicate keys, tags, ambiguous scalars, expanded size."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: dict[tuple[str | int, ...], int] = {}
+        self.errors: list[str] = []
+        self.ambiguous: dict[tuple[str | int, ...], str] = {}
+        self.count = 0
+
+    def complain(self, node: Node, path: tuple[str | int, ...], text: str) -> None:
+        self.errors.append(self.line(node, path, text))
+
+    def line(self, node: Node, path: tuple[str | int, ...], text: str) -> str:
+        key = ".".join(map(str, path)) or "(top)"
+        return f"{self.name}:{node.start_mark.line + 1}: {key}: {text}"
+
+    def visit(self, node: Node, path: tuple[str | int, ...]) -> None:
+        self.count += 1
+        if self.count > MAX_NODES:
+            if self.count == MAX_NODES + 1:
+                self.complain(node, (), f"more than {MAX_NODES} values: file too large when expanded; use fewer anchors")
+            return
+        self.lines.setdefault(path, node.start_mark.line + 1)
+        tag = str(node.ctag if hasattr(node, "ctag") else node.tag)
+        if tag and not tag.startswith("tag:yaml.org,2002:"):
+            self.complain(node, path, f"{tag}: tag not allowed; write a plain value")
+        elif tag.startswith("tag:yaml.org,2002:python"):
+            self.complain(node, path, f"{tag}: tag not allowed; write a plain value")
+        if isinstance(node, MappingNode):
+            self.mapping(node, path)
+        elif isinstance(node, SequenceNode):
+            for index, child in enumerate(node.value):
+                self.visit(child, (*path, index))
+        elif isinstance(node, ScalarNode) and node.style is None:
+            self.scalar(node, path)
+
+    def mapping(self, node: MappingNode, path: tuple[str | int, ...]) -> None:
+        seen: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, ScalarNode):
+                self.complain(key_node, path, "a key must be plain text; write `key: value`")
+                continue
+            key, line = key_node.value, key_node.start_mark.line + 1
+            if key in seen:
+                self.complain(key_node, (*path, key), f"duplicate key, first on line {seen[key]}; keep one of them")
+            seen.setdefault(key, line)
+            self.visit(value_node, (*path, key))
+            self.lines[(*path, key)] = line
+
+    def scalar(self, node: ScalarNode, path: tuple[str | int, ...]) -> None:
+        value = node.value
+        for pattern, wrong, remedy in AMBIGUOUS:
+            if pattern.fullmatch(value):
+                digits = value.replace("_", "").lstrip("+-")
+                octal = int(digits, 8) if digits.isdigit() and not set(digits) & set("89") else "text"
+                text = f"{value}: {wrong.format(octal=octal)}; {remedy.format(plain=digits)}"
+                self.ambiguous[path] = self.line(node, path, text)
+                return

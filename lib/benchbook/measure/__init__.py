@@ -1,0 +1,1 @@
+"""Load the data, warm up, run sysbench, and keep what it printed."""

@@ -1,0 +1,1 @@
+"""Blocks and their order, and how many more blocks are needed."""
