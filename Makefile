@@ -1,0 +1,65 @@
+# `make` lists what there is. Everything sets itself up first; see tools/setup.sh.
+
+SHELL := /bin/sh
+# The clone's own programs first; servers live in sbin, which an ordinary user's PATH leaves out.
+export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
+export BENCHBOOK_ROOT := $(CURDIR)
+# In the clone, so that `sudo make` and `make` don't meet in one folder under /var.
+export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
+export DVC_NO_ANALYTICS := 1
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+STUDY ?= quick
+# More words for dvc, pytest or JupyterLab: make repro ARGS=--force
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup repro test test-all lint doctor plan up down lab report strip lock clean
+
+help: ## List the targets
+	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
+
+setup: ## Install what is missing: system packages, .venv
+	@sh tools/setup.sh
+
+repro: setup ## Run the pipeline (dvc repro), then say where the report is
+	@sh tools/as_owner.sh dvc repro $(ARGS)
+	@sh tools/report.sh where
+
+test: setup ## Fast tests, real servers included
+	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest -m 'not slow and not browser' $(ARGS)
+
+test-all: setup ## Every test: the whole pipeline, and the browser where there is one
+	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest $(ARGS)
+
+lint: setup ## Style of the code, and notebooks stored without outputs
+	@ruff check .
+	@sh tools/strip.sh --verify
+
+doctor: setup ## What this machine can do, and what it can't and why
+	@benchbook doctor
+
+plan: setup ## Schedule of STUDY and how long it takes, before a second is spent
+	@benchbook plan $(STUDY)
+
+up: setup ## Start the servers of STUDY, to look around
+	@benchbook up $(STUDY)
+
+down: setup ## Stop everything we started; remove namespaces, rules and cgroups
+	@benchbook down
+
+lab: setup ## JupyterLab on this machine only, in notebooks/
+	@sh tools/lab.sh $(ARGS)
+
+report: setup ## Open the report, or say where it is
+	@sh tools/report.sh open
+
+strip: setup ## Take outputs and run metadata out of the notebooks
+	@sh tools/strip.sh
+
+lock: setup ## Make requirements.lock and environment.yml again, after a change in pyproject.toml
+	@sh tools/lock.sh $(ARGS)
+
+clean: ## Remove .venv and caches; what was measured stays
+	@sh tools/clean.sh

@@ -1,0 +1,258 @@
+#!/bin/sh
+# Make this clone ready: system packages, .venv as the lock says, the package itself.
+# Does only what is missing, so run it as often as you like; when nothing is, it takes a blink.
+# Exit 2: this machine needs something from you first, and nothing was changed.
+#
+# PYTHON=/path/to/python3.12 chooses the interpreter. The tests of this script describe other
+# machines with BENCHBOOK_UNAME, BENCHBOOK_OS_RELEASE, BENCHBOOK_UID and BENCHBOOK_SBIN.
+set -eu
+CDPATH='' cd -- "$(dirname -- "$0")/.."
+here=$(pwd -P)
+stamp=.venv/benchbook-setup
+# Servers live where an ordinary user's PATH doesn't look.
+PATH=$PATH:${BENCHBOOK_SBIN-/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec}
+oldest=11 newest=14 # of Python 3, as in pyproject.toml
+
+say() { printf 'set-up: %s\n' "$*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+key() { printf '%s\n' "$here"; cksum requirements.lock pyproject.toml tools/setup.sh; }
+is_ready() {
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(key)" ] && .venv/bin/python -S -c '' 2>/dev/null
+}
+
+# --- what is missing ------------------------------------------------------------------------
+
+python_minor() { "$1" -c 'import sys; print(sys.version_info[0] == 3 and sys.version_info[1])' 2>/dev/null; }
+is_good_python() {
+  minor=$(python_minor "$1") || return 1
+  case $minor in *[!0-9]* | '') return 1 ;; esac
+  [ "$minor" -ge $oldest ] && [ "$minor" -le $newest ]
+}
+find_python() {
+  if [ -n "${PYTHON-}" ]; then
+    is_good_python "$PYTHON" && command -v "$PYTHON"
+    return
+  fi
+  for name in python3 python3.14 python3.13 python3.12 python3.11; do
+    if have "$name" && is_good_python "$name"; then command -v "$name"; return; fi
+  done
+  return 1
+}
+can_make_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
+
+look() {
+  missing='' packages='' wanted=''
+  need sysbench sysbench 'sysbench, the load generator'
+  need mariadbd mariadb-server 'MariaDB server, the database of the default study'
+  need haproxy haproxy 'HAProxy, the proxy of the default study'
+  want ip iproute2
+  want iptables iptables
+  [ -x .venv/bin/python ] && is_good_python .venv/bin/python && return
+  if python=$(find_python); then
+    can_make_venv "$python" || lacks "python3.$minor-venv" "Python's venv module, to make .venv"
+    return
+  fi
+  found=${PYTHON:-python3}
+  if have "$found"; then found="found $("$found" -V 2>&1)"; else found="there is no $found"; fi
+  lacks 'python3.14-venv|python3.13-venv|python3.12-venv|python3.11-venv' \
+    "Python 3.$oldest to 3.$newest ($found)"
+}
+lacks() {
+  packages="$packages $1"
+  missing="$missing
+  - $2"
+}
+need() { have "$1" || lacks "$2" "$3"; }
+# Arms in a pod or behind a service need these; everything else works without.
+want() { have "$1" || wanted="$wanted $2"; }
+
+# --- what to say when it can't be installed here --------------------------------------------
+
+os_id() { # the first family we know of ID and ID_LIKE
+  file=${BENCHBOOK_OS_RELEASE:-/etc/os-release}
+  [ -r "$file" ] || return 0
+  # shellcheck disable=SC1090
+  for id in $(. "$file" && echo "${ID-} ${ID_LIKE-}"); do
+    case $id in
+      debian | ubuntu) echo debian; return ;;
+      fedora | rhel | centos) echo fedora; return ;;
+      arch) echo arch; return ;;
+      alpine) echo alpine; return ;;
+      opensuse* | suse | sles) echo suse; return ;;
+    esac
+  done
+}
+
+named() { # our (Debian's) package names in another family's words
+  case $1 in
+    fedora) sed 's/iproute2/iproute/; s/iptables/iptables-nft/; s/python[^ ]*/python3/' ;;
+    arch) sed 's/mariadb-server/mariadb/; s/python[^ ]*/python/' ;;
+    alpine) sed 's/mariadb-server/mariadb/; s/python[^ ]*/python3/' ;;
+    suse) sed 's/mariadb-server/mariadb/; s/python[^ ]*/python312/' ;;
+  esac
+}
+
+command_for() {
+  names=$(echo "$2" | named "$1")
+  case $1 in
+    fedora) echo "sudo dnf install -y$names" ;;
+    arch) echo "sudo pacman -S --needed$names" ;;
+    alpine) echo "sudo apk add$names" ;;
+    suse) echo "sudo zypper install -y$names" ;;
+  esac
+}
+
+stop() { # reason, then the lines that say what to type
+  {
+    echo 'benchbook: this machine is not ready yet. Nothing was changed.'
+    [ -z "$missing" ] || printf '\nMissing:%s\n' "$missing"
+    printf '\n%s\n\n' "$1"
+    shift
+    for line; do printf '    %s\n' "$line"; done
+    printf '\nThen run the same command again.\n'
+  } >&2
+  exit 2
+}
+
+stop_for_python() {
+  stop "This system has no Python 3.$oldest to 3.$newest to install. One way to get it, for you alone:" \
+    'python3 -m pip install --user uv && python3 -m uv python install 3.12' \
+    'export PYTHON="$(python3 -m uv python find 3.12)"'
+}
+
+# --- system packages ------------------------------------------------------------------------
+
+install_packages() {
+  case $(uname_s) in Linux) ;; *)
+    stop 'The local site starts servers the way Linux does it, so Benchbook measures on Linux only.
+On a Mac, with Docker running, this gives the same report in a Debian container:' \
+      "docker run --rm -it -v \"\$PWD\":/benchbook -w /benchbook debian:12 \\" \
+      "  sh -c 'apt-get update && apt-get install -y git make python3 && make repro'" ;;
+  esac
+  look
+  [ -n "$packages$wanted" ] || return 0
+  if [ -z "$packages" ] && is_ready; then return 0; fi # tried once, at the first set-up
+  family=$(os_id)
+  if [ "$family" != debian ]; then
+    [ -n "$packages" ] || return 0
+    typed=$(command_for "$family" "$packages$wanted")
+    [ -n "$typed" ] || stop 'Packages are installed for you on Debian and Ubuntu only. Here, get with your own package manager:' \
+      "$(echo "$packages$wanted" | sed 's/^ //; s/python3.14[^ ]*/python3/')"
+    stop 'Packages are installed for you on Debian and Ubuntu only. Here this gets them:' "$typed"
+  fi
+  choose_root || {
+    [ -n "$packages" ] || return 0
+    case $packages in
+      *'|'*)
+        python_package=$(first_known "${packages##* }") || stop_for_python
+        packages="${packages% *} $python_package" ;;
+    esac
+    stop 'Installing them needs root, or sudo that works here. As root, or with sudo:' \
+      'sudo apt-get update' "sudo apt-get install -y --no-install-recommends$packages$wanted"
+  }
+  say "installing$packages$wanted (missing here; no service is started)"
+  log=$(mktemp)
+  code=0
+  # shellcheck disable=SC2086
+  $as_root sh tools/debian_packages.sh $packages $wanted >"$log" 2>&1 || code=$?
+  case $code in
+    0) rm -f "$log" ;;
+    3) rm -f "$log"; stop_for_python ;;
+    *)
+      tail -n 15 "$log" >&2
+      if [ -z "$packages" ]; then
+        say "$wanted could not be installed; arms in a pod or behind a service are skipped without them"
+        return 0
+      fi
+      say "apt-get failed; everything it said is in $log"
+      exit 1 ;;
+  esac
+  look
+  [ -z "$packages" ] || stop 'apt-get reported success, yet the above is not in PATH. This shows what it did:' \
+    "dpkg -L$packages"
+}
+uname_s() { echo "${BENCHBOOK_UNAME:-$(uname -s)}"; }
+first_known() { # of package|package|..., the first that apt knows
+  for name in $(echo "$1" | tr '|' ' '); do
+    if apt-cache show "$name" >/dev/null 2>&1; then echo "$name"; return; fi
+  done
+  return 1
+}
+choose_root() {
+  as_root=''
+  [ "${BENCHBOOK_UID:-$(id -u)}" != 0 ] || return 0
+  have sudo || return 1
+  as_root=sudo
+  sudo -n true 2>/dev/null && return 0
+  [ -t 0 ] && say 'sudo may ask for your password, to install packages' && sudo true
+}
+
+# --- Python ---------------------------------------------------------------------------------
+
+locked() { awk -v name="$1==" 'index($0, name) == 1 {on = 1} on {print} on && !/\\$/ {exit}' requirements.lock; }
+
+make_venv() {
+  if [ -e .venv ]; then
+    # Scripts in a .venv hold its absolute path: one that was moved, or whose Python is gone, is of no use.
+    if is_good_python .venv/bin/python && grep -qF "$here/.venv" .venv/bin/activate 2>/dev/null; then return; fi
+    say '.venv was made for another place or another Python: making it anew'
+    rm -rf .venv
+  fi
+  python=$(find_python)
+  say "making .venv with $("$python" -V 2>&1)"
+  "$python" -m venv .venv
+}
+
+fill_venv() {
+  pip='.venv/bin/python -m pip --disable-pip-version-check --quiet'
+  seed=$(mktemp)
+  { locked uv; locked setuptools; } >"$seed"
+  say 'installing the packages of requirements.lock, each checked against its hash'
+  $pip install --require-hashes --no-deps -r "$seed"
+  rm -f "$seed"
+  # uv has its own settings; what pip was told about this network holds for uv too.
+  index=${PIP_INDEX_URL:-$($pip config get global.index-url 2>/dev/null || true)}
+  cert=${PIP_CERT:-$($pip config get global.cert 2>/dev/null || true)}
+  [ -z "$index" ] || export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$index}"
+  [ -z "$cert" ] || export SSL_CERT_FILE="${SSL_CERT_FILE:-$cert}"
+  # The one package without a wheel is built with the setuptools that was just checked, so no isolation.
+  if ! .venv/bin/uv pip sync --quiet --python .venv/bin/python --require-hashes --no-build-isolation requirements.lock; then
+    say 'uv did not manage; trying pip, which takes about a minute longer'
+    $pip install --require-hashes --no-build-isolation -r requirements.lock
+  fi
+  say 'installing benchbook itself, as a link to lib/'
+  $pip install --no-deps --no-build-isolation --no-index --editable .
+}
+
+tell_jupyter() { # a measuring machine asks for no news
+  mkdir -p .venv/etc/jupyter/labconfig
+  echo '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}' \
+    >.venv/etc/jupyter/labconfig/page_config.json
+}
+
+tell_git() { # `git diff` of a notebook shows cells, not JSON; with full paths, as .venv is rarely in PATH
+  [ -e .git ] && have git && git rev-parse --git-dir >/dev/null 2>&1 || return 0
+  bin=$here/.venv/bin
+  git config diff.jupyternotebook.command "\"$bin/git-nbdiffdriver\" diff" &&
+    git config merge.jupyternotebook.driver "\"$bin/git-nbmergedriver\" merge %O %A %B %L %P" &&
+    git config merge.jupyternotebook.name 'merge of notebooks by cell' ||
+    say 'git settings could not be written: git diff shows notebooks as JSON'
+}
+
+hand_back() { # what `sudo make` writes belongs to the owner of the clone
+  [ -n "${SUDO_UID-}" ] && [ "$(id -u)" = 0 ] && [ "$(stat -c %u .)" = "$SUDO_UID" ] || return 0
+  chown -R --from=0 "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" .venv lib/*.egg-info .git/config
+}
+
+began=$(date +%s)
+install_packages
+is_ready && exit 0
+rm -f "$stamp"
+make_venv
+fill_venv
+tell_jupyter
+tell_git
+key >"$stamp"
+hand_back
+say "ready, after $(($(date +%s) - began)) s"
