@@ -29,13 +29,14 @@ is_good_python() {
   case $minor in *[!0-9]* | '') return 1 ;; esac
   [ "$minor" -ge $oldest ] && [ "$minor" -le $newest ]
 }
-find_python() {
+find_python() { # into $python, its 3.x into $minor
   if [ -n "${PYTHON-}" ]; then
-    is_good_python "$PYTHON" && command -v "$PYTHON"
+    python=$PYTHON
+    have "$python" && is_good_python "$python"
     return
   fi
-  for name in python3 python3.14 python3.13 python3.12 python3.11; do
-    if have "$name" && is_good_python "$name"; then command -v "$name"; return; fi
+  for python in python3 python3.14 python3.13 python3.12 python3.11; do
+    if have "$python" && is_good_python "$python"; then return 0; fi
   done
   return 1
 }
@@ -49,7 +50,7 @@ look() {
   want ip iproute2
   want iptables iptables
   [ -x .venv/bin/python ] && is_good_python .venv/bin/python && return
-  if python=$(find_python); then
+  if find_python; then
     can_make_venv "$python" || lacks "python3.$minor-venv" "Python's venv module, to make .venv"
     return
   fi
@@ -199,7 +200,7 @@ make_venv() {
     say '.venv was made for another place or another Python: making it anew'
     rm -rf .venv
   fi
-  python=$(find_python)
+  find_python
   say "making .venv with $("$python" -V 2>&1)"
   "$python" -m venv .venv
 }
