@@ -1,0 +1,37 @@
+"""Where arms run: bring them up, say what they are, take them down.
+
+    with sites.open_site(study, lab) as site:
+        endpoint = site.up("direct")
+
+Sites, engines and ways of access are named in `core.registry`; each is one module here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import registry
+from benchbook.core.study import Study
+from benchbook.sites.errors import LockHeld, SettingsDiffer, SiteError
+
+__all__ = ["LockHeld", "SettingsDiffer", "SiteError", "load", "open_site"]
+
+
+def load(target: str) -> Any:
+    """Return what a registry line such as `benchbook.sites.local:LocalSite` names."""
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
+
+
+@contextmanager
+def open_site(study: Study, lab: Path) -> Iterator[Any]:
+    """Open the site of a study in a lab folder; on leaving, whatever the reason, all it started is stopped.
+
+    Takes the machine's lock (LockHeld within a second if another holds it). Nothing is started before `up`.
+    """
+    with load(registry.SITES[study.site.kind])(study, lab) as site:
+        yield site

@@ -1,0 +1,183 @@
+"""What this machine can do, what it can't, why, and the command that changes it.
+
+Looks only; what has to be tried is tried in a network namespace that goes away with its process.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchbook.sites import haproxy, lock, machine, ports, procfs
+from benchbook.sites.lab import free_bytes, lab_root
+from benchbook.sites.process import PATH
+
+GIB = 1 << 30
+PACKAGES = {
+    "apt-get": {"sysbench": "sysbench", "mariadbd": "mariadb-server", "haproxy": "haproxy", "tc": "iproute2"},
+    "dnf": {"sysbench": "sysbench", "mariadbd": "mariadb-server", "haproxy": "haproxy", "tc": "iproute-tc"},
+    "brew": {"sysbench": "sysbench", "mariadbd": "mariadb", "haproxy": "haproxy"},
+}
+# Reading the wall clock through these does not ask the hypervisor or a slow chip.
+FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "timebase"}
+
+
+@dataclass(frozen=True)
+class Ability:
+    """One thing this machine can do or can't, and what to do about it; `is_needed` by the local site."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+    is_needed: bool = True
+
+
+def examine(clone: Path | None = None, port: int = 33060) -> list[Ability]:
+    """Return all abilities, needed ones first; never raises because something is missing."""
+    clone = clone or Path.cwd()
+    found = [_system(), _python(), *map(_tool, ("sysbench", "mariadbd", "haproxy")), _memory(), _disk(clone)]
+    if sys.platform == "linux":
+        found += [_cores(), _rights(), _open_files(), _port(port), _port(port + 1), _lock()]
+        found += [_clock(), *_network(), _cpu_quota()]
+    found += [_optional("go", "version", "only for TiDB, which is built from its Go module")]
+    found += [Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False)]
+    return sorted(found, key=lambda ability: not ability.is_needed)
+
+
+def manager() -> str | None:
+    """Return the package manager of this system: apt-get, dnf or brew, or None."""
+    return next((name for name in PACKAGES if shutil.which(name)), None)
+
+
+def install_command(tool: str) -> str:
+    """Return the command that installs a tool here."""
+    name = manager()
+    if name is None:
+        return f"install {tool} with your system's package manager"
+    package = PACKAGES[name].get(tool, tool)
+    sudo = "" if name == "brew" or os.geteuid() == 0 else "sudo "
+    return f"{sudo}{name} install {package}"
+
+
+def _judge(name: str, ok: bool, detail: str, remedy: str, is_needed: bool = True) -> Ability:
+    return Ability(name, ok, detail, "" if ok else remedy, is_needed)
+
+
+def _system() -> Ability:
+    name = machine.system_name()
+    if sys.platform == "linux":
+        return Ability("system", True, f"{name}, {manager() or 'no known package manager'}")
+    remedy = "measure on Linux or in a Linux virtual machine; reports and analysis work here as they are"
+    return Ability("system", False, f"{name}: servers can be supervised on Linux only", remedy)
+
+
+def _python() -> Ability:
+    return _judge("python", sys.version_info >= (3, 11), platform.python_version(), "install Python 3.11 or newer")
+
+
+def _tool(name: str) -> Ability:
+    found = haproxy.version() if name == "haproxy" else _version(name)
+    return _judge(name, found is not None, found or "not installed", install_command(name))
+
+
+def _version(name: str) -> str | None:
+    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{PATH}")
+    return machine.tool_version(path, "--version") if path else None
+
+
+def _memory() -> Ability:
+    total = machine.facts()["memory_mib"]
+    return _judge("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
+
+
+def _disk(clone: Path) -> Ability:
+    root = lab_root(clone)
+    free = free_bytes(root)
+    remedy = "free some space, or name a folder on another disk in BENCHBOOK_LAB_DIR"
+    return _judge("disk", free >= 5 * GIB, f"{free / GIB:.1f} GiB free for {root}", remedy)
+
+
+def _cores() -> Ability:
+    count = len(os.sched_getaffinity(0))
+    detail = f"{count}; `cpus: split` halves them between server and client"
+    return _judge("cores", count >= 2, detail, "give it a second core, or client and server compete for one")
+
+
+def _rights() -> Ability:
+    if os.geteuid() == 0:
+        return Ability("rights", True, "root; servers run as their own users")
+    sudo = "installed" if shutil.which("sudo") else "not installed"
+    return Ability("rights", True, f"an ordinary user, servers run as you; sudo is {sudo}")
+
+
+def _open_files() -> Ability:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    is_unlimited = hard == resource.RLIM_INFINITY
+    detail = "no limit" if is_unlimited else f"{hard} allowed"
+    remedy = "raise it: `ulimit -Hn 65536` as root, then log in again"
+    return _judge("open files", is_unlimited or hard >= 8192, detail, remedy)
+
+
+def _port(number: int) -> Ability:
+    is_free = not ports.listeners(number)
+    held = [] if is_free else [_named(pid) for pid in ports.holders(number)]
+    detail = "free" if is_free else f"taken by {', '.join(held) or 'a process of another user'}"
+    return _judge(f"port {number}", is_free, detail, "`make down` if it is ours, else another site.port")
+
+
+def _lock() -> Ability:
+    held = [_named(pid) for pid in procfs.opened_by(lock.lock_file())]
+    detail = f"held by {', '.join(held)}" if held else "free"
+    return _judge("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
+
+
+def _named(pid: int) -> str:
+    return f"pid {pid}: {procfs.command(pid)}"
+
+
+def _clock() -> Ability:
+    source = machine.facts()["clocksource"]
+    remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
+    return _judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
+
+
+def _network() -> list[Ability]:
+    links = "ip link add bb0 type veth peer name bb1 && ip link add bb2 type bridge"
+    netem = "use a kernel with sch_netem; a delaying proxy can stand in for it"
+    return [
+        _trial("network namespaces", ["true"], "run as root"),
+        _trial("veth and bridge", ["sh", "-c", links], "run as root, with these kernel modules"),
+        _trial("iptables NAT", ["iptables", "-t", "nat", "-L", "-n"], f"{install_command('iptables')}, run as root"),
+        _trial("netem", ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"], netem),
+    ]
+
+
+def _trial(name: str, argv: list[str], remedy: str) -> Ability:
+    env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PATH}", "LC_ALL": "C"}
+    quiet = {"capture_output": True, "text": True, "timeout": 10, "stdin": subprocess.DEVNULL}
+    try:
+        done = subprocess.run(["unshare", "--net", *argv], env=env, **quiet)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Ability(name, False, str(error), install_command("unshare"), is_needed=False)
+    said = (done.stderr.strip().splitlines() or ["refused"])[-1]
+    return _judge(name, done.returncode == 0, "works" if done.returncode == 0 else said, remedy, is_needed=False)
+
+
+def _cpu_quota() -> Ability:
+    version = machine.cgroup_version()
+    folder = Path("/sys/fs/cgroup") / ("cpu" if version == 1 else "")
+    can = version is not None and os.access(folder, os.W_OK)
+    detail = f"control groups version {version}" if version else "no control groups"
+    return _judge("cpu quota", can, detail, "run as root on a system with control groups", is_needed=False)
+
+
+def _optional(name: str, flag: str, purpose: str) -> Ability:
+    found = machine.tool_version(name, flag)
+    return _judge(name, found is not None, f"{found or 'not installed'}; {purpose}", install_command(name), False)

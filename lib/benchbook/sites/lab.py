@@ -1,0 +1,192 @@
+"""The folder a local site lives in: who may enter it, its token, its accounts.
+
+LAB/             0711, so that the server's own user reaches its folder
+  lab.json       token and name of this lab
+  owner.json     who works here now
+  run/           pid files                          0700, ours
+  secrets/       sysbench's account                 0700, ours, files 0600
+  server/        data, socket, log of the engine    0700, the engine's user
+  proxy/         settings and socket of the proxy   0700, the proxy's user
+  snapshot/      the prepared data                  0700, the engine's user
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pwd
+import secrets
+import shutil
+import stat
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchbook.sites.errors import SiteError
+
+USER = "benchbook"
+SCHEMA = "sbtest"
+# sockaddr_un holds 108 bytes with the closing zero (unix(7)).
+SOCKET_BYTES = 107
+
+
+def lab_root(clone: Path) -> Path:
+    """Return where the labs of a clone live: BENCHBOOK_LAB_DIR, else /var/lib for root, else the home folder.
+
+    The name holds a digest of the clone's path, so two clones never share a server's data.
+    """
+    named = os.environ.get("BENCHBOOK_LAB_DIR")
+    if named:
+        return Path(named).resolve()
+    base = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local" / "share"
+    return base / "benchbook" / hashlib.sha256(str(clone.resolve()).encode()).hexdigest()[:10]
+
+
+def lab_folder(clone: Path, study: str) -> Path:
+    """Return the lab of one study of a clone."""
+    return lab_root(clone) / study
+
+
+def service_user(name: str) -> str | None:
+    """Return the account a service runs as: its own if we are root, else None, that is ours."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam(name).pw_name
+    except KeyError:
+        remedy = {"mysql": "apt-get install mariadb-server", "haproxy": "apt-get install haproxy"}.get(
+            name, f"useradd -r {name}"
+        )
+        raise SiteError(
+            f"there is no user {name}, and a server must not run as root; install it with `{remedy}`"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Lab:
+    """An opened lab folder."""
+
+    folder: Path
+    token: str
+
+    @property
+    def run(self) -> Path:
+        """Pid files."""
+        return self.folder / "run"
+
+    @property
+    def secret(self) -> Path:
+        """sysbench's account: the only place that holds a password."""
+        return self.folder / "secrets" / "sysbench.cnf"
+
+    def pidfile(self, role: str) -> Path:
+        """Return the pid file of one role."""
+        return self.run / f"{role}.json"
+
+    def own(self, name: str, user: str | None) -> Path:
+        """Return a folder below the lab that only `user` (None: we) and root can enter, made if missing."""
+        path = self.folder / name
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        if user is not None:
+            account = pwd.getpwnam(user)
+            os.chown(path, account.pw_uid, account.pw_gid)
+        return path
+
+    def socket(self, path: Path) -> Path:
+        """Check that a socket's path fits into the kernel's limit and return it."""
+        if len(os.fsencode(path)) > SOCKET_BYTES:
+            raise SiteError(
+                f"{path}: over {SOCKET_BYTES} bytes, too long for a socket; shorten BENCHBOOK_LAB_DIR"
+            )
+        return path
+
+    def password(self) -> str:
+        """Return the password of the benchmark account, drawn when first asked for."""
+        if not self.secret.exists():
+            self.own("secrets", None)
+            write_private(self.secret, f'mysql-user="{USER}"\nmysql-password="{secrets.token_urlsafe(24)}"\n')
+        return read_secret(self.secret)[1]
+
+
+def write_private(path: Path, text: str, user: str | None = None) -> Path:
+    """Write a file that only its owner reads; it is never readable by others, not even for a moment."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.unlink(missing_ok=True)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        if user is not None:
+            account = pwd.getpwnam(user)
+            os.fchown(file.fileno(), account.pw_uid, account.pw_gid)
+        file.write(text)
+    temporary.rename(path)
+    return path
+
+
+def read_secret(path: Path) -> tuple[str, str]:
+    """Return user and password from a sysbench settings file."""
+    found = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise SiteError(
+            f"{path}: the account cannot be read: {error.strerror}; run provision again"
+        ) from None
+    for line in lines:
+        key, separator, value = line.partition("=")
+        if separator:
+            found[key.strip()] = value.strip().strip('"')
+    try:
+        return found["mysql-user"], found["mysql-password"]
+    except KeyError as error:
+        raise SiteError(
+            f"{path}: {error.args[0]} is missing; remove the file and run provision again"
+        ) from None
+
+
+def open_lab(folder: Path) -> Lab:
+    """Make a lab folder or find it again, and check that a service's user can get there."""
+    folder = Path(os.path.abspath(folder))
+    marker = folder / "lab.json"
+    try:
+        folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        if not marker.exists() and {path.name for path in folder.iterdir()} - {"lab.json.tmp"}:
+            raise SiteError(f"{folder}: not empty and not a lab; name a new folder in BENCHBOOK_LAB_DIR")
+        folder.chmod(0o711)
+        if not marker.exists():
+            write_private(marker, json.dumps({"format": 1, "token": uuid.uuid4().hex, "folder": str(folder)}))
+        token = str(json.loads(marker.read_text(encoding="utf-8"))["token"])
+    except (OSError, ValueError, KeyError) as error:
+        raise SiteError(
+            f"{folder}: cannot be used as the lab: {error}; set BENCHBOOK_LAB_DIR to a folder of yours "
+            "on a local disk"
+        ) from None
+    if os.geteuid() == 0:
+        _check_reachable(folder)
+    lab = Lab(folder, token)
+    lab.own("run", None)
+    return lab
+
+
+def remove(lab: Lab, name: str) -> None:
+    """Remove one folder below the lab, if it is there."""
+    path = lab.folder / name
+    if path.exists():
+        shutil.rmtree(path)
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free space, in bytes, where a folder lives or will live."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def _check_reachable(folder: Path) -> None:
+    for parent in folder.parents:
+        if not parent.stat().st_mode & stat.S_IXOTH:
+            raise SiteError(
+                f"{parent}: closed to the server's user, which must reach {folder}; "
+                f"open it with `chmod o+x {parent}`, or set BENCHBOOK_LAB_DIR elsewhere"
+            )

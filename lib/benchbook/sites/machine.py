@@ -1,0 +1,138 @@
+"""What this machine is, and the counters that tell whether it was itself while we measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchbook.sites.lab import free_bytes
+
+
+def facts() -> dict[str, Any]:
+    """Return what stays the same from run to run: processor, memory, kernel, tools. Unknown is None."""
+    return {
+        "cpu_model": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_mib": psutil.virtual_memory().total >> 20,
+        "kernel": platform.release(),
+        "system": system_name(),
+        "architecture": platform.machine(),
+        "python": platform.python_version(),
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "transparent_hugepages": _chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "swappiness": _number("/proc/sys/vm/swappiness"),
+        "swap_mib": psutil.swap_memory().total >> 20,
+        "clocksource": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "virtualization": virtualization(),
+        "cgroup": cgroup_version(),
+        "sysbench": tool_version("sysbench", "--version"),
+    }
+
+
+def moment(folder: Path) -> dict[str, Any]:
+    """Return what changes from hour to hour: load, free memory, and the disk a folder is on."""
+    disk = next(
+        (
+            part
+            for part in sorted(psutil.disk_partitions(all=True), key=lambda part: -len(part.mountpoint))
+            if folder.is_relative_to(part.mountpoint)
+        ),
+        None,
+    )
+    return {
+        "load_1min": os.getloadavg()[0],
+        "memory_available_mib": psutil.virtual_memory().available >> 20,
+        "disk_free_mib": free_bytes(folder) >> 20,
+        "disk": disk.device if disk else None,
+        "filesystem": disk.fstype if disk else None,
+    }
+
+
+def counters() -> dict[str, float]:
+    """Return cheap counters to difference around a run.
+
+    `cpu_s` and `steal_s` are seconds over all cores since boot, `oom_kills` a count, `realtime_s` and
+    `boottime_s` clocks, whose difference moves only when the wall clock is set.
+    """
+    times = psutil.cpu_times()
+    kills = re.search(r"^oom_kill (\d+)$", _read("/proc/vmstat") or "", re.MULTILINE)
+    boot = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return {
+        "cpu_s": sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0),
+        "steal_s": getattr(times, "steal", 0.0),
+        "oom_kills": int(kills[1]) if kills else 0,
+        "realtime_s": time.time(),
+        "boottime_s": time.clock_gettime(boot),
+    }
+
+
+def cpu_model() -> str | None:
+    """Return the name of the processor."""
+    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    return match[1] if match else platform.processor() or None
+
+
+def system_name() -> str:
+    """Return the operating system with its version."""
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return f"{platform.system()} {platform.release()}"
+
+
+def virtualization() -> str | None:
+    """Return what hypervisor the processor reports, `none` on bare metal, or None if that cannot be seen."""
+    if shutil.which("systemd-detect-virt"):
+        said = subprocess.run(
+            ["systemd-detect-virt"], capture_output=True, text=True, timeout=10
+        ).stdout.strip()
+        if said:
+            return said
+    text = _read("/proc/cpuinfo")
+    if text is None:
+        return None
+    return "yes" if re.search(r"^flags\s*:.*\bhypervisor\b", text, re.MULTILINE) else "none"
+
+
+def cgroup_version() -> int | None:
+    """Return the version of control groups in use, or None."""
+    if Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        return 2
+    return 1 if Path("/sys/fs/cgroup/cpu").exists() else None
+
+
+def tool_version(*argv: str) -> str | None:
+    """Return the first version number a tool prints, or None if it is not installed."""
+    if shutil.which(argv[0]) is None:
+        return None
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r"\d+\.\d+[\w.~+-]*", done.stdout + done.stderr)
+    return match[0] if match else None
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+
+
+def _chosen(path: str) -> str | None:
+    match = re.search(r"\[(\w+)\]", _read(path) or "")
+    return match[1] if match else None
+
+
+def _number(path: str) -> int | None:
+    text = _read(path)
+    return int(text) if text and text.isdigit() else None

@@ -1,0 +1,58 @@
+"""Who listens where on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+
+from benchbook.sites import procfs
+from benchbook.sites.errors import SiteError
+
+LISTEN = "0A"
+
+
+def listeners(port: int | None = None) -> list[tuple[str, int, int]]:
+    """Return (address, port, inode) of all listening TCP sockets, or of those on one port.
+
+    Addresses are as the kernel writes them: 0100007F is 127.0.0.1.
+    """
+    found = []
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path("/proc/net", table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            address, number = fields[1].rsplit(":", 1)
+            if fields[3] == LISTEN and port in (None, int(number, 16)):
+                found.append((address, int(number, 16), int(fields[9])))
+    return found
+
+
+def holders(port: int) -> list[int]:
+    """Return the processes that listen on a port; empty if none does or we may not see them."""
+    found = set()
+    for connection in psutil.net_connections("tcp"):
+        if (
+            connection.status == psutil.CONN_LISTEN
+            and connection.laddr
+            and connection.laddr.port == port
+            and connection.pid
+        ):
+            found.add(connection.pid)
+    return sorted(found)
+
+
+def must_be_free(port: int, what: str) -> None:
+    """Raise SiteError if somebody listens on a port, naming who if that can be seen; leave them alone."""
+    if not listeners(port):
+        return
+    named = (
+        ", ".join(f"pid {pid}: {procfs.command(pid)}" for pid in holders(port)) or "a process of another user"
+    )
+    raise SiteError(
+        f"{what}: port {port} is taken by {named}; end that server yourself, run `make down` if it is ours, "
+        "or set another site.port in the study"
+    )

@@ -1,0 +1,103 @@
+"""What the kernel says about processes: the ground of every proof of ownership.
+
+A process id alone proves nothing, since the kernel uses it again. Id and start time together name one
+process for as long as the machine is up.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+def stat(pid: int) -> dict[str, int | str] | None:
+    """Return state, parent, process group and start time of a process, or None if there is none.
+
+    `started` is field 22 of /proc/PID/stat, in clock ticks since boot.
+    """
+    try:
+        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The name is in brackets and may itself hold brackets and spaces.
+    rest = text[text.rindex(")") + 2 :].split()
+    return {"state": rest[0], "parent": int(rest[1]), "group": int(rest[2]), "started": int(rest[19])}
+
+
+def is_alive(pid: int, started: int | None = None) -> bool:
+    """Say whether a process lives: it exists, is no zombie, and started when it should have."""
+    found = stat(pid)
+    return found is not None and found["state"] not in "ZX" and started in (None, found["started"])
+
+
+def environment(pid: int) -> dict[str, str]:
+    """Return the environment a process was started with; empty if it is gone or not ours to read."""
+    try:
+        raw = (PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (item.partition(b"=") for item in raw.split(b"\0") if b"=" in item)
+    return {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
+
+
+def command(pid: int) -> str:
+    """Return the command line of a process, or its name in brackets, or `gone`."""
+    try:
+        raw = (PROC / str(pid) / "cmdline").read_bytes()
+        if raw:
+            return os.fsdecode(raw.replace(b"\0", b" ").strip())[:300]
+        return f"[{(PROC / str(pid) / 'comm').read_text().strip()}]"
+    except OSError:
+        return "gone"
+
+
+def executable(pid: int) -> str | None:
+    """Return the path of the program a process runs, or None if it cannot be seen."""
+    try:
+        return os.readlink(PROC / str(pid) / "exe")
+    except OSError:
+        return None
+
+
+def pids() -> list[int]:
+    """Return the ids of all processes that can be seen."""
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()]
+
+
+def descendants(root: int) -> list[int]:
+    """Return all living descendants of a process, parents before children.
+
+    Parents are read from every process's own record: many kernels have no /proc/PID/task/TID/children.
+    """
+    children: dict[int, list[int]] = {}
+    for pid in pids():
+        found = stat(pid)
+        if found is not None and found["state"] not in "ZX":
+            children.setdefault(int(found["parent"]), []).append(pid)
+    found_all: list[int] = []
+    level = [root]
+    while level:
+        level = [child for parent in level for child in children.get(parent, [])]
+        found_all += level
+    return found_all
+
+
+def opened_by(path: Path) -> list[int]:
+    """Return the processes that hold a file open."""
+    try:
+        wanted = os.stat(path)
+    except OSError:
+        return []
+    holders = []
+    for pid in pids():
+        try:
+            for name in os.scandir(PROC / str(pid) / "fd"):
+                found = name.stat()
+                if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+                    holders.append(pid)
+                    break
+        except OSError:
+            continue
+    return holders

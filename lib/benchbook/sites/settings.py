@@ -1,0 +1,152 @@
+"""A server's settings: what a benchmark starts from, what was asked for, and whether the server took it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Value = int | float | str | bool
+
+# What every MariaDB of ours starts from unless the study says otherwise: value, and why.
+DEFAULTS: dict[str, tuple[Value, str]] = {
+    "innodb_buffer_pool_size": (
+        "512M",
+        "holds a sysbench data set of 2 million rows; the same on every machine",
+    ),
+    "innodb_log_file_size": ("256M", "no checkpoint storms within a run of minutes"),
+    "innodb_flush_log_at_trx_commit": (1, "the durable setting; a study that relaxes it must say so"),
+    "innodb_buffer_pool_dump_at_shutdown": (False, "every start begins with the same, empty pool"),
+    "innodb_buffer_pool_load_at_startup": (False, "every start begins with the same, empty pool"),
+    "max_connections": (1024, "above any thread level of a small machine, with room for our own sessions"),
+    "max_prepared_stmt_count": (
+        1_048_576,
+        "threads x tables x statements must fit, or sysbench fails in mid-run",
+    ),
+    "performance_schema": (False, "costs time in every statement"),
+    "skip_name_resolve": (True, "no name server in the path of a connection"),
+    "skip_log_bin": (True, "one server, nothing to replicate"),
+    "slow_query_log": (False, "no log writing while measuring"),
+    "general_log": (False, "no log writing while measuring"),
+    "local_infile": (False, "not needed, and a way to read files"),
+    "character_set_server": ("utf8mb4", "not left to the package's settings"),
+    "collation_server": ("utf8mb4_general_ci", "not left to the package's settings"),
+}
+
+# Where the server lives and who may reach it is for the lab to say.
+RESERVED = frozenset((
+    "basedir", "bind_address", "bootstrap", "datadir", "extra_port", "init_connect", "init_file",
+    "lc_messages_dir", "log_error", "pid_file", "plugin_dir", "plugin_load", "plugin_load_add", "port",
+    "report_host", "user", "secure_file_priv", "skip_grant_tables", "skip_networking", "socket", "tmpdir",
+))
+
+# Fixed when a data folder is made: another value needs another folder.
+AT_CREATION = (
+    "innodb_page_size",
+    "innodb_data_file_path",
+    "innodb_undo_tablespaces",
+    "lower_case_table_names",
+    "innodb_checksum_algorithm",
+)
+
+# Different at every look or every start, so never part of the digest.
+VOLATILE = frozenset((
+    "error_count", "gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos", "gtid_slave_pos", "hostname",
+    "identity", "in_transaction", "innodb_buffer_pool_size_max", "insert_id", "last_gtid", "last_insert_id",
+    "proxy_user", "pseudo_thread_id", "rand_seed1", "rand_seed2", "report_host", "server_uid", "timestamp",
+    "warning_count",
+))
+
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
+_SWITCH = {
+    "on": "ON",
+    "true": "ON",
+    "yes": "ON",
+    "1": "ON",
+    "off": "OFF",
+    "false": "OFF",
+    "no": "OFF",
+    "0": "OFF",
+}
+
+
+def complete(asked: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the benchmark defaults with a study's settings on top."""
+    merged = {key: value for key, (value, _) in DEFAULTS.items()}
+    if any(key.startswith("log_bin") for key in asked):
+        merged.pop("skip_log_bin")
+    return {**merged, **asked}
+
+
+def reserved(asked: Mapping[str, Value]) -> list[str]:
+    """Return the settings that a study may not make, sorted."""
+    return sorted(key for key in asked if key.replace("-", "_") in RESERVED)
+
+
+def text(value: Value) -> str:
+    """Return a value as a settings file writes it."""
+    if isinstance(value, bool):
+        return "ON" if value else "OFF"
+    return str(value)
+
+
+def differences(
+    asked: Mapping[str, Value], variables: Mapping[str, str]
+) -> dict[str, tuple[Value, str | None]]:
+    """Return {setting: (asked, got)} of those not taken; got is None if there is no such variable."""
+    found = {}
+    for key, value in asked.items():
+        got = read_back(key, variables)
+        if got is None or not same(_mirrored(key, value, variables), got):
+            found[key] = (value, got)
+    return found
+
+
+def read_back(key: str, variables: Mapping[str, str]) -> str | None:
+    """Return what the server says about a setting; `skip_log_bin` is answered by `log_bin`."""
+    if key in variables:
+        return variables[key]
+    return variables.get(key.removeprefix("skip_")) if key.startswith("skip_") else None
+
+
+def same(asked: Value, got: str) -> bool:
+    """Say whether a value asked for is the value read back, across the ways of writing it."""
+    wanted, have = text(asked).strip(), got.strip()
+    if have.upper() in ("ON", "OFF", "YES", "NO"):
+        return _SWITCH.get(wanted.lower()) == _SWITCH[have.lower()]
+    number, other = _number(wanted), _number(have)
+    if number is not None and other is not None:
+        return number == other
+    return _parts(wanted) == _parts(have)
+
+
+def digest(variables: Mapping[str, str], folder: Path) -> str:
+    """Return the SHA-256 of all variables that mean the same at the next start, wherever the lab is."""
+    kept = sorted(
+        (key, value.replace(str(folder), "LAB")) for key, value in variables.items() if key not in VOLATILE
+    )
+    return hashlib.sha256("\n".join(f"{key}={value}" for key, value in kept).encode()).hexdigest()
+
+
+def hash_config(path: Path, folder: Path) -> str:
+    """Return the SHA-256 of a settings file, the same wherever the lab is."""
+    return hashlib.sha256(path.read_text(encoding="utf-8").replace(str(folder), "LAB").encode()).hexdigest()
+
+
+def _mirrored(key: str, value: Value, variables: Mapping[str, str]) -> Value:
+    if key in variables or not key.startswith("skip_"):
+        return value
+    return "OFF" if _SWITCH.get(text(value).lower()) == "ON" else "ON"
+
+
+def _number(word: str) -> float | None:
+    scale = _UNITS.get(word[-1:].lower(), 1)
+    try:
+        return float(word[:-1] if scale > 1 else word) * scale
+    except ValueError:
+        return None
+
+
+def _parts(value: Any) -> list[str]:
+    return sorted(part.strip().rstrip("/").casefold() for part in str(value).split(","))
