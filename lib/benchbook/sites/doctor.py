@@ -79,7 +79,8 @@ def _system() -> Ability:
 
 
 def _python() -> Ability:
-    return _judge("python", sys.version_info >= (3, 11), platform.python_version(), "install Python 3.11 or newer")
+    is_new = sys.version_info >= (3, 11)
+    return _judge("python", is_new, platform.python_version(), "install Python 3.11 or newer")
 
 
 def _tool(name: str) -> Ability:
@@ -154,7 +155,7 @@ def _network() -> list[Ability]:
     return [
         _trial("network namespaces", ["true"], "run as root"),
         _trial("veth and bridge", ["sh", "-c", links], "run as root, with these kernel modules"),
-        _trial("iptables NAT", ["iptables", "-t", "nat", "-L", "-n"], f"{install_command('iptables')}, run as root"),
+        _trial("iptables NAT", ["iptables", "-t", "nat", "-L", "-n"], install_command("iptables")),
         _trial("netem", ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"], netem),
     ]
 
@@ -166,8 +167,9 @@ def _trial(name: str, argv: list[str], remedy: str) -> Ability:
         done = subprocess.run(["unshare", "--net", *argv], env=env, **quiet)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Ability(name, False, str(error), install_command("unshare"), is_needed=False)
-    said = (done.stderr.strip().splitlines() or ["refused"])[-1]
-    return _judge(name, done.returncode == 0, "works" if done.returncode == 0 else said, remedy, is_needed=False)
+    works = done.returncode == 0
+    said = "works" if works else (done.stderr.strip().splitlines() or ["refused"])[-1]
+    return _judge(name, works, said, remedy, is_needed=False)
 
 
 def _cpu_quota() -> Ability:
@@ -180,4 +182,5 @@ def _cpu_quota() -> Ability:
 
 def _optional(name: str, flag: str, purpose: str) -> Ability:
     found = machine.tool_version(name, flag)
-    return _judge(name, found is not None, f"{found or 'not installed'}; {purpose}", install_command(name), False)
+    detail = f"{found or 'not installed'}; {purpose}"
+    return _judge(name, found is not None, detail, install_command(name), is_needed=False)
