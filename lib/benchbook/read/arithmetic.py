@@ -1,0 +1,167 @@
+"""Where the numbers of one sysbench output must agree with each other.
+
+A line that was lost, doubled or overwritten leaves sums that no longer add up. At a checkpoint sysbench reads
+its counters, then its histogram, then its timers while the threads go on, so around one these three differ by
+the events of a few milliseconds; over all blocks they agree again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from benchbook.core.histogram import percentile
+from benchbook.read.log import Interval, Problem, Summary, SysbenchLog
+
+CLOCK_SLACK_S = 0.05
+"""Seconds between reading the counters and printing, which the printed rates include."""
+CLOCK_SHARE = 0.002
+CHECKPOINT_SLACK_S = 0.1
+"""Seconds of events by which counters, histogram and timers may differ around a checkpoint."""
+SUM_SHARE = 0.02
+SUM_SLACK_INTERVALS = 0.15
+"""The interval lines of a window may differ from its total by 2 % and 0.15 of the busiest interval."""
+
+REST_S = 0.1
+"""With more seconds than this after the last interval line, what happened in them is on no line."""
+
+
+def disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
+    """Return every sum that does not add up in a log whose lines are all known and in order."""
+    if not log.summaries:
+        return ()
+    parts = (_in_blocks, _over_blocks, _in_histogram, _in_intervals, _of_intervals)
+    return tuple(problem for part in parts for problem in part(log))
+
+
+def _in_blocks(log: SysbenchLog) -> Iterator[Problem]:
+    before = 0.0
+    for block in log.summaries:
+        window = block.total_time_s - before
+        before = block.total_time_s
+        for is_right, text in _block_checks(block, window, log):
+            if not is_right:
+                yield Problem("numbers", block.line, text)
+
+
+def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[tuple[bool, str]]:
+    threads = log.header.threads
+    yield window > 0, f"a window of {window:.4f} s"
+    if block.total is not None:
+        parts = block.reads + block.writes + block.other
+        yield parts == block.total, f"read, write and other make {parts}, total says {block.total}"
+        yield block.total == block.queries, f"total says {block.total}, queries says {block.queries}"
+        yield block.transactions == block.events, f"{block.transactions} transactions, {block.events} events"
+        for name in ("transactions", "queries", "ignored_errors", "reconnects"):
+            count, rate = getattr(block, name), getattr(block, f"{name}_per_s")
+            yield _is_rate(count, rate, window), f"{name}: {count} in {window:.4f} s is not {rate} per second"
+    if block.events_per_s is not None:
+        is_rate = _is_rate(block.events, block.events_per_s, window)
+        yield is_rate, f"{block.events} events in {window:.4f} s are not {block.events_per_s} per second"
+    timed = block.thread_events_avg * threads
+    is_count = abs(timed - round(timed)) <= 5e-5 * threads + 1e-6
+    yield is_count, f"{block.thread_events_avg} events a thread make no count"
+    slack = threads + block.events / max(window, 1e-3) * CHECKPOINT_SLACK_S if _has_resets(log) else 0
+    is_same = abs(round(timed) - block.events) <= slack
+    yield is_same, f"the threads did {timed:.0f} events, the total is {block.events}"
+    total_ms, mean_ms = block.latency_sum_ms, block.latency_avg_ms
+    tolerance = 0.005 * timed + 0.01 + 1e-9 * total_ms
+    yield abs(mean_ms * timed - total_ms) <= tolerance, f"{timed:.0f} x {mean_ms} ms is not {total_ms} ms"
+    is_inside = block.latency_min_ms <= mean_ms + 0.01 <= block.latency_max_ms + 0.02
+    yield is_inside, "the mean latency is outside min and max"
+    spent_ms = block.thread_time_avg_s * threads * 1000
+    is_same = abs(spent_ms - total_ms) <= 0.05 * threads + 0.01
+    yield is_same, f"the threads took {spent_ms:.1f} ms, the sum is {total_ms} ms"
+
+
+def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
+    if len(log.summaries) == 1:
+        return
+    last, asked = log.summaries[-1], log.header.checkpoints_s
+    timed = sum(round(block.thread_events_avg * log.header.threads) for block in log.summaries)
+    events = sum(block.events for block in log.summaries)
+    if timed != events and not log.header.warm_up_s:
+        text = f"over all blocks the threads did {timed} events, the totals are {events}"
+        yield Problem("numbers", last.line, text)
+    reached = [second for second in asked if second <= last.total_time_s - 0.5]
+    if len(log.checkpoints) not in (len(reached), len(asked)):
+        yield Problem("numbers", last.line, f"{len(log.checkpoints)} checkpoints of {len(asked)}")
+
+
+def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
+    final = log.final
+    if log.histogram is None or final is None:
+        return
+    counted, line = log.histogram.events, log.histogram.line
+    least = round(final.thread_events_avg * log.header.threads) if _has_resets(log) else final.events
+    if not least <= counted <= final.events:
+        text = f"the histogram counts {counted} events, the total is {final.events}"
+        yield Problem("numbers", line, text)
+    if final.percentile:
+        value = percentile(log.histogram.full(), final.percentile)
+        if value is None or abs(value - final.latency_percentile_ms) > 0.0056:
+            said = f"{final.percentile}th percentile {final.latency_percentile_ms} ms"
+            yield Problem("numbers", line, f"{said}, the histogram says {value}")
+
+
+def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
+    step, percent = log.header.interval_s, {block.percentile for block in log.summaries}
+    reports = [report for report in log.intervals if report.threads > 0 or report.percentile is not None]
+    expected = step or 0
+    for position, interval in enumerate(reports):
+        line = interval.line
+        if step is None:
+            yield Problem("intervals", line, "a report line although none was asked for")
+        elif interval.second != expected:
+            yield Problem("intervals", line, f"label {interval.second:g} s where {expected:g} s is due")
+            expected = interval.second
+        expected += step or 0
+        if interval.threads != log.header.threads and position < len(reports) - 1:
+            yield Problem("intervals", line, f"{interval.threads} threads of {log.header.threads}")
+        if interval.qps is not None:
+            parts = interval.reads_per_s + interval.writes_per_s + interval.other_per_s
+            if not abs(parts - interval.qps) <= 0.021:
+                yield Problem("numbers", line, f"r/w/o make {parts:.2f}, qps says {interval.qps}")
+        if not math.isfinite(interval.tps):
+            yield Problem("numbers", line, f"tps is {interval.tps}")
+        if interval.percentile is not None and interval.percentile not in percent and percent != {None}:
+            yield Problem("intervals", line, f"percentile {interval.percentile}, the totals have {percent}")
+        if bool(log.header.rate) != (interval.queue_length is not None) and interval.percentile is not None:
+            yield Problem("intervals", line, "a report line and its queue line do not go together")
+
+
+def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
+    step = log.header.interval_s
+    if step is None or log.final is None:
+        return
+    total = log.final.total_time_s
+    due, got = math.floor(total / step), len(log.intervals)
+    if not due - 1 <= got <= total / step + 0.5 and all(interval.threads for interval in log.intervals):
+        yield Problem("intervals", log.final.line, f"{got} report lines in {total:.4f} s, {due} are due")
+        return
+    if log.header.warm_up_s:
+        return
+    edges = [0.0, *(float(block.checkpoint_s) for block in log.checkpoints), math.inf]
+    for block, low, high in zip(log.summaries, edges, edges[1:], strict=False):
+        inside = [interval for interval in log.intervals if low < interval.second <= high]
+        rest = (high if high < math.inf else total) - inside[-1].second if inside else math.inf
+        if inside:
+            yield from _of_window(block, inside, step, is_whole=rest <= REST_S)
+
+
+def _of_window(block: Summary, inside: list[Interval], step: int, is_whole: bool) -> Iterator[Problem]:
+    counts = [interval.tps * step for interval in inside]
+    slack = SUM_SHARE * block.events + SUM_SLACK_INTERVALS * max(counts) + 1
+    if sum(counts) > block.events + slack or (is_whole and sum(counts) < block.events - slack):
+        text = f"the report lines make {sum(counts):.0f} events, the total is {block.events}"
+        yield Problem("numbers", block.line, text)
+
+
+def _has_resets(log: SysbenchLog) -> bool:
+    return len(log.summaries) > 1 or log.header.warm_up_s > 0
+
+
+def _is_rate(count: int, rate: float, window: float) -> bool:
+    slack = CLOCK_SLACK_S + CLOCK_SHARE * window
+    low, high = count / (window + slack), count / max(window - slack, 1e-4)
+    return low - 0.006 <= rate <= high + 0.006

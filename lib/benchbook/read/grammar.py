@@ -1,0 +1,131 @@
+"""The kinds of lines sysbench prints, and after which line each may stand.
+
+From the sources of sysbench 1.0.20 and 1.1.0 (src/sysbench.c, src/db_driver.c, src/sb_logger.c,
+src/sb_histogram.c, the Lua scripts). A state is the name of the last line; each blank line that follows adds
+a `~`. Lines of other threads (intervals, messages) come in between and do not change the state.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+N = r"(-?\d+)"
+X = r"(-?\d+\.\d+|-?inf|-?nan)"
+P = re.compile
+
+OPTIONS = "threads warm_up rate interval checkpoints"
+MODES = f"{OPTIONS} debug_mode~ validation~"
+RUNNING = "started~ warming~"
+BLOCK_END = "thread_time~ stats_total~"
+TOTALS = (
+    "reconnects~ timer_total~ checkpoint~ histogram_end~ unfinished~ done~~ "
+    "started~~ warming~~ thread_time~~ stats_total~~"
+)
+COMMANDS = "version~ workers~ create insert index prewarm drop"
+
+# name, the line (a plain string where nothing varies), the states it may follow
+LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
+    ("version", P(r"sysbench (\d[\w.+~-]*) \(using ([\w.+ -]+)\)"), "start"),
+    ("running", "Running the test with following options:", "version~"),
+    ("threads", P(rf"Number of threads: {N}"), "running"),
+    ("warm_up", P(rf"Warmup time: {N}s"), "threads"),
+    ("rate", P(rf"Target transaction rate: {N}/sec"), "threads warm_up"),
+    ("interval", P(rf"Report intermediate results every {N} second\(s\)"), "threads warm_up rate"),
+    ("checkpoints", P(r"Report checkpoint\(s\) at (\d+(?:, \d+)*) seconds"), "threads warm_up rate interval"),
+    ("debug_mode", "Debug mode enabled.", OPTIONS),
+    ("validation", "Validation checks: on.", f"{OPTIONS} debug_mode~"),
+    ("seed", P(rf"Initializing random number generator from (?:current time|seed \({N}\)\.)"), MODES),
+    ("forcing", P(rf"Forcing shutdown in {N} seconds"), "seed~"),
+    ("workers", "Initializing worker threads...", "version~ seed~~ forcing~"),
+    ("started", "Threads started!", "workers~"),
+    ("warming", P(rf"Warming up for {N} seconds\.\.\."), "started~"),
+    ("done", "Done.", f"{RUNNING} {BLOCK_END}"),
+    ("checkpoint", P(rf"\[ {N}s \] Checkpoint report:"), f"{RUNNING} {BLOCK_END}"),
+    ("histogram", "Latency histogram (values are in milliseconds)", f"{RUNNING} {BLOCK_END} done~"),
+    ("histogram_head", "       value  ------------- distribution ------------- count", "histogram"),
+    ("bar", P(r" {0,10}(\d+\.\d{3}) \|[* ]{40} (\d+)"), "histogram_head bar"),
+    ("histogram_end", " ", "bar"),
+    ("sql", "SQL statistics:", f"{RUNNING} {BLOCK_END} done~ checkpoint histogram_end"),
+    ("performed", "    queries performed:", "sql"),
+    ("reads", P(rf"        read: +{N}"), "performed"),
+    ("writes", P(rf"        write: +{N}"), "reads"),
+    ("other", P(rf"        other: +{N}"), "writes"),
+    ("total", P(rf"        total: +{N}"), "other"),
+    ("transactions", P(rf"    transactions: +{N} +\({X} per sec\.\)"), "total"),
+    ("queries", P(rf"    queries: +{N} +\({X} per sec\.\)"), "transactions"),
+    ("ignored_errors", P(rf"    ignored errors: +{N} +\({X} per sec\.\)"), "queries"),
+    ("reconnects", P(rf"    reconnects: +{N} +\({X} per sec\.\)"), "ignored_errors"),
+    ("timers_blank", "DEBUG: ", "reconnects"),
+    ("query_timers", "DEBUG: Query execution statistics:", "timers_blank"),
+    ("fetch_timers", "DEBUG: Results fetching statistics:", "timer_total"),
+    ("timer_min", P(rf"DEBUG:     min: +{X}s"), "query_timers fetch_timers"),
+    ("timer_avg", P(rf"DEBUG:     avg: +{X}s"), "timer_min"),
+    ("timer_max", P(rf"DEBUG:     max: +{X}s"), "timer_avg"),
+    ("timer_total", P(rf"DEBUG:   total: +{X}s"), "timer_max"),
+    ("unfinished", P(rf"Number of unfinished transactions on forced shutdown: {N}"), TOTALS),
+    ("general", "General statistics:", TOTALS),
+    ("throughput", "Throughput:", TOTALS),
+    ("eps", P(rf"    events/s \(eps\): +{X}"), "throughput"),
+    ("total_time", P(rf"    total time: +{X}s"), "general"),
+    ("elapsed", P(rf"    time elapsed: +{X}s"), "eps"),
+    ("events", P(rf"    total number of events: +{N}"), "total_time elapsed"),
+    ("latency", "Latency (ms):", "events~"),
+    ("min", P(rf"         min: +{X}"), "latency"),
+    ("avg", P(rf"         avg: +{X}"), "min"),
+    ("max", P(rf"         max: +{X}"), "avg"),
+    ("percentile", P(rf" {{8,10}}(\d{{1,3}})th percentile: +{X}"), "max"),
+    ("no_percentile", "         percentile stats:               disabled", "max"),
+    ("sum", P(rf"         sum: +{X}"), "percentile no_percentile"),
+    ("fairness", "Threads fairness:", "sum~"),
+    ("thread_events", P(rf"    events \(avg/stddev\): +{X}/{X}"), "fairness"),
+    ("thread_time", P(rf"    execution time \(avg/stddev\): +{X}/{X}"), "thread_events"),
+    ("stats", "DEBUG: Verbose per-thread statistics:", "thread_time~"),
+    ("stats_thread", P(rf"DEBUG:     thread # *(\d+): min: {X}s  avg: {X}s  max: {X}s  events: {N}"),
+     "stats~ stats_total"),
+    ("stats_total", P(rf"DEBUG: +total time taken by event execution: {X}s"), "stats_thread"),
+    ("create", P(r"Creating table '([^']+)'\.\.\."), COMMANDS),
+    ("insert", P(rf"Inserting {N} records into '([^']+)'"), COMMANDS),
+    ("index", P(r"Creating a secondary index on '([^']+)'\.\.\."), COMMANDS),
+    ("prewarm", P(r"(?:Prewarming|Preloading) table ([^\s\0]+)"), COMMANDS),
+    ("drop", P(r"Dropping table '([^']+)'\.\.\."), COMMANDS),
+)
+
+INTERVAL = P(
+    rf"\[ (\d+)s \] thds: (\d+) tps: {X} qps: {X} \(r/w/o: {X}/{X}/{X}\) "
+    rf"lat \(ms,(\d+)%\): {X} err/s:? {X} reconn/s: {X}"
+)
+INTERVAL_NO_DB = P(rf"\[ (\d+)s \] thds: (\d+) eps: {X} lat \(ms,(\d+)%\): {X}")
+INTERVAL_05 = P(
+    rf"\[ *(\d+)s\] threads: (\d+), tps: +{X}, reads: +{X}, writes: +{X}, "
+    rf"response time: +{X}ms \((\d+)%\), errors: +{X}, reconnects: +{X}"
+)
+QUEUE = P(r"\[ (\d+)s \] queue length: (\d+),? concurrency: (\d+)")
+MARKED = P(r"(FATAL|ALERT|WARNING|DEBUG): ")
+REPEATED = P(r"\(last message repeated \d+ times\)")
+CHATTER = frozenset({"Time limit exceeded, exiting...", "Event limit exceeded, exiting..."})
+ENDS = frozenset(BLOCK_END.split())
+
+
+class Kind(NamedTuple):
+    """One row of `LINES`: a name, and a test that returns what varies in the line, or None."""
+
+    name: str
+    line: str | re.Pattern[str]
+
+    def match(self, line: str) -> tuple[str | None, ...] | None:
+        """Return what the line says, or None if it is of another kind."""
+        if isinstance(self.line, str):
+            return () if line == self.line else None
+        match = self.line.fullmatch(line)
+        return None if match is None else match.groups()
+
+
+KINDS = {name: Kind(name, line) for name, line, _ in LINES}
+FOLLOWERS: dict[str, tuple[Kind, ...]] = {}
+for _name, _, _after in LINES:
+    for _state in _after.split():
+        FOLLOWERS[_state] = (*FOLLOWERS.get(_state, ()), KINDS[_name])
+BLANK_AFTER = frozenset(
+    state[:-blanks] for state in FOLLOWERS for blanks in range(1, state.count("~") + 1)
+)

@@ -1,0 +1,253 @@
+"""The state machine over the lines of an output: where it stands, and what it has read so far."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from benchbook.core.histogram import buckets_of_printed
+from benchbook.read import arithmetic, fields, grammar, hooks
+from benchbook.read.interval_line import parse_interval_line
+from benchbook.read.log import (
+    Command,
+    Concern,
+    Header,
+    Histogram,
+    Interval,
+    Message,
+    Problem,
+    Summary,
+    SysbenchLog,
+    ThreadStats,
+)
+
+SHOWN = 120
+BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})
+FAILURES = ("fatal", "alert")
+STEPS = ("create", "insert", "index", "prewarm", "drop")
+
+
+class Reader:
+    """The state machine: where it stands, and everything it has read so far."""
+
+    def __init__(self) -> None:
+        self.state = "start"
+        self.header: dict[str, Any] = {}
+        self.block: dict[str, Any] | None = None
+        self.intervals: list[Interval] = []
+        self.bars: list[tuple[str, ...]] = []
+        self.bars_line = 0
+        self.summaries: list[Summary] = []
+        self.stats: list[list[Any]] = []
+        self.messages: list[tuple[int, str, list[str]]] = []
+        self.last_message_line = 0
+        self.last_chatter_line = 0
+        self.commands: list[Command] = []
+        self.json: list[tuple[int, str]] = []
+        self.problems: list[Problem] = []
+        self.is_started = False
+        self.is_over = False
+
+    @property
+    def in_bars(self) -> bool:
+        return self.state in ("bar", "histogram_head")
+
+    @property
+    def last_state(self) -> str:
+        return "stats_total~" if self.header.get("is_debug") else "thread_time~"
+
+    def object(self, concern: Concern, line: int | None, text: str) -> None:
+        self.problems.append(Problem(concern, line, text))
+
+    def interval(self, interval: Interval) -> None:
+        if self.is_over or (self.block is not None and not self.block["is_checkpoint"]):
+            self.object("grammar", interval.line, "a report line after the last totals began")
+        elif not self.is_started:
+            self.object("grammar", interval.line, "a report line before the threads started")
+        self.intervals.append(interval)
+
+    def other(self, number: int, line: str) -> None:
+        """Take any line that is neither a common interval line nor a bar of the histogram."""
+        if line == "" and self.state in grammar.BLANK_AFTER:
+            self.state += "~"
+            return
+        for kind in grammar.FOLLOWERS.get(self.state, ()):
+            if (said := kind.match(line)) is not None:
+                self.take(kind.name, number, said)
+                return
+        if (mark := grammar.MARKED.search(line)) is not None:
+            self.message(number, line, mark.start(), mark.group(1).lower())
+        elif grammar.REPEATED.fullmatch(line):
+            self.repeated(number, line)
+        elif line in grammar.CHATTER:
+            self.last_chatter_line = number
+        elif not (self.reported(number, line) or self.continued(number, line)):
+            self.misplaced(number, line)
+
+    def take(self, name: str, number: int, said: tuple[str | None, ...]) -> None:
+        """Enter the state of a line and keep what it says."""
+        self.state = name
+        if name in fields.HEADER:
+            self.header.update(fields.values(fields.HEADER[name], said))
+        elif name == "debug_mode":
+            self.header["is_debug"] = True
+        elif name == "started":
+            self.is_started = True
+        elif name in STEPS:
+            rows, table = (int(said[0]), said[1]) if name == "insert" else (None, said[0])
+            self.commands.append(Command(number, name, table, rows))
+        elif name == "stats_thread":
+            thread, *times, events = said
+            self.stats.append([len(self.summaries), int(thread), *map(float, times), int(events)])
+        elif name == "stats_total":
+            if self.stats:
+                self.stats[-1].append(float(said[0]))
+        elif name == "checkpoint" or (name in BLOCK_STARTS and self.block is None):
+            if self.is_over:
+                self.object("grammar", number, "more totals after the last ones")
+            self.close_block()
+            self.block = {"line": number, "is_checkpoint": name == "checkpoint"}
+        if name == "histogram":
+            self.bars_line = number
+        if name in fields.TOTALS and self.block is not None:
+            self.block.update(fields.values(fields.TOTALS[name], said))
+        if name == "thread_time":
+            self.is_over = self.is_over or (self.block is not None and not self.block["is_checkpoint"])
+            self.close_block()
+
+    def close_block(self) -> None:
+        if self.block is not None:
+            self.summaries.append(Summary(**self.block))
+            self.block = None
+
+    def message(self, number: int, line: str, start: int, level: str) -> None:
+        if start:
+            self.object("grammar", number, f"a message inside another line: {_shown(line)}")
+        self.messages.append((number, level, [line[start:]]))
+        self.last_message_line = number
+
+    def repeated(self, number: int, line: str) -> None:
+        # Equal successive messages are printed once; a blank line at the end of one block swallows the blank
+        # line at the start of the next.
+        if self.last_chatter_line == number - 1:
+            return
+        if self.state in grammar.ENDS:
+            self.state += "~"
+        else:
+            self.messages.append((number, "repeated", [line]))
+
+    def reported(self, number: int, line: str) -> bool:
+        """Take the rarer report lines: queues of `--rate`, tests without a database, CSV and JSON hooks."""
+        if (match := grammar.QUEUE.fullmatch(line)) is not None:
+            second, queue, concurrency = match.groups()
+            last = self.intervals[-1] if self.intervals else None
+            if last is None or last.second != float(second) or last.queue_length is not None:
+                self.object("grammar", number, f"a queue line without its report line: {_shown(line)}")
+            else:
+                self.intervals[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
+            return True
+        interval = parse_interval_line(line) or hooks.csv_interval(line)
+        if interval is not None:
+            self.interval(interval._replace(line=number))
+            return True
+        if hooks.is_json_line(line, is_open=bool(self.json)):
+            self.json.append((number, line))
+            return True
+        return False
+
+    def continued(self, number: int, line: str) -> bool:
+        """Take a further line of a message that spans several (a failing statement is printed as it is)."""
+        if self.last_message_line != number - 1 or not self.messages or self.messages[-1][1] not in FAILURES:
+            return False
+        if any(kind.match(line) is not None for kind in grammar.KINDS.values()):
+            return False
+        self.messages[-1][2].append(line)
+        self.last_message_line = number
+        return True
+
+    def misplaced(self, number: int, line: str) -> None:
+        for kind in grammar.KINDS.values():
+            if (said := kind.match(line)) is not None:
+                after = self.state.rstrip("~")
+                self.object("grammar", number, f"{_shown(line)} can't come after {after!r}")
+                self.take(kind.name, number, said)
+                return
+        what = "a blank line too many" if line == "" else f"no line of sysbench: {_shown(line)}"
+        self.object("grammar", number, what)
+
+    def finish(self, text: str, tail: str, lines: int) -> SysbenchLog:
+        """Judge the end, check the numbers, and return the whole."""
+        self.close_block()
+        self.end(text, tail, lines)
+        histogram = self.histogram()
+        reported, problems = hooks.json_intervals(self.json)
+        self.intervals.extend(reported)
+        self.problems.extend(problems)
+        for number, level, parts in self.messages:
+            if level in FAILURES:
+                self.object("message", number, _shown("\n".join(parts)))
+        messages = tuple(Message(number, level, "\n".join(parts)) for number, level, parts in self.messages)
+        log = SysbenchLog(
+            status="complete",
+            problems=(),
+            header=Header(**self.header),
+            intervals=tuple(self.intervals),
+            histogram=histogram,
+            summaries=tuple(self.with_stats()),
+            messages=messages,
+            commands=tuple(self.commands),
+        )
+        if not self.problems:
+            self.problems.extend(arithmetic.disagreements(log))
+        problems = sorted(self.problems, key=lambda found: (found.concern != "message", found.line or 0))
+        has_failed = any(problem.concern == "message" for problem in problems)
+        status = "failed" if has_failed else "truncated" if problems else "complete"
+        return replace(log, status=status, problems=tuple(problems))
+
+    def end(self, text: str, tail: str, lines: int) -> None:
+        if "\0" in text or "\ufffd" in text:
+            self.object("grammar", None, "bytes that are no text")
+        if tail:
+            self.object("end", lines + 1, f"ends inside a line: {_shown(tail)}")
+        elif not text:
+            self.object("end", None, "nothing was printed")
+        elif self.commands and not self.intervals and "threads" not in self.header:
+            self.object_to_steps(lines)
+        elif not self.is_over or self.state != self.last_state:
+            self.object("end", lines, f"ends after {self.state.rstrip('~')!r}, without all of the last totals")
+
+    def object_to_steps(self, lines: int) -> None:
+        for action in STEPS:
+            tables = [command.table for command in self.commands if command.action == action]
+            if len(set(tables)) != len(tables):
+                self.object("grammar", None, f"a table has two lines of {action!r}")
+        created = {command.table for command in self.commands if command.action == "create"}
+        for action in ("insert", "index"):
+            done = {command.table for command in self.commands if command.action == action}
+            if done and done != created:
+                self.object("end", lines, f"{action!r} is said of {len(done)} of {len(created)} tables")
+
+    def histogram(self) -> Histogram | None:
+        if not self.bars:
+            return None
+        try:
+            buckets = buckets_of_printed([value for value, _ in self.bars])
+        except ValueError as error:
+            self.object("grammar", self.bars_line, f"histogram: {error}")
+            return None
+        counts = np.array([int(count) for _, count in self.bars], dtype=np.int64)
+        return Histogram(self.bars_line, buckets, counts)
+
+    def with_stats(self) -> list[Summary]:
+        summaries = list(self.summaries)
+        for index in {stat[0] for stat in self.stats if stat[0]}:
+            whole = [stat for stat in self.stats if stat[0] == index and len(stat) == 7]
+            stats = tuple(ThreadStats(*stat[1:]) for stat in whole)
+            summaries[index - 1] = replace(summaries[index - 1], thread_stats=stats)
+        return summaries
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) <= SHOWN else line[: SHOWN - 1] + "…")
