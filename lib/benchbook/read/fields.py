@@ -13,7 +13,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 HEADER: dict[str, Fields] = {
-    "version": (("version", str),),
+    "version": (("version", str), ("lua", str)),
     "threads": (("threads", int),),
     "warm_up": (("warm_up_s", int),),
     "rate": (("rate", int),),

@@ -12,7 +12,7 @@ JSON_LINE = re.compile(r'[\[\],]|  [{}],?|    \},?|    "\w+": .{1,80}|      "\w+
 
 
 def csv_interval(line: str) -> Interval | None:
-    """Return a row of the CSV hook (time, threads, tps, qps, r, w, o, latency, errors, reconnects) or None."""
+    """Return a row of the CSV hook (its ten columns have no heading), or None."""
     if CSV.fullmatch(line) is None:
         return None
     second, threads, *numbers = line.split(",")

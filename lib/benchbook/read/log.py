@@ -30,6 +30,7 @@ class Header:
     """What sysbench says before the run; None for what it did not print."""
 
     version: str | None = None
+    lua: str | None = None
     threads: int | None = None
     warm_up_s: int = 0
     rate: int = 0

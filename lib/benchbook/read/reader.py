@@ -26,7 +26,7 @@ from benchbook.read.log import (
 SHOWN = 120
 BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})
 FAILURES = ("fatal", "alert")
-STEPS = ("create", "insert", "index", "prewarm", "drop")
+STEPS = frozenset({"create", "insert", "index", "prewarm", "drop"})
 
 
 class Reader:
@@ -213,21 +213,10 @@ class Reader:
             self.object("end", lines + 1, f"ends inside a line: {_shown(tail)}")
         elif not text:
             self.object("end", None, "nothing was printed")
-        elif self.commands and not self.intervals and "threads" not in self.header:
-            self.object_to_steps(lines)
+        elif self.commands and "threads" not in self.header:
+            return
         elif not self.is_over or self.state != self.last_state:
-            self.object("end", lines, f"ends after {self.state.rstrip('~')!r}, without all of the last totals")
-
-    def object_to_steps(self, lines: int) -> None:
-        for action in STEPS:
-            tables = [command.table for command in self.commands if command.action == action]
-            if len(set(tables)) != len(tables):
-                self.object("grammar", None, f"a table has two lines of {action!r}")
-        created = {command.table for command in self.commands if command.action == "create"}
-        for action in ("insert", "index"):
-            done = {command.table for command in self.commands if command.action == action}
-            if done and done != created:
-                self.object("end", lines, f"{action!r} is said of {len(done)} of {len(created)} tables")
+            self.object("end", lines, f"ends after {self.state.rstrip('~')!r}, the last totals are not whole")
 
     def histogram(self) -> Histogram | None:
         if not self.bars:
