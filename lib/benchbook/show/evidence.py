@@ -1,0 +1,68 @@
+"""Everything a report of one study reads, loaded once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchbook.core import paths
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The findings, tidy tables and fact files of one study.
+
+    `folder` is data/STUDY. Fact files that a stage did not leave are None. Tables have the columns that
+    read/tidy.py documents.
+    """
+
+    name: str
+    folder: Path
+    findings: Mapping[str, Any]
+    runs: pd.DataFrame
+    intervals: pd.DataFrame
+    histograms: pd.DataFrame
+    monitor: pd.DataFrame
+    voids: pd.DataFrame
+    facts: Mapping[str, Any] | None
+    dataset: Mapping[str, Any] | None
+    warm_up: Mapping[str, Any] | None
+
+    @cached_property
+    def arms(self) -> tuple[str, ...]:
+        """Name the arms in their fixed order: baseline, treatments as the findings list them, A/A, the rest."""
+        return arms_in_order(self.findings, self.runs)
+
+    @property
+    def link(self) -> str:
+        """Give the way from a page in reports/ to the study's folder."""
+        return f"../data/{self.name}"
+
+
+def arms_in_order(findings: Mapping[str, Any], runs: pd.DataFrame) -> tuple[str, ...]:
+    """Order arms so that each keeps its colour on every figure; only arms that have runs are named."""
+    wanted = [findings["baseline"], *(found["treatment"] for found in findings["findings"])]
+    again = [found["treatment"] for found in [findings.get("aa")] if found]
+    present = set(runs["arm"])
+    rest = sorted(present - set(wanted) - set(again))
+    return tuple(arm for arm in dict.fromkeys([*wanted, *rest, *again]) if arm in present)
+
+
+def load(name: str) -> Evidence:
+    """Read everything a report needs of the study called `name`."""
+    place = paths.study(name)
+    tidy = {table: pd.read_parquet(place.tidy / f"{table}.parquet")
+            for table in ("runs", "intervals", "histograms", "monitor", "voids")}
+    facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
+    findings = json.loads(place.findings.read_text(encoding="utf-8"))
+    return Evidence(name=name, folder=place.data, findings=findings, **tidy, **facts)
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None

@@ -1,0 +1,52 @@
+"""HTML text that shows itself in a notebook, and the escaping that everything written by others goes through."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# Terminal colours and cursor movements (ECMA-48 control sequences), then every other control character.
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True)
+class Html:
+    """A piece of HTML that is safe to put on a page as it is."""
+
+    text: str
+
+    def _repr_html_(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<Html, {len(self.text)} characters>"
+
+
+def plain(text: object) -> str:
+    """Drop terminal control sequences and control characters from a text."""
+    return _CONTROL.sub("", _ANSI.sub("", str(text)))
+
+
+def escape(value: object) -> str:
+    """Make any value safe inside HTML text and attributes; `Html` passes unchanged."""
+    return value.text if isinstance(value, Html) else html.escape(plain(value), quote=True)
+
+
+def slug(text: object) -> str:
+    """Make a text usable as an anchor: letters, digits, dot, underscore and hyphen only."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", plain(text)).strip("-").lower() or "section"
+
+
+def element(name: str, *content: object, **attributes: object) -> Html:
+    """Write one HTML element; content and attribute values are escaped, `class_` means class."""
+    pairs = (f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+             for key, value in attributes.items() if value is not None)
+    return Html(f"<{name}{''.join(pairs)}>{''.join(map(escape, content))}</{name}>")
+
+
+def join(parts: Iterable[object], between: str = "\n") -> Html:
+    """Put pieces after each other, each escaped unless it is `Html`."""
+    return Html(between.join(escape(part) for part in parts))

@@ -1,0 +1,121 @@
+"""An executed notebook as one HTML page that needs no network, no script and no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import nbformat
+from bs4 import BeautifulSoup, Tag
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+from benchbook.show.canonical import canonical
+from benchbook.show.clean import clean
+from benchbook.show.markup import plain, slug
+
+__all__ = ["canonical", "html", "render"]
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
+
+
+def render(notebook: Path, page: Path, title: str | None = None, study: str | None = None, commit: str | None = None,
+           root: Path | None = None) -> Path:
+    """Write the page of an executed notebook; see `html`. Links in it are relative to the page's place."""
+    text = html(nbformat.read(notebook, as_version=4), title, study, commit, root)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+def html(notebook: NotebookNode, title: str | None = None, study: str | None = None, commit: str | None = None,
+         root: Path | None = None) -> str:
+    """Return the page of an executed notebook; the same outputs give the same bytes.
+
+    A cell tagged `hide` is left out, one tagged `hide-input` or `hide-output` in part; all code is at the end, folded.
+    The title is the first level-1 heading unless given. Study and commit stand in the foot. Raises ValueError for a
+    picture without alt text: somebody could not read it.
+    """
+    notebook = canonical(notebook, root)
+    _check_pictures(notebook)
+    provenance = {"benchbook": version("benchbook"), "study": study, "commit": commit}
+    exporter = _Exporter(config=Config({"NbConvertBase": {"display_data_priority": _SHOWN}}))
+    script = (_TEMPLATES / "page" / "sort.js").read_text(encoding="utf-8")
+    body, _ = exporter.from_notebook_node(notebook, resources={"page": {
+        "title": title or "", "provenance": {key: value for key, value in provenance.items() if value},
+        "style": (_TEMPLATES / "page" / "style.css").read_text(encoding="utf-8"), "script": script,
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")}})
+    return _finish(body, title)
+
+
+class _Exporter(HTMLExporter):
+    """nbconvert's HTML with our template, in which every output passes `clean`."""
+
+    exclude_anchor_links = True
+    template_name = "page"
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(extra_template_basedirs=[str(_TEMPLATES)], **settings)
+        self.register_filter("clean", clean)
+        self.register_filter("plain", plain)
+
+
+def _check_pictures(notebook: NotebookNode) -> None:
+    for number, cell in enumerate(notebook.cells, 1):
+        for output in cell.get("outputs", []):
+            kinds = [kind for kind in output.get("data", {}) if kind.startswith("image/")]
+            alts = [output.metadata.get(kind, {}).get("alt") for kind in kinds]
+            if kinds and "text/html" not in output.data and not (cell.metadata.get("alt") or any(alts)):
+                raise ValueError(f"cell {number}: a picture without alt text; show it as a benchbook.show.figures.Picture, "
+                                 "or write the text under `alt` in the cell's metadata")
+
+
+def _finish(body: str, title: str | None) -> str:
+    """Give headings and repeated ids anchors of their own, fill the contents list, name the page."""
+    soup = BeautifulSoup(body, "html.parser")
+    _separate_ids(soup)
+    first = soup.find("h1")
+    name = title or (first.get_text(" ", strip=True) if first else "Report")
+    soup.title.string = name
+    if first is None:
+        first = soup.new_tag("h1")
+        first.string = name
+        soup.main.insert(0, first)
+    for heading in soup.find_all(["h2", "h3"]):
+        link = soup.new_tag("a", href=f"#{heading['id']}", attrs={"class": "anchor"})
+        link["aria-label"] = f"Link to “{heading.get_text(' ', strip=True)}”"
+        heading.append(link)
+    _contents(soup)
+    return str(soup)
+
+
+def _separate_ids(soup: BeautifulSoup) -> None:
+    for heading in soup.find_all(["h1", "h2", "h3", "h4"]):
+        heading["id"] = heading.get("id") or slug(heading.get_text(" ", strip=True))
+    seen: set[str] = set()
+    for tag in soup.find_all(id=True):
+        name, number = tag["id"], 2
+        while tag["id"] in seen:
+            tag["id"] = f"{name}-{number}"
+            number += 1
+        seen.add(tag["id"])
+
+
+def _contents(soup: BeautifulSoup) -> None:
+    """Put the contents list before the second section, so that on a small screen the answer comes first."""
+    nav, sections = soup.find("nav"), soup.main.find_all("h2")
+    if len(sections) < 3:
+        nav.decompose()
+        return
+    for heading in sections:
+        item, link = soup.new_tag("li"), soup.new_tag("a", href=f"#{heading['id']}")
+        link.string = heading.get_text(" ", strip=True)
+        item.append(link)
+        nav.ol.append(item)
+    second: Tag = sections[1]
+    second.insert_before(nav.extract())

@@ -1,0 +1,61 @@
+"""A figure as it stands on a page: heading, panels with texts for those who can't see them, caption."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from benchbook.show import theme
+from benchbook.show.markup import Html, element, join
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One drawing and its alt text, which holds the numbers the drawing shows."""
+
+    figure: Figure
+    alt: str
+
+    def image(self) -> Html:
+        """Write the drawing as an <img> that needs no other file."""
+        data = base64.b64encode(theme.svg(self.figure).encode()).decode("ascii")
+        width, height = (round(96 * inches) for inches in self.figure.get_size_inches())
+        image = element("img", alt=self.alt, width=width, height=height, src=f"data:image/svg+xml;base64,{data}")
+        return Html(image.text.removesuffix("</img>"))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One or more panels under one heading and one caption; shows itself in a notebook.
+
+    Panels stand side by side where there is room and below each other on a phone.
+    """
+
+    anchor: str
+    title: str
+    panels: tuple[Panel, ...]
+    caption: str
+    missing: str = "Nothing was recorded that this figure could show."
+
+    @property
+    def alt(self) -> str:
+        """Give the texts of all panels."""
+        return " ".join(panel.alt for panel in self.panels)
+
+    def _repr_html_(self) -> str:
+        heading = element("h3", self.title, id=self.anchor)
+        if not self.panels:
+            return join([heading, element("p", self.missing, class_="empty")]).text
+        images = element("div", *(panel.image() for panel in self.panels),
+                         class_="panels" if len(self.panels) > 1 else "panels single")
+        return join([heading, element("figure", images, element("figcaption", self.caption))]).text
+
+    def __repr__(self) -> str:
+        return f"<Picture {self.anchor}, {len(self.panels)} panels>"
+
+
+def alt(picture: Picture) -> str:
+    """Give the text that stands in for a picture."""
+    return picture.alt

@@ -1,0 +1,112 @@
+"""How figures look: colours, markers, type, and SVG that is the same bytes for the same numbers.
+
+Every colour has a light and a dark value. Figures are drawn with the light ones; `svg` then replaces each by a CSS
+variable, so that a figure follows the reader's colour scheme and stays light on paper. Both sets have a contrast of
+at least 3:1 with their background, and the first arms differ for readers with any common colour blindness; the
+marker tells arms apart without colour. The hues are close to those of Okabe and Ito's palette.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+PAPER, INK, MUTED, RULE, ZONE, CLAIM = "#fefefd", "#1f2832", "#5a6571", "#d6dbe1", "#f0f2f5", "#f6e6b0"
+_DARK = {PAPER: "#1b2127", INK: "#e6e9ec", MUTED: "#a4aeb9", RULE: "#3a444e", ZONE: "#252d35", CLAIM: "#574a1c"}
+_ARMS = {"#0a66a5": "#6ab8f2", "#c2500a": "#ff9f5e", "#0a7c62": "#43d0a7", "#8d4484": "#de9fd6",
+         "#86680a": "#e2c04e", "#47546a": "#adb7c6"}
+_AGAIN = {"#767c85": "#a2a9b3"}
+PARTS = {"client": "#b9c3ce", "proxy": "#a98bbd", "server": "#3d6f8e"}
+_PARTS_DARK = dict(zip(PARTS.values(), ("#76828f", "#b79acb", "#5fa0c6"), strict=True))
+_MARKERS = "osD^vPX"
+_ALL = {**_DARK, **_ARMS, **_AGAIN, **_PARTS_DARK}
+
+_RC = {
+    "axes.axisbelow": True, "axes.edgecolor": RULE, "axes.facecolor": PAPER, "axes.grid": True,
+    "axes.grid.axis": "y", "axes.labelcolor": MUTED, "axes.labelsize": 9, "axes.linewidth": 0.8,
+    "axes.spines.right": False, "axes.spines.top": False, "axes.titlecolor": INK, "axes.titlelocation": "left",
+    "axes.titlesize": 10.5, "axes.titleweight": "bold", "figure.facecolor": PAPER, "font.family": "DejaVu Sans",
+    "font.size": 9, "grid.color": RULE, "grid.linewidth": 0.6, "legend.fontsize": 9, "legend.frameon": False,
+    "legend.labelcolor": INK, "svg.fonttype": "path", "svg.hashsalt": "benchbook", "text.color": INK,
+    # Names come from study files: a dollar sign in one is a dollar sign, not the start of a formula.
+    "text.parse_math": False,
+    "xtick.color": RULE, "xtick.labelcolor": MUTED, "ytick.color": RULE, "ytick.labelcolor": MUTED,
+    "ytick.left": False, "xtick.major.size": 3,
+}
+
+
+def style() -> AbstractContextManager[None]:
+    """Give the context in which figures are drawn and written."""
+    return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **_RC})
+
+
+def canvas(width_in: float = 4.8, height_in: float = 3.1) -> tuple[Figure, Axes]:
+    """Start a figure with one pair of axes; the width suits half a page or a whole phone."""
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    return figure, figure.subplots()
+
+
+def colour(arm: str, arms: Sequence[str]) -> str:
+    """Give the colour of an arm, fixed by its place in the order of arms; the A/A twin is grey."""
+    return next(iter(_AGAIN)) if is_again(arm) else list(_ARMS)[list(arms).index(arm) % len(_ARMS)]
+
+
+def marker(arm: str, arms: Sequence[str]) -> str:
+    """Give the marker of an arm, so that no figure depends on colour alone."""
+    return _MARKERS[list(arms).index(arm) % len(_MARKERS)]
+
+
+def is_again(arm: str) -> bool:
+    """Say whether an arm is the second name of the baseline in the A/A pair."""
+    return arm.endswith("_again")
+
+
+def short(name: object, length: int = 30) -> str:
+    """Shorten a name that would not fit on a figure."""
+    text = str(name)
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: Line2D) -> None:
+    """Put the arms' markers above the axes, and any extra handles after them."""
+    handles = {short(arm): Line2D([], [], color=colour(arm, order), marker=marker(arm, order), markersize=5,
+                                  linewidth=1.4) for arm in arms}
+    handles |= {key.replace("_", " "): handle for key, handle in extra.items()}
+    # A legend fills columns first; in one row the arms come first, and only long names need a second row.
+    is_long = sum(len(label) + 5 for label in handles) > 64
+    figure.legend(list(handles.values()), list(handles), loc="outside upper left", ncols=2 if is_long else len(handles),
+                  handlelength=1.6, columnspacing=1.2, borderaxespad=0.2)
+
+
+def round_log(axis: Axis) -> None:
+    """Label a logarithmic axis at round values, also when it spans less than a decade."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 5 * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def svg(figure: Figure) -> str:
+    """Write a figure as SVG text: no date, no random ids, colours that follow the reader's scheme."""
+    buffer = io.StringIO()
+    with style():
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg"):]
+    names = {shade: f"c{number}" for number, shade in enumerate(_ALL)}
+    for shade, name in names.items():
+        text = text.replace(shade, f"var(--{name})")
+    light = ";".join(f"--{names[shade]}:{shade}" for shade in _ALL)
+    dark = ";".join(f"--{names[shade]}:{other}" for shade, other in _ALL.items())
+    rules = f"<style>:root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
+    text = re.sub(r' (?:d|x|y)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), text)
+    return re.sub(r"(<svg[^>]*>)", lambda found: found[1] + rules, text, count=1)
