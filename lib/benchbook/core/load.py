@@ -8,14 +8,20 @@ from benchbook.core import paths, yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.errors import InputErrors, did_you_mean
 from benchbook.core.params import Params
+from benchbook.core.sections import Sections
 from benchbook.core.study import Study
 
-def study(name: str) -> Study:
-    """Read `studies/NAME.yaml`; raise `InputErrors` with every mistake."""
+def study(name: str, *sections: str) -> Study:
+    """Read `studies/NAME.yaml`; raise `InputErrors` with every mistake.
+
+    With `sections` only these can be read from the result, so that a stage cannot depend on what its
+    entry in dvc.yaml does not declare.
+    """
     file = paths.study(name).file
     if not file.is_file():
         raise InputErrors([f"studies: {name}: no such study; {did_you_mean(name, paths.studies())}"])
-    return study_file(file)
+    loaded = study_file(file)
+    return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
 
 
 def study_file(file: Path) -> Study:
@@ -23,8 +29,8 @@ def study_file(file: Path) -> Study:
     return validate(yamlfile.read(file, f"studies/{file.name}"), Study)
 
 
-def params() -> Params:
-    """Read `params.yaml`; a study named there must exist."""
+def params(*sections: str) -> Params:
+    """Read `params.yaml`, or only some sections of it; a study or source named there must exist."""
     document = yamlfile.read(paths.params(), "params.yaml")
     loaded = validate(document, Params)
     known = paths.studies()
@@ -40,4 +46,4 @@ def params() -> Params:
     ]
     if wrong:
         raise InputErrors(wrong)
-    return loaded
+    return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]

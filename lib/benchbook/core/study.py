@@ -14,6 +14,7 @@ from benchbook.core.errors import did_you_mean
 MAX_INT32 = 2_147_483_647
 # Errors that sysbench must never ignore: with them it loops for ever or crashes while reconnecting.
 FATAL_ERRORS = {2006, 2011, 2013, 2055}
+TWIN = "_again"
 NAME = r"^[a-z][a-z0-9_-]{0,39}$"
 
 
@@ -110,8 +111,8 @@ class Dataset(Model):
     """Number of sysbench tables."""
     table_size: int = Field(ge=1, le=MAX_INT32, examples=[10000])
     """Rows a table."""
-    index: Literal["after", "before"] = "after"
-    """Whether the secondary index is made after the rows are loaded or before."""
+    seed: int = Field(1, ge=1, le=MAX_INT32, examples=[1])
+    """Seed of the rows: the same seed loads the same rows, wherever and however often."""
 
 
 class Workload(Model):
@@ -237,6 +238,24 @@ class Study(Model):
         """Names of the arms in question."""
         return tuple(self.arms)[1:]
 
+    @property
+    def twin(self) -> str | None:
+        """Name under which the baseline is measured against itself, or None without an A/A pair."""
+        return f"{self.baseline}{TWIN}" if self.aa is not None else None
+
+    def deployed(self, arm: str) -> str:
+        """Return the arm of the study file that stands behind a name; the twin is its baseline."""
+        return arm.removesuffix(TWIN)
+
+    def has_twin(self, workload: str, threads: int) -> bool:
+        """Tell whether the A/A pair is measured at this workload and thread level."""
+        twin = self.aa
+        return (
+            twin is not None
+            and (twin.workloads is None or workload in twin.workloads)
+            and (twin.threads is None or threads in twin.threads)
+        )
+
     def script(self, workload: str) -> str:
         """Return the sysbench script of a workload."""
         return self.workloads[workload].script or workload
@@ -259,7 +278,7 @@ class Study(Model):
             if workload.script is None and name not in registry.SCRIPTS:
                 raise ValueError(f"workloads.{name}: unknown; {did_you_mean(name, registry.SCRIPTS)} Or name its script")
         for arm in self.arms:
-            if arm.endswith("_again"):
+            if arm.endswith(TWIN):
                 raise ValueError(f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name")
         twin = self.aa
         for name in (twin.workloads or ()) if twin else ():
@@ -268,6 +287,11 @@ class Study(Model):
         for level in (twin.threads or ()) if twin else ():
             if level not in self.threads:
                 raise ValueError(f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}")
+        runs = len(self.arms) * len(self.workloads) * len(self.threads) * self.plan.blocks
+        hours = runs * (self.plan.discard_s + self.plan.run_s) / 3600
+        if hours * 60 > self.plan.budget_minutes:
+            raise ValueError(f"plan.budget_minutes: {self.plan.budget_minutes}: {runs} runs take {hours:.1f} hours or more; "
+                             "measure less, or raise the budget")
         limit = self.engine.settings.get("max_connections")
         if isinstance(limit, int) and max(self.threads) + 10 > limit:
             raise ValueError(f"threads: {max(self.threads)}: above max_connections {limit} less 10; lower one, raise the other")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -23,8 +25,11 @@ from benchbook.sites.errors import SiteError
 class LocalSite:
     """The arms of one study on this machine. Use it as a context manager, in the main thread.
 
-    `cpus` maps `server`, `proxy` and `client` to the cores they may use, or to None for all.
+    `cpus` maps `server`, `proxy` and `client` to the cores they may use, or to None for all. `database` is
+    the one schema that the benchmark's account may use.
     """
+
+    database = labs.SCHEMA
 
     database = labs.SCHEMA
 
@@ -127,7 +132,6 @@ class LocalSite:
             out=out,
             err=err,
             append=False,
-            pidfile=self.lab.pidfile("client"),
             cpus=self.cpus["client"],
             keep=self._keep,
             cwd=cwd,
@@ -163,6 +167,16 @@ class LocalSite:
         snapshot.heal(server.data)
         snapshot.put_back(self.lab, server.data, self._keep)
         server.ensure()
+
+    def hold(self) -> None:
+        """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                parts = [*([] if self._engine is None else [self._engine]), *self._proxies.values()]
+                for part in parts:
+                    if part.child is not None and not part.child.is_alive:
+                        raise SiteError(f"the {part.role} ended by itself; see {part.log}")
+                time.sleep(0.5)
 
     def down(self, arm: str | None = None) -> None:
         """Stop everything this site started; for one arm only what no direct arm needs: its proxy."""

@@ -1,0 +1,142 @@
+"""The command `benchbook`: what the Makefile's targets and the pipeline's stages call."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from benchbook.core import load, paths
+from benchbook.core.errors import BenchbookError, InputErrors
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; print errors without a traceback. Exit codes: 0, 1 something failed, 2 an input is wrong."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except InputErrors as error:
+        print("\n".join(error.errors), file=sys.stderr)
+        return 2
+    except BenchbookError as error:
+        print(f"benchbook: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="benchbook", description="Reproducible database benchmarks: study files, six notebooks, one report.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, command: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text)
+        made.set_defaults(command=command)
+        return made
+
+    add("doctor", _doctor, "say what this machine can do, and what it can't and why")
+    add("check", _check, "check params.yaml and every study file, and start nothing")
+    plan = add("plan", _plan, "show the schedule of a study and how long it takes, before a second is spent")
+    plan.add_argument("study", help="name of a file in studies/")
+    plan.add_argument("--runs", action="store_true", help="list every run in its order")
+    up = add("up", _up, "bring the arms of a study up and hold them until Ctrl-C, for a look by hand")
+    up.add_argument("study", help="name of a file in studies/")
+    down = add("down", _down, "stop everything this project started on this machine and remove what it set up")
+    down.add_argument("--purge", action="store_true", help="remove the servers' data too")
+    stage = add("stage", _stage, "run one stage's notebook for a study, as the pipeline does")
+    stage.add_argument("stage", help="provision, prepare, warm-up, run-matrix, parse, analyze or report")
+    stage.add_argument("study", help="name of a file in studies/")
+    audit = add("audit", _audit, "audit one published source, as the pipeline does")
+    audit.add_argument("source", help="name of a folder in data/published/")
+    add("findings", _findings, "render the site's first page, as the pipeline does")
+    schema = add("schema", _schema, "write the JSON schema of study files, for editors")
+    schema.add_argument("--check", action="store_true", help="only say whether the file is current")
+    return parser
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from benchbook.sites import doctor
+
+    abilities = doctor.examine()
+    for ability in abilities:
+        print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
+        if not ability.ok and ability.remedy:
+            print(f"{'':27}  → {ability.remedy}")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    wrong: list[str] = []
+    for attempt in (load.params, *(lambda name=name: load.study(name) for name in paths.studies())):
+        try:
+            attempt()
+        except InputErrors as error:
+            wrong += error.errors
+    if wrong:
+        raise InputErrors(wrong)
+    print(f"params.yaml and {len(paths.studies())} study files are in order")
+    return 0
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from benchbook.plan import schedule
+
+    study = load.study(arguments.study)
+    print(schedule.summary(arguments.study, study))
+    if arguments.runs:
+        print(schedule.table(schedule.plan_runs(arguments.study, study, {})).to_string(index=False))
+    return 0
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    from benchbook import sites
+    from benchbook.sites.lab import lab_folder
+
+    study = load.study(arguments.study)
+    with sites.open_site(study, lab_folder(paths.root(), arguments.study)) as site:
+        for arm in study.arms:
+            endpoint = site.up(arm)
+            print(f"{arm}: {endpoint.host}:{endpoint.port}, database {endpoint.database}, account in {endpoint.secret}")
+        print("held until Ctrl-C", flush=True)
+        site.hold()
+    return 0
+
+
+def _down(arguments: argparse.Namespace) -> int:
+    from benchbook.sites import clean
+    from benchbook.sites.lab import lab_root
+
+    report = clean.down(lab_root(paths.root()), purge=arguments.purge)
+    print(report)
+    return 0 if report.is_clean else 1
+
+
+def _stage(arguments: argparse.Namespace) -> int:
+    from benchbook import stage
+
+    if arguments.stage not in stage.STAGES:
+        raise InputErrors([f"stage: {arguments.stage}: no such stage; write one of {', '.join(stage.STAGES)}"])
+    return stage.run(arguments.stage, arguments.study)
+
+
+def _audit(arguments: argparse.Namespace) -> int:
+    from benchbook import stage
+
+    return stage.audit(arguments.source)
+
+
+def _findings(arguments: argparse.Namespace) -> int:
+    from benchbook import stage
+
+    return stage.findings()
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    from benchbook.core import schema
+
+    return schema.write(paths.root() / "schemas" / "study.schema.json", check=arguments.check)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,162 @@
+"""Pick cells out of a source's table, and pair those of two arms: the arithmetic that every claim starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from benchbook.core.claim import Selector
+from benchbook.core.errors import did_you_mean
+from benchbook.core.source import keys
+
+PUT_TOGETHER = {"mean": "mean", "min": "min", "max": "max", "median": "median"}
+
+
+class Ambiguous(ValueError):
+    """One cell has two different values, or two baselines: no number can be told."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value with the way to it: `place` are its keys, `working` how it came from printed numbers."""
+
+    place: Mapping[str, Any]
+    value: float
+    working: str
+    table: str
+    row: int | None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two cells that differ only in what is compared."""
+
+    place: Mapping[str, Any]
+    baseline: Cell
+    treatment: Cell
+
+    @property
+    def effect(self) -> float:
+        """Treatment over baseline, minus one."""
+        return self.treatment.value / self.baseline.value - 1
+
+
+def both_metrics(metric: str) -> tuple[str, ...]:
+    """Return the metrics of an expression: one, or the two of `a / b`."""
+    return tuple(part.strip() for part in metric.split("/"))
+
+
+def select(cells: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
+    """Return the cells whose keys have the values asked for; a tuple means any of them."""
+    for key, wanted in (selector or {}).items():
+        any_of = wanted if isinstance(wanted, tuple) else (wanted,)
+        cells = cells[cells[key].isin(any_of)]
+    return cells
+
+
+def selector_errors(cells: pd.DataFrame, selector: Selector | None) -> Iterator[tuple[str, str]]:
+    """Yield (key, what is wrong) for keys and values that no cell has."""
+    known = ["table", *keys(cells)]
+    for key, wanted in (selector or {}).items():
+        if key not in known:
+            yield key, f"{key}: no table has this key; {did_you_mean(key, known)}"
+            continue
+        present = list(dict.fromkeys(cells[key].dropna()))
+        for value in wanted if isinstance(wanted, tuple) else (wanted,):
+            if value not in present:
+                yield key, f"{value}: no cell has this {key}; {did_you_mean(str(value), map(str, present))}"
+
+
+def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str = "mean") -> list[Cell]:
+    """Return one value a cell, in the order of the tables.
+
+    `metric` is a metric or a ratio `a / b` of two in one row. With `across`, cells that differ only in that key are put
+    together `by` mean, min, max or median first. Raise `Ambiguous` if two tables give one cell different values.
+    """
+    names = keys(cells)
+    numerator, *denominator = both_metrics(metric)
+    top = cells[(cells["metric"] == numerator) & cells["value"].notna()]
+    below = cells[(cells["metric"] == denominator[0]) & cells["value"].notna()] if denominator else None
+    found: list[Cell] = []
+    for line in top.to_dict("records"):
+        place = {key: line[key] for key in names if not _absent(line[key])}
+        if below is None:
+            found.append(Cell(place, line["value"], str(line["printed"]), line["table"], line["row"]))
+            continue
+        match = below[(below["table"] == line["table"]) & (below["row"] == line["row"])]
+        match = match[[all(_same(other[key], line[key]) for key in names) for other in match.to_dict("records")]]
+        for other in match.to_dict("records"):
+            found.append(Cell(place, line["value"] / other["value"], f"{line['printed']} / {other['printed']}",
+                              line["table"], line["row"]))
+    return _distinct(_together(found, across, by) if across else found)
+
+
+def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tuple[list[Pair], list[Cell]]:
+    """Pair cells that agree in every key but those compared; return the pairs and the cells left alone.
+
+    Keys that only one side has are not looked at; the arm is always what may differ.
+    """
+    shared = _keys_of(baseline) & _keys_of(treatment) - compared - {"arm"}
+    pairs: list[Pair] = []
+    used: set[int] = set()
+    alone: list[Cell] = []
+    for cell in treatment:
+        match = [(number, other) for number, other in enumerate(baseline)
+                 if all(_same(other.place.get(key), cell.place.get(key)) for key in shared)]
+        if len(match) > 1:
+            raise Ambiguous(f"{len(match)} baseline cells for {shown(cell.place)}; name the key that tells them apart")
+        if not match:
+            alone.append(cell)
+            continue
+        used.add(match[0][0])
+        place = {key: value for key, value in cell.place.items() if key != "arm" and key in shared | compared}
+        varied = {key: value for key, value in cell.place.items() if key not in shared and key != "arm"}
+        pairs.append(Pair({**place, **varied}, match[0][1], cell))
+    alone += [cell for number, cell in enumerate(baseline) if number not in used]
+    return pairs, alone
+
+
+def shown(place: Mapping[str, Any]) -> str:
+    """Write the keys of a cell as people read them."""
+    hidden = {"processes", "threads_per_process"} if "threads" in place else set()
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in place.items() if key not in hidden)
+
+
+def _together(found: list[Cell], across: str, by: str) -> list[Cell]:
+    groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+    for cell in found:
+        rest = tuple(sorted((key, str(value)) for key, value in cell.place.items() if key != across))
+        groups.setdefault(rest, []).append(cell)
+    together = []
+    for group in groups.values():
+        place = {key: value for key, value in group[0].place.items() if key != across}
+        value = float(getattr(pd.Series([cell.value for cell in group]), PUT_TOGETHER[by])())
+        working = f"{by} of {len(group)} values = {value:.6g}" if len(group) > 1 else group[0].working
+        together.append(Cell(place, value, working, group[0].table, None))
+    return together
+
+
+def _distinct(found: list[Cell]) -> list[Cell]:
+    kept: dict[tuple[tuple[str, str], ...], Cell] = {}
+    for cell in found:
+        place = tuple(sorted((key, str(value)) for key, value in cell.place.items()))
+        first = kept.setdefault(place, cell)
+        if first.value != cell.value:
+            raise Ambiguous(f"{shown(cell.place)}: {first.working} in table {first.table}, {cell.working} in table "
+                            f"{cell.table}; the claim must name its table")
+    return list(kept.values())
+
+
+def _keys_of(found: list[Cell]) -> set[str]:
+    return {key for cell in found for key in cell.place}
+
+
+def _absent(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return (_absent(one) and _absent(other)) or one == other

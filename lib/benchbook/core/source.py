@@ -1,0 +1,228 @@
+"""A published document as frozen types: what was measured, how its tables are laid out, what it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import pandas as pd
+from pydantic import Field, model_validator
+
+from benchbook.core import paths, yamlfile
+from benchbook.core.claim import Claim, Selector
+from benchbook.core.errors import InputErrors, did_you_mean
+from benchbook.core.explain import validate
+from benchbook.core.study import Model
+
+SLUG = r"^[a-z0-9][a-z0-9._-]{0,59}$"
+Slug = Annotated[str, Field(pattern=SLUG)]
+Scalar = str | int | float
+# What a printed number is multiplied with to stand in the unit that a metric's name ends in.
+SCALES = {
+    "_ms": {"ms": 1.0, "s": 1000.0, "us": 0.001},
+    "_s": {"s": 1.0, "ms": 0.001, "us": 0.000001},
+    "_pct": {"%": 1.0, "% of one core": 1.0, "cores": 100.0},
+    "qps": {"1/s": 1.0, "1000/s": 1000.0, "1/min": 1 / 60},
+    "tps": {"1/s": 1.0, "1000/s": 1000.0, "1/min": 1 / 60},
+}
+
+
+class Column(Model):
+    """What the numbers under one heading mean."""
+
+    role: Literal["key", "metric", "growth", "text"]
+    """`key` tells cells apart, `metric` was measured, `growth` was computed by the authors, `text` is anything else."""
+    unit: str | None = Field(None, min_length=1, examples=["ms"])
+    """Unit of the printed numbers; needed for metrics and growth."""
+    metric: str | None = Field(None, pattern=r"^[a-z][a-z0-9_]*$", examples=["latency_p95_ms"])
+    """Name of the metric in this project; null takes the heading in the CSV file."""
+    at: Mapping[str, Scalar] = {}
+    """Keys that hold for the whole column, such as `arm: haproxy` where each arm has a column."""
+    of: str | None = None
+    """For `growth`: the metric that grew."""
+    over: Mapping[str, Scalar] = {}
+    """For `growth`: the cell that the growth is said to be over, such as `arm: "2.1.8"`."""
+    means: str | None = None
+    """What the column holds, where its name does not say it."""
+
+    @model_validator(mode="after")
+    def _needs(self) -> Column:
+        if self.role in ("metric", "growth") and self.unit is None:
+            raise ValueError("a number without a unit; write unit: such as 1/s, ms or %")
+        if self.role == "growth" and (self.of is None or not self.over):
+            raise ValueError("growth needs `of` and `over`; write of: qps and over: {arm: NAME}")
+        return self
+
+
+class Table(Model):
+    """One table of the document, in one file."""
+
+    title: str
+    """What the table shows, in a few words."""
+    file: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*\.(csv|log)$", examples=["pod-network.csv"])
+    """CSV file with the printed numbers, or a .log file with sysbench's report lines."""
+    stands: str
+    """Where the table stands in the document."""
+    columns: tuple[str, ...] = ()
+    """Headings of the CSV file in their order, each explained under the source's `columns`; none for a .log file."""
+    at: Mapping[str, Scalar] = {}
+    """Keys that hold for the whole table: arm, workload, threads or anything that is varied."""
+    is_unordered: bool = False
+    """The document itself prints the rows in no rising order."""
+    note: str | None = None
+    """Anything a reader must know about the numbers."""
+
+
+class Arm(Model):
+    """One setting that the document measured."""
+
+    means: str
+    """The arm in a few words."""
+    settings: Mapping[str, Scalar] = {}
+    """What the document states about it, by factor; factors it does not state are left out."""
+
+
+class Workload(Model):
+    """What one event of the load does."""
+
+    script: str | None = None
+    """sysbench script, as far as stated."""
+    statements: float | None = Field(None, gt=0, examples=[20])
+    """Statements of one event, as the QPS counts them; null if the document does not let us know."""
+    options: Mapping[str, Scalar | bool] = {}
+    """Options of this workload beside those of the source."""
+    threads_stated: tuple[int, ...] = ()
+    """Thread counts that the document says were run; a cell without numbers is reported as missing."""
+    means: str | None = None
+    """What the statements are."""
+
+
+class Conduct(Model):
+    """How the measurements were made, as far as stated; null means that the document does not say."""
+
+    repetitions: int | None = None
+    """Runs of one cell."""
+    order_of_arms: str | None = None
+    """The order in which arms took turns."""
+    client_machines: int | None = None
+    """Machines that ran sysbench."""
+    run_s: int | None = None
+    """Seconds of one run."""
+    warm_up: str | None = None
+    """What was done before measuring."""
+    seed: str | None = None
+    """Seed of the random numbers."""
+    errors: str | None = None
+    """What is said about failed statements."""
+    spread: str | None = None
+    """What is said about the variation of a number."""
+    client_load: str | None = None
+    """What is said about the load of the client machine."""
+
+
+class Sysbench(Model):
+    """The load generator."""
+
+    version: str | None = None
+    """Version as stated."""
+    options: Mapping[str, Scalar | bool] = {}
+    """Options of the measured runs, by name without dashes; account and address left out."""
+    prepare: str | None = None
+    """How the tables were filled, in our words."""
+
+
+class Source(Model):
+    """A published document: where it was found, what it measured and what it claims."""
+
+    title: str
+    """Title of the document, in English."""
+    title_original: str | None = None
+    """Title in the document's own language."""
+    language: str
+    """Language of the document."""
+    publisher: str | None
+    """Who published it, or null if the document does not say."""
+    date: str | None
+    """Date as stated, or null."""
+    found: str
+    """Where the copy was found, and what it had lost."""
+    subject: str
+    """What the document measures, in a sentence."""
+    versions: Mapping[str, str | None]
+    """Versions of everything that took part."""
+    hardware: Mapping[str, str]
+    """Machines by part."""
+    configuration: Mapping[str, Mapping[str, Scalar | bool] | Scalar | bool]
+    """Settings by component."""
+    sysbench: Sysbench | None
+    """The load generator."""
+    conduct: Conduct
+    """How the measurements were made."""
+    arms: Mapping[str, Arm]
+    """The settings measured, by name."""
+    workloads: Mapping[Slug, Workload]
+    """The loads, by name."""
+    columns: Mapping[str, Column]
+    """Every heading of the CSV files."""
+    tables: Mapping[Slug, Table]
+    """Every table of the document, in its order."""
+    claims: Mapping[Slug, Claim]
+    """What the document claims, in its order."""
+    leaves_open: tuple[str, ...] = ()
+    """What else the document leaves open, in our words."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A source with its tables read.
+
+    `cells` has one row a printed number: table, row (1 is the first below the heading), heading, metric, value (in the
+    unit of the metric's name), printed (the text), half_unit (half of the last printed place), unit, and one column
+    for each key (arm, workload, threads and whatever else is varied; None where it does not apply).
+    `texts` holds every file's rows as printed, by table.
+    """
+
+    name: str
+    source: Source
+    cells: pd.DataFrame
+    texts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+
+FIXED = ("table", "row", "heading", "metric", "value", "printed", "half_unit", "unit", "role")
+
+
+def keys(cells: pd.DataFrame) -> list[str]:
+    """Return the names of the columns that tell cells apart."""
+    return [column for column in cells.columns if column not in FIXED]
+
+
+def load(name: str) -> Source:
+    """Read `data/published/NAME/source.yaml`; raise `InputErrors` with every mistake."""
+    return validate(document(name), Source)
+
+
+def document(name: str) -> yamlfile.Document:
+    """Parse `data/published/NAME/source.yaml`, with the line of each key."""
+    file = paths.published(name) / "source.yaml"
+    if not file.is_file():
+        raise InputErrors([f"data/published: {name}: no such source; {did_you_mean(name, names())}"])
+    return yamlfile.read(file, f"data/published/{name}/source.yaml")
+
+
+def names() -> list[str]:
+    """Return the names of all sources, sorted."""
+    return sorted(file.parent.name for file in paths.published("x").parent.glob("*/source.yaml"))
+
+
+def claim_ids() -> list[str]:
+    """Return every claim of every source as `source/claim`, sorted."""
+    return sorted(f"{name}/{claim}" for name in names() for claim in document(name).data.get("claims") or {})
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of source.yaml, generated from these types."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Source.model_json_schema()}
+
+
+__all__ = ["Arm", "Claim", "Column", "Published", "Selector", "Source", "Table", "Workload", "claim_ids", "load"]

@@ -1,0 +1,162 @@
+"""One planned run → one sealed run folder with everything that was seen."""
+
+from __future__ import annotations
+
+import datetime
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from sqlalchemy import Connection
+
+from benchbook.core import files, runfolder
+from benchbook.core.model import PlannedRun
+from benchbook.measure import ledger, sysbench
+from benchbook.measure.monitor import Monitor
+from benchbook.sites import machine
+
+# sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
+THREAD_INIT_S = 30
+GRACE_S = 10
+COUNT_ROWS_UP_TO = 1_000_000
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run needs: its plan, the arm as it stands, and one open administrative connection."""
+
+    planned: PlannedRun
+    site: Any
+    arm: str
+    connection: Connection
+    limits: dict[str, Any]
+
+
+def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
+    """Run sysbench once and return its sealed folder, still named `RUN_ID.part`.
+
+    Whatever happens to sysbench is evidence and no error: the folder says it. Errors of the site, such as
+    a server that is gone, are raised after the folder is sealed as far as it goes.
+    """
+    planned, site = run.planned, run.site
+    endpoint = site.up(run.arm)
+    part = runfolder.begin(into, planned.to_dict())
+    evidence: dict[str, Any] = {"attempt": attempt, "limits": run.limits, "tls": {"asked": "off", "cipher": ""}}
+    mark = site.log_mark()
+    countable = planned.tables * planned.table_size <= COUNT_ROWS_UP_TO
+    evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
+    evidence["identity_before"] = site.identity(run.arm)
+    evidence["rows_before"] = ledger.rows(run.connection, planned.tables) if countable else None
+    foreign = ledger.foreign_sessions(run.connection)
+    oom = machine.counters()["oom_kills"]
+    before, uptime_before = ledger.snapshot(run.connection)
+    argv = sysbench.run(endpoint, planned)
+    cpu_before = _children_cpu_s()
+    started_wall, started = time.time(), time.monotonic()
+    client = site.client(argv, part / runfolder.OUT, part / runfolder.ERR, cwd=part)
+    monitor = Monitor({"client": [client.pid], **site.monitored(run.arm)}, part / runfolder.MONITOR, client.pid)
+    monitor.start()
+    try:
+        exit_code, ended_by = _wait(client.popen, planned.discard_s + planned.run_s + THREAD_INIT_S + GRACE_S)
+    finally:
+        ended_wall, ended = time.time(), time.monotonic()
+        if client.popen.poll() is None:
+            client.popen.kill()
+            client.popen.wait()
+        monitor.stop()
+    evidence |= {
+        "argv": argv,
+        "exit_code": exit_code,
+        "ended_by": ended_by,
+        "started_utc": _utc(started_wall),
+        "ended_utc": _utc(ended_wall),
+        "started_monotonic_s": started,
+        "ended_monotonic_s": ended,
+        "sysbench_s": ended - started,
+        "clock_step_s": (ended_wall - started_wall) - (ended - started),
+        "client": {
+            "runqueue_wait_s": monitor.runqueue_wait_s,
+            "threads": planned.threads,
+            "cpu_s": _children_cpu_s() - cpu_before,
+            "allowance_cores": float(len(site.cpus.get("client") or range(psutil.cpu_count() or 1))),
+        },
+        "longest_pause_ms": monitor.longest_pause_ms,
+        "steal_pct": monitor.steal_pct,
+        "uptime_before_s": uptime_before,
+    }
+    evidence |= _after(run, before, countable, foreign)
+    evidence |= {
+        "oom_kills": machine.counters()["oom_kills"] - oom,
+        "server_log_errors": site.log_errors(mark),
+        "free_bytes_after": psutil.disk_usage(str(into)).free,
+    }
+    files.write_json(part / runfolder.EVIDENCE, evidence)
+    return runfolder.seal(part, attempt)
+
+
+def _after(run: Run, before: dict[str, int], countable: bool, foreign: int) -> dict[str, Any]:
+    """Look at the server again; a server that no longer answers is told in the ledger's reason."""
+    try:
+        _settled(run.connection)
+        after, uptime = ledger.snapshot(run.connection)
+        return {
+            "ledger": {"available": True, "reason": None, "before": before, "after": after, "own_connections": 0},
+            "uptime_after_s": uptime,
+            "rows_after": ledger.rows(run.connection, run.planned.tables) if countable else None,
+            "foreign_sessions": foreign + ledger.foreign_sessions(run.connection),
+            "identity_after": run.site.identity(run.arm),
+            "server_answers": True,
+        }
+    except Exception as error:
+        reason = f"the server does not answer after the run: {type(error).__name__}"
+        return {
+            "ledger": {"available": True, "reason": reason, "before": before, "after": None, "own_connections": 0},
+            "uptime_after_s": None,
+            "rows_after": None,
+            "foreign_sessions": foreign,
+            "identity_after": None,
+            "server_answers": False,
+        }
+
+
+def _settled(connection: Connection, wait_s: float = 2.0) -> None:
+    """Wait until the client's sessions have left the server, so that counters stand still."""
+    deadline = time.monotonic() + wait_s
+    while ledger.foreign_sessions(connection) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _wait(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[int, str]:
+    """Wait for sysbench; after the deadline end it, gently and then not. Return exit code and who ended it."""
+    steps: list[tuple[float, Callable[[], None]]] = [
+        (deadline_s, lambda: popen.send_signal(signal.SIGTERM)),
+        (5.0, popen.kill),
+        (30.0, lambda: None),
+    ]
+    ended_by = "itself"
+    for seconds, act in steps:
+        try:
+            code = popen.wait(timeout=seconds)
+            return code, ended_by if code >= 0 or ended_by == "deadline" else "signal"
+        except subprocess.TimeoutExpired:
+            ended_by = "deadline"
+            # A stopped process takes no signal but CONT and KILL.
+            act()
+    return -signal.SIGKILL, "deadline"
+
+
+def _children_cpu_s() -> float:
+    """Return the CPU seconds of all children that have ended; servers go on, so the difference is the client's."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _utc(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,145 @@
+"""Watch the machine while a run goes on: CPU of each part every second, and pauses of the client's machine."""
+
+from __future__ import annotations
+
+import csv
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+COLUMNS = ("second", "part", "cpu_cores", "rss_mib", "steal_pct", "psi_cpu_pct", "psi_io_pct", "psi_memory_pct")
+TICK_S = 0.01
+MIB = 1024 * 1024
+
+
+class Monitor:
+    """Sample processes and machine once a second from a thread of its own, between `start` and `stop`.
+
+    `parts` maps a part (client, proxy, server) to its process ids. A process that ends is no error: its
+    last second is simply the last one seen.
+    """
+
+    def __init__(self, parts: Mapping[str, Sequence[int]], path: Path, client: int) -> None:
+        self.parts = {part: [process for pid in pids if (process := _process(pid))] for part, pids in parts.items()}
+        self.path = path
+        self.client = client
+        self.longest_pause_ms = 0.0
+        self.steal_pct = 0.0
+        self.runqueue_wait_s = 0.0
+        self._rows: list[list[object]] = []
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._sample, daemon=True), threading.Thread(target=self._tick, daemon=True)]
+        self._steal_before = _steal()
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._began = time.monotonic()
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End watching and write what was seen to `monitor.csv`."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(timeout=5)
+        stolen, whole = (after - before for after, before in zip(_steal(), self._steal_before, strict=True))
+        self.steal_pct = 100 * stolen / whole if whole > 0 else 0.0
+        with self.path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            writer.writerows(self._rows)
+
+    def _sample(self) -> None:
+        before = {part: _cpu_s(processes) for part, processes in self.parts.items()}
+        machine = psutil.cpu_times()
+        last = time.monotonic()
+        while not self._stop.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
+            now = time.monotonic()
+            span, second = now - last, round(now - self._began, 3)
+            if span < 0.2:
+                continue
+            for part, processes in self.parts.items():
+                cpu = _cpu_s(processes)
+                # A part whose process has just ended has nothing to say about this second.
+                if cpu is not None and before[part] is not None:
+                    used = (cpu - before[part]) / span
+                    self._rows.append([second, part, round(max(0.0, used), 4), round(_rss_mib(processes), 2), "", "", "", ""])
+                before[part] = cpu if cpu is not None else before[part]
+            times = psutil.cpu_times()
+            self._rows.append([second, "machine", *_machine(machine, times, span), *_pressure()])
+            machine, last = times, now
+            self._waited()
+        self._waited()
+
+    def _waited(self) -> None:
+        waited = _runqueue_wait_s(self.client)
+        if waited is not None:
+            self.runqueue_wait_s = max(self.runqueue_wait_s, waited)
+
+    def _tick(self) -> None:
+        last = time.monotonic()
+        while not self._stop.is_set():
+            time.sleep(TICK_S)
+            now = time.monotonic()
+            self.longest_pause_ms = max(self.longest_pause_ms, (now - last - TICK_S) * 1000)
+            last = now
+
+
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:
+        return None
+
+
+def _cpu_s(processes: Sequence[psutil.Process]) -> float | None:
+    try:
+        return sum(sum(process.cpu_times()[:2]) for process in processes) if processes else None
+    except psutil.Error:
+        return None
+
+
+def _rss_mib(processes: Sequence[psutil.Process]) -> float:
+    try:
+        return sum(process.memory_info().rss for process in processes) / MIB
+    except psutil.Error:
+        return 0.0
+
+
+def _machine(before: object, after: object, span: float) -> list[object]:
+    idle = sum(getattr(after, name) - getattr(before, name) for name in ("idle", "iowait"))
+    whole = sum(after) - sum(before)  # type: ignore[call-overload, arg-type]
+    used = psutil.virtual_memory().used / MIB
+    steal = getattr(after, "steal", 0.0) - getattr(before, "steal", 0.0)
+    busy = (whole - idle) / span if span > 0 else 0.0
+    return [round(max(0.0, busy), 4), round(used, 2), round(100 * steal / whole, 3) if whole > 0 else ""]
+
+
+def _steal() -> tuple[float, float]:
+    times = psutil.cpu_times()
+    return getattr(times, "steal", 0.0), sum(times)
+
+
+def _pressure() -> list[object]:
+    values: list[object] = []
+    for kind in ("cpu", "io", "memory"):
+        try:
+            some = Path(f"/proc/pressure/{kind}").read_text(encoding="ascii").split()[1]
+            values.append(float(some.partition("=")[2]))
+        except (OSError, ValueError, IndexError):
+            values.append("")
+    return values
+
+
+def _runqueue_wait_s(pid: int) -> float | None:
+    """Return the seconds all threads of a process have waited for a core, from the scheduler's own books."""
+    total = 0
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            total += int((task / "schedstat").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return total / 1e9

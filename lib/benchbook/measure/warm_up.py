@@ -1,0 +1,55 @@
+"""Pilot runs: the same process as a measured run, without discard, kept and never counted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import runfolder
+from benchbook.core.study import Study
+from benchbook.measure import dataset
+from benchbook.measure.database import session
+from benchbook.measure.execute import Run, execute
+from benchbook.plan import schedule
+
+
+def warm(site: Any, study: Study) -> list[dict[str, str]]:
+    """Run ANALYZE TABLE where the study asks for it, keep its statistics in the prepared copy, and prewarm.
+
+    Returns what the server answered to ANALYZE.
+    """
+    answers: list[dict[str, str]] = []
+    site.restore(dataset.label(study))
+    if study.warm_up.analyze:
+        with session(site) as connection:
+            answers = dataset.analyze(connection, study.dataset.tables)
+        site.snapshot(dataset.label(study))
+    if study.warm_up.prewarm:
+        with session(site) as connection:
+            dataset.prewarm(connection, study.dataset.tables)
+    return answers
+
+
+def pilots(
+    name: str, study: Study, site: Any, into: Path, limits: dict[str, Any], say: Callable[[str], None] = print
+) -> list[runfolder.RunFolder]:
+    """Run one pilot for each arm and workload at the lowest and highest thread level; return their folders.
+
+    Older pilots are removed first. The data is put back afterwards, since writing workloads change it.
+    """
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    if study.warm_up.pilot_s == 0:
+        say("no pilots: warm_up.pilot_s is 0")
+        return []
+    planned = schedule.pilot_runs(name, study)
+    folders = []
+    with session(site) as connection:
+        for number, pilot in enumerate(planned, start=1):
+            say(f"pilot {number} of {len(planned)}: {pilot.workload}, {pilot.threads} threads, {pilot.arm}, {pilot.run_s} s")
+            run = Run(pilot, site, study.deployed(pilot.arm), connection, limits)
+            folders.append(runfolder.keep(execute(run, into, 1), into))
+    site.restore(dataset.label(study))
+    return folders

@@ -1,0 +1,59 @@
+"""The order of runs: blocks, adjacent arms, and a seed that fixes both for ever.
+
+Everything is drawn by hashing the seed with the name of what is drawn. A hash gives the same order in
+every version of every library, and adding a block or a thread level disturbs nothing that is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def draw(*parts: object) -> int:
+    """Return a number from 0 to 2**64 - 1 that depends on all parts and on nothing else."""
+    text = "/".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def shuffled(items: Sequence[T], *seed: object) -> list[T]:
+    """Return the items in an order drawn from the seed; each item's place depends only on itself."""
+    return sorted(items, key=lambda item: draw(*seed, item))
+
+
+def run_seed(seed: int, block: int, workload: str, threads: int) -> int:
+    """Return sysbench's seed (1 to 2**31 - 1), shared by the arms of a group and different between groups."""
+    return 1 + draw(seed, "run", block, workload, threads) % (2**31 - 2)
+
+
+def williams(arms: int) -> list[list[int]]:
+    """Return the rows of a balanced square: each arm stands in each place, and follows each other, equally often.
+
+    An even number of arms needs as many rows, an odd number twice as many.
+    Source: E. J. Williams, Experimental designs balanced for the estimation of residual effects of
+    treatments, Australian Journal of Scientific Research A 2 (1949).
+    """
+    first = [0]
+    for step in range(1, arms):
+        first.append((arms - step // 2) % arms if step % 2 == 0 else (step + 1) // 2)
+    rows = [[(place + shift) % arms for place in first] for shift in range(arms)]
+    return rows if arms % 2 == 0 else rows + [row[::-1] for row in rows]
+
+
+def arm_order(arms: Sequence[str], seed: int, block: int, index: int, per_block: int) -> list[str]:
+    """Return the arms of one group in the order they run.
+
+    `index` counts the groups of this size within the block, `per_block` says how many there are. Two arms
+    run ABBA or BAAB over each two groups, the first letter drawn; more arms walk a balanced square.
+    """
+    if len(arms) == 1:
+        return list(arms)
+    if len(arms) == 2:
+        flipped = (draw(seed, "first", block, index // 2) + index) % 2 == 1
+        return list(arms[::-1]) if flipped else list(arms)
+    rows = williams(len(arms))
+    row = rows[(draw(seed, "row", len(arms)) + (block - 1) * per_block + index) % len(rows)]
+    return [arms[place] for place in row]

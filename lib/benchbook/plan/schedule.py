@@ -1,0 +1,142 @@
+"""A study as the list of its runs, in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+
+from benchbook.core.model import PlannedRun, fingerprint
+from benchbook.core.study import Study
+from benchbook.plan import order
+
+PERCENTILE = 99
+COLUMNS = ("position", "run_id", "block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
+
+# Seconds around a run and around a block, for the estimate that is shown before anything starts.
+RUN_OVERHEAD_S = 0.5
+BLOCK_OVERHEAD_S = 4.0
+
+
+def conditions(facts: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return for each arm the digests of what it was found to be and of the data, from `facts.json` and `dataset.json`."""
+    return {
+        arm: {"facts": fingerprint(lasting(found)), "data": data["fingerprint"]} for arm, found in facts["arms"].items()
+    }
+
+
+def lasting(found: dict[str, Any]) -> dict[str, Any]:
+    """Return an arm's facts without those that change from hour to hour or cannot matter to a run."""
+    kept = {key: value for key, value in found.items() if key != "moment"}
+    return kept | {"machine": {key: value for key, value in found["machine"].items() if key != "python"}}
+
+
+def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) -> list[PlannedRun]:
+    """Return every run of a study in the order it is to be made.
+
+    `conditions` holds, for each arm, what it was found to be and the data that was loaded; it is part of each
+    run's id, so runs made under other conditions are never taken for these.
+    """
+    runs: list[PlannedRun] = []
+    for block in range(1, study.plan.blocks + 1):
+        cells = order.shuffled(
+            [(workload, threads) for workload in study.workloads for threads in study.threads],
+            study.plan.seed, "cells", block,
+        )
+        sizes = Counter(len(_arms(study, *cell)) for cell in cells)
+        seen: Counter[int] = Counter()
+        for workload, threads in cells:
+            arms = _arms(study, workload, threads)
+            size = len(arms)
+            for arm in order.arm_order(arms, study.plan.seed, block, seen[size], sizes[size]):
+                cell = _cell(name, study, arm, workload, threads)
+                runs.append(PlannedRun(
+                    **cell, block=block, position=len(runs), group=f"b{block:02d}-{workload}-t{threads:04d}",
+                    discard_s=study.plan.discard_s, run_s=study.plan.run_s,
+                    seed=order.run_seed(study.plan.seed, block, workload, threads),
+                    conditions=conditions.get(study.deployed(arm), {}),
+                ))
+            seen[size] += 1
+    return runs
+
+
+def pilot_runs(name: str, study: Study) -> list[PlannedRun]:
+    """Return the pilots: each arm and workload at the lowest and the highest thread level, as block 0, without discard."""
+    cells = [
+        (arm, workload, threads)
+        for workload in study.workloads
+        for threads in sorted({min(study.threads), max(study.threads)})
+        for arm in study.arms
+    ]
+    return [
+        PlannedRun(
+            **_cell(name, study, arm, workload, threads), block=0, position=position, group="pilot", discard_s=0,
+            run_s=study.warm_up.pilot_s, seed=order.run_seed(study.dataset.seed, 0, workload, threads),
+        )
+        for position, (arm, workload, threads) in enumerate(cells)
+    ]
+
+
+def table(runs: list[PlannedRun]) -> pd.DataFrame:
+    """Return the schedule as a table with the columns of `schedule.csv`, one row a run."""
+    return pd.DataFrame([[getattr(run, column) for column in COLUMNS] for run in runs], columns=list(COLUMNS))
+
+
+def seconds(study: Study, runs: list[PlannedRun]) -> float:
+    """Estimate how long run-matrix takes, in seconds, without repeats."""
+    return sum(run.discard_s + run.run_s + RUN_OVERHEAD_S for run in runs) + study.plan.blocks * BLOCK_OVERHEAD_S
+
+
+def pilot_seconds(study: Study) -> float:
+    """Estimate how long the pilots of warm-up take, in seconds."""
+    if study.warm_up.pilot_s == 0:
+        return 0.0
+    return sum(run.run_s + RUN_OVERHEAD_S for run in pilot_runs("", study))
+
+
+def summary(name: str, study: Study) -> str:
+    """Say in a few lines what a study will measure and how long it takes."""
+    runs = plan_runs(name, study, {})
+    measuring, piloting = seconds(study, runs), pilot_seconds(study)
+    twin = sum(run.arm == study.twin for run in runs)
+    lines = [
+        f"{study.title}",
+        f"  arms        {', '.join(study.arms)} (baseline: {study.baseline})",
+        f"  workloads   {', '.join(study.workloads)}",
+        f"  threads     {', '.join(map(str, study.threads))}",
+        f"  blocks      {study.plan.blocks}, order drawn from seed {study.plan.seed}",
+        f"  runs        {len(runs)}, of them {twin} of the A/A pair; each discards {study.plan.discard_s} s "
+        f"and measures {study.plan.run_s} s",
+        f"  measuring   about {_minutes(measuring)}, after pilots of about {_minutes(piloting)}",
+        f"  data        {study.dataset.tables} tables of {study.dataset.table_size:,} rows",
+    ]
+    return "\n".join(lines)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _arms(study: Study, workload: str, threads: int) -> list[str]:
+    twin = [study.twin] if study.twin and study.has_twin(workload, threads) else []
+    return [study.baseline, *twin, *study.treatments]
+
+
+def _cell(name: str, study: Study, arm: str, workload: str, threads: int) -> dict[str, Any]:
+    options = study.workloads[workload].model_dump(mode="json")
+    rate = options.pop("rate")
+    options.pop("script")
+    return {
+        "study": name,
+        "arm": arm,
+        "arm_setting": study.arms[study.deployed(arm)].model_dump(mode="json"),
+        "workload": workload,
+        "script": study.script(workload),
+        "options": options,
+        "threads": threads,
+        "percentile": PERCENTILE,
+        "rate": rate,
+        "tables": study.dataset.tables,
+        "table_size": study.dataset.table_size,
+    }

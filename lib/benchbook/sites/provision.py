@@ -1,0 +1,89 @@
+"""Bring every arm up once and write down what it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchbook.core import files, paths
+from benchbook.core.errors import BenchbookError
+from benchbook.core.study import Study
+from benchbook.sites import open_site
+from benchbook.sites.lab import lab_folder
+
+
+def run(name: str, study: Study, path: Path) -> dict[str, Any]:
+    """Start each arm of a study, ask it what it is, write `facts.json` and return it.
+
+    The result has `study` and `arms`: for each arm what `site.facts` says. SettingsDiffer if a server did not
+    take what was asked.
+    """
+    with open_site(study, lab_folder(paths.root(), name)) as site:
+        arms = {}
+        for arm in study.arms:
+            endpoint = site.up(arm)
+            print(f"{arm}: up at {endpoint.host}:{endpoint.port}")
+            arms[arm] = site.facts(arm)
+    facts = {"study": name, "arms": arms}
+    files.write_json(path, facts)
+    return files.read_json(path)
+
+
+def verify(site: Any, study: Study, facts: dict[str, Any]) -> None:
+    """Start each arm and hold it against the recorded facts; BenchbookError names every fact that changed."""
+    changed = []
+    for arm in study.arms:
+        site.up(arm)
+        before, now = flat(facts["arms"][arm]), flat(site.facts(arm))
+        changed += [
+            f"{arm}: {key} was {before.get(key)}, is {now.get(key)}"
+            for key in sorted(before.keys() | now.keys())
+            if str(before.get(key)) != str(now.get(key))
+        ]
+    if changed:
+        raise BenchbookError(
+            "the arms are not what provision recorded: " + "; ".join(changed[:8])
+            + f". To measure them as they are now, run `dvc repro -f provision@{facts['study']}`, then `make repro`"
+        )
+
+
+def asked(study: Study) -> pd.DataFrame:
+    """Return the study's arms as a table, one row an arm."""
+    rows = {name: {"engine": study.engine.name, **arm.model_dump()} for name, arm in study.arms.items()}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("arm").reset_index()
+
+
+def found(facts: dict[str, Any]) -> pd.DataFrame:
+    """Return the main facts as a table: a row a fact, a column an arm."""
+    shown = ("engine.version", "proxy.version", "site.cpus.server", "site.cpus.client", "machine.cpu_model", "machine.cores",
+             "machine.memory_mib", "machine.kernel", "machine.sysbench")
+    columns = {arm: flat(values) for arm, values in facts["arms"].items()}
+    return pd.DataFrame({arm: [values.get(key) for key in shown] for arm, values in columns.items()}, index=list(shown))
+
+
+def differences(facts: dict[str, Any]) -> pd.DataFrame:
+    """Return every fact that is not the same in all arms: a row a fact, a column an arm."""
+    columns = {arm: flat(values) for arm, values in facts["arms"].items()}
+    keys = sorted({key for values in columns.values() for key in values} - {"arm"})
+    rows = {
+        key: [str(values.get(key)) for values in columns.values()]
+        for key in keys
+        if len({str(values.get(key)) for values in columns.values()}) > 1
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns))
+
+
+def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the lasting facts with dotted keys; what changes from hour to hour and Python's version are left out."""
+    rows: dict[str, Any] = {}
+    for key, item in value.items():
+        name = f"{prefix}{key}"
+        if name == "moment" or name == "machine.python":
+            continue
+        if isinstance(item, dict):
+            rows |= flat(item, f"{name}.")
+        elif item is not None:
+            rows[name] = item
+    return rows

@@ -1,0 +1,116 @@
+"""Run one stage's notebook under supervision and say in one line what went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchbook.core import load, paths
+from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.sites import supervise
+
+STAGES = {
+    "provision": "01_provision", "prepare": "02_prepare", "warm-up": "03_warm_up",
+    "run-matrix": "04_run_matrix", "parse": "05_parse", "analyze": "06_analyze", "report": "07_report",
+}
+
+
+def run(stage: str, name: str) -> int:
+    """Execute the notebook of a stage for a study; return 0, or the exit code of what failed.
+
+    The study file is checked before anything starts (exit 2). A failed notebook is kept in
+    `data/NAME/failed`, where DVC does not delete it.
+    """
+    load.study(name)
+    load.params()
+    where = paths.study(name)
+    return execute(STAGES[stage], "study", name, where.notebooks, where.failed)
+
+
+def audit(name: str) -> int:
+    """Execute the audit of a published source."""
+    load.params()
+    folder = paths.audit(name).parent
+    return execute("audit", "source", name, folder / "notebooks", folder / "failed")
+
+
+def findings() -> int:
+    """Execute the notebook of the site's first page."""
+    folder = paths.root() / "data" / "site"
+    return execute("findings", None, None, folder / "notebooks", folder / "failed")
+
+
+def execute(notebook: str, parameter: str | None, value: str | None, into: Path, failed: Path) -> int:
+    """Run papermill on one notebook with at most one parameter; progress goes to the terminal as it is printed."""
+    root = paths.root()
+    into.mkdir(parents=True, exist_ok=True)
+    target, log = into / f"{notebook}.ipynb", into / f".{notebook}.log"
+    os.environ.update(
+        BENCHBOOK_ROOT=str(root), PYTHONHASHSEED="0", PYTHONUNBUFFERED="1", JUPYTER_PREFER_ENV_PATH="1",
+        PYDEVD_DISABLE_FILE_VALIDATION="1",
+    )
+    given = ["-r", parameter, value] if parameter and value else []
+    with _stderr_to(log):
+        code = supervise.run([
+            sys.executable, "-m", "papermill", "--no-progress-bar", "--stdout-file", "-", "--kernel", "python3",
+            "--cwd", str(root), *given, str(root / "notebooks" / f"{notebook}.ipynb"), str(target),
+        ])
+    if code != 0:
+        kept = _keep(target, log, failed)
+        print(f"{notebook} failed: {_message(kept) or f'exit code {code}'}", file=sys.stderr)
+        print(f"the executed notebook and its log are kept in {_short(failed, root)}", file=sys.stderr)
+    log.unlink(missing_ok=True)
+    return code
+
+
+@contextlib.contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Send what the stage's processes write to stderr into a file: people get the stage's words and one line on failure."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with log.open("wb") as stream:
+        os.dup2(stream.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def _keep(target: Path, log: Path, failed: Path) -> Path:
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    failed.mkdir(parents=True, exist_ok=True)
+    for file, suffix in ((target, ".ipynb"), (log, ".log")):
+        if file.is_file():
+            shutil.copyfile(file, failed / f"{target.stem}-{stamp}{suffix}")
+    return failed / f"{target.stem}-{stamp}.ipynb"
+
+
+def _message(notebook: Path) -> str | None:
+    """Return the last error of an executed notebook, without its traceback."""
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError, KeyError):
+        return None
+    for cell in reversed(cells):
+        for output in cell.get("outputs", []):
+            if output.get("output_type") == "error":
+                known = output["ename"] in BENCHBOOK_ERRORS
+                return output["evalue"] if known else f"{output['ename']}: {output['evalue']}"
+    return None
+
+
+def _short(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+
+BENCHBOOK_ERRORS = {
+    BenchbookError.__name__, InputErrors.__name__, "SiteError", "LockHeld", "SettingsDiffer", "DatasetError", "StrangersError",
+}
