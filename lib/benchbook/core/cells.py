@@ -12,6 +12,8 @@ from benchbook.core.claim import Selector
 from benchbook.core.errors import did_you_mean
 from benchbook.core.source import keys
 
+# Three names of one thing: threads are processes times threads of each.
+THREADS = {"threads", "processes", "threads_per_process"}
 PUT_TOGETHER = {"mean": "mean", "min": "min", "max": "max", "median": "median"}
 
 
@@ -97,9 +99,10 @@ def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str 
 def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tuple[list[Pair], list[Cell]]:
     """Pair cells that agree in every key but those compared; return the pairs and the cells left alone.
 
-    Keys that only one side has are not looked at; the arm is always what may differ.
+    The arm is always what may differ. A cell with a key that the other side lacks has no partner, unless that key is compared.
     """
-    shared = _keys_of(baseline) & _keys_of(treatment) - compared - {"arm"}
+    loose = {"arm", *THREADS} if compared & THREADS else {"arm"}
+    shared = (_keys_of(baseline) | _keys_of(treatment)) - compared - loose
     pairs: list[Pair] = []
     used: set[int] = set()
     alone: list[Cell] = []
@@ -112,9 +115,7 @@ def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tup
             alone.append(cell)
             continue
         used.add(match[0][0])
-        place = {key: value for key, value in cell.place.items() if key != "arm" and key in shared | compared}
-        varied = {key: value for key, value in cell.place.items() if key not in shared and key != "arm"}
-        pairs.append(Pair({**place, **varied}, match[0][1], cell))
+        pairs.append(Pair({key: value for key, value in cell.place.items() if key != "arm"}, match[0][1], cell))
     alone += [cell for number, cell in enumerate(baseline) if number not in used]
     return pairs, alone
 

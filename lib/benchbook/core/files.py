@@ -7,7 +7,10 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -25,6 +28,11 @@ def write_text(path: Path, text: str) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(path)
+
+
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """Write a table without its index, complete or not at all."""
+    write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 
 def read_json(path: Path) -> Any:

@@ -33,8 +33,8 @@ class Limits(Model):
     """Seconds a client thread may wait for a core, per second; the default allows for one machine doing everything."""
     client_cpu: float = Field(0.9, gt=0, le=1, examples=[0.9])
     """Share of the client's cores that sysbench may use before it is the bottleneck."""
-    steal_pct: float = Field(5.0, ge=0, le=100, examples=[2.0])
-    """Share of the machine's time taken by its host, in percent."""
+    steal_pct: float = Field(10.0, ge=0, le=100, examples=[2.0])
+    """Share of the machine's time that its host may take, in percent; 2 or less on a machine of your own."""
     pause_ms: float = Field(250.0, gt=0, le=60_000, examples=[250.0])
     """Longest gap between two ticks of a 10 ms clock, in milliseconds."""
     clock_step_s: float = Field(0.5, gt=0, le=60, examples=[0.5])

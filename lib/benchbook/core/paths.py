@@ -53,8 +53,8 @@ class StudyPaths:
 
     @property
     def pilots(self) -> Path:
-        """The pilots' one-second series."""
-        return self.data / "pilots.csv"
+        """The pilots: run folders that are never counted."""
+        return self.data / "pilots"
 
     @property
     def schedule(self) -> Path:
@@ -82,6 +82,16 @@ class StudyPaths:
         return self.data / "findings.json"
 
     @property
+    def metrics(self) -> Path:
+        """The effects in the form that `dvc metrics` compares."""
+        return self.data / "metrics.json"
+
+    @property
+    def plots(self) -> Path:
+        """The tables that `dvc plots` draws."""
+        return self.data / "plots"
+
+    @property
     def notebooks(self) -> Path:
         """Executed notebooks: the log of the stages."""
         return self.data / "notebooks"
@@ -94,7 +104,7 @@ class StudyPaths:
     @property
     def report(self) -> Path:
         """The page of this study."""
-        return self.base / "reports" / f"{self.name}.html"
+        return self.base / "reports" / "studies" / f"{self.name}.html"
 
 
 def study(name: str) -> StudyPaths:

@@ -15,3 +15,8 @@ SCRIPTS = (
     "oltp_delete", "oltp_insert", "oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_update_index",
     "oltp_update_non_index", "oltp_write_only", "select_random_points", "select_random_ranges",
 )
+
+# Scripts that change rows.
+WRITING = frozenset((
+    "oltp_delete", "oltp_insert", "oltp_read_write", "oltp_update_index", "oltp_update_non_index", "oltp_write_only",
+))

@@ -24,9 +24,14 @@ def shuffled(items: Sequence[T], *seed: object) -> list[T]:
     return sorted(items, key=lambda item: draw(*seed, item))
 
 
-def run_seed(seed: int, block: int, workload: str, threads: int) -> int:
-    """Return sysbench's seed (1 to 2**31 - 1), shared by the arms of a group and different between groups."""
-    return 1 + draw(seed, "run", block, workload, threads) % (2**31 - 2)
+def run_seed(seed: int, block: int, workload: str, threads: int, place: int = 0) -> int:
+    """Return sysbench's seed (1 to 2**31 - 1), different between groups.
+
+    The arms of a group share it (`place` 0), so that both are asked for the same rows. Where a workload writes,
+    each arm has its own `place`: with the same seed the second arm would write the values that the first has
+    just written, which changes no row and costs the server less.
+    """
+    return 1 + (draw(seed, "run", block, workload, threads) + place) % (2**31 - 2)
 
 
 def williams(arms: int) -> list[list[int]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchbook.core import registry
 from benchbook.core.model import PlannedRun, fingerprint
 from benchbook.core.study import Study
 from benchbook.plan import order
@@ -54,7 +55,7 @@ def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) ->
                 runs.append(PlannedRun(
                     **cell, block=block, position=len(runs), group=f"b{block:02d}-{workload}-t{threads:04d}",
                     discard_s=study.plan.discard_s, run_s=study.plan.run_s,
-                    seed=order.run_seed(study.plan.seed, block, workload, threads),
+                    seed=order.run_seed(study.plan.seed, block, workload, threads, _place(study, workload, arm)),
                     conditions=conditions.get(study.deployed(arm), {}),
                 ))
             seen[size] += 1
@@ -121,6 +122,12 @@ def _minutes(seconds: float) -> str:
 def _arms(study: Study, workload: str, threads: int) -> list[str]:
     twin = [study.twin] if study.twin and study.has_twin(workload, threads) else []
     return [study.baseline, *twin, *study.treatments]
+
+
+def _place(study: Study, workload: str, arm: str) -> int:
+    if study.script(workload) not in registry.WRITING:
+        return 0
+    return [*study.arms, study.twin].index(arm)
 
 
 def _cell(name: str, study: Study, arm: str, workload: str, threads: int) -> dict[str, Any]:
