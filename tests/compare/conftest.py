@@ -1,0 +1,76 @@
+"""Tidy tables made by hand: runs whose ratios are exactly what a test says."""
+
+from __future__ import annotations
+
+import itertools
+
+import pandas as pd
+import pytest
+from benchbook.core.study import Study
+
+
+def _runs(ratios, workload="oltp_point_select", baseline="direct", base_qps=1000.0, **columns):
+    """Build runs from {arm: {threads: [ratio by block]}}; the baseline makes `base_qps` × threads."""
+    rows = []
+    threads = sorted({level for by_threads in ratios.values() for level in by_threads})
+    blocks = max(len(values) for by_threads in ratios.values() for values in by_threads.values())
+    for block, level in itertools.product(range(1, blocks + 1), threads):
+        for arm in [baseline, *ratios]:
+            ratio = 1.0 if arm == baseline else ratios[arm].get(level, [None] * blocks)[block - 1]
+            if ratio is None:
+                continue
+            position = len(rows)
+            rows.append(
+                {
+                    "run_id": f"b{block:02d}-{workload}-t{level:04d}-{arm}",
+                    "block": block,
+                    "position": position,
+                    "group": f"b{block:02d}-{workload}-t{level:04d}",
+                    "arm": arm,
+                    "workload": workload,
+                    "threads": level,
+                    "started_s": 10.0 * position,
+                    "sysbench_s": 10.0,
+                    "qps": base_qps * level * ratio,
+                    "warnings": "",
+                    **columns,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def make_runs():
+    return _runs
+
+
+@pytest.fixture
+def make_study():
+    def make(
+        arms=("direct", "haproxy"), threads=(4,), aa=None, run_s=60, workloads=None, blocks=5, discard_s=15
+    ):
+        return Study.model_validate(
+            {
+                "title": "A proxy in front",
+                "question": "What does the proxy cost?",
+                "arms": {arm: {} for arm in arms},
+                "aa": aa and {name: tuple(values) for name, values in aa.items()},
+                "dataset": {"tables": 1, "table_size": 100},
+                "workloads": workloads or {"oltp_point_select": {}},
+                "threads": list(threads),
+                "plan": {"seed": 1, "blocks": blocks, "discard_s": discard_s, "run_s": run_s},
+            }
+        )
+
+    return make
+
+
+@pytest.fixture
+def no_voids():
+    columns = ["run_id", "attempt", "block", "arm", "workload", "threads", "status", "reasons", "folder"]
+    return pd.DataFrame(columns=columns)
+
+
+@pytest.fixture
+def no_histograms():
+    return pd.DataFrame(columns=["run_id", "bucket", "value_ms", "count"])
