@@ -1,0 +1,93 @@
+"""An effect with everything that speaks for and against it: interval, threads, second opinion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr
+
+from benchbook.compare.intervals import (
+    Interval,
+    ThreadTest,
+    block_interval,
+    pair_interval,
+    t_interval,
+    thread_test,
+)
+from benchbook.compare.pairs import BlockRatios
+from benchbook.compare.ranks import RankInterval, signed_rank_interval
+
+DEPENDS_P = 0.05
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of one contrast over all its thread levels, and each level by itself.
+
+    `interval` decides; `second_opinion` may only take a decision away. `by_threads` pairs a thread level
+    with its exploratory interval. `spread` is the standard deviation of a block's log ratio.
+    """
+
+    contrast: BlockRatios
+    interval: Interval
+    second_opinion: RankInterval | None
+    by_threads: tuple[tuple[int, Interval], ...]
+    depends_on_threads: ThreadTest | None
+
+    @property
+    def depends(self) -> bool:
+        """Whether the effect was shown to change with the number of threads."""
+        return self.depends_on_threads is not None and self.depends_on_threads.p < DEPENDS_P
+
+    @property
+    def has_headline(self) -> bool:
+        """Whether one number may stand for all thread levels: not if their signs are shown to differ."""
+        effects = [interval.log_mean for _, interval in self.by_threads if interval.log_mean is not None]
+        return not (self.depends and min(effects) < 0 < max(effects))
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation of the log ratio of a block; None where it is unknown."""
+        if self.interval.standard_error is None:
+            return None
+        return self.interval.standard_error * math.sqrt(self.interval.n)
+
+
+def geometric_effect(ratios: Sequence[float]) -> float:
+    """Return the geometric mean of ratios as a fraction.
+
+    It is the only mean of ratios that does not depend on which arm is called the baseline (Fleming &
+    Wallace 1986).
+
+    >>> round(geometric_effect([2.0, 0.5]), 6)
+    0.0
+    """
+    return math.expm1(float(np.log(ratios).mean()))
+
+
+def effect(contrast: BlockRatios, level: float, per_thread_level: float, unit: str = "block") -> Effect:
+    """Estimate the effect of a contrast; `unit` is `block`, or `pair` where every pair was deployed anew."""
+    if unit not in ("block", "pair"):
+        raise ValueError(f"unit {unit!r} is unknown; use block or pair")
+    ratios = contrast.ratios
+    if contrast.refusal:
+        interval = Interval(0, level, reason=contrast.refusal)
+    else:
+        interval = (block_interval if unit == "block" else pair_interval)(ratios, level)
+    return Effect(
+        contrast,
+        interval,
+        signed_rank_interval(ratios.mean(axis=1).to_numpy(), level),
+        tuple((int(threads), t_interval(ratios[threads].to_numpy(), per_thread_level)) for threads in ratios),
+        thread_test(ratios),
+    )
+
+
+def p_value(interval: Interval) -> float | None:
+    """Return the two-sided p value of "no effect"; None where there is no interval."""
+    if interval.standard_error is None or interval.df is None:
+        return None
+    return float(2 * stdtr(interval.df, -abs(interval.log_mean) / interval.standard_error))

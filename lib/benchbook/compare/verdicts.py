@@ -1,0 +1,149 @@
+"""What an interval says about a claim: bands fixed before the first run, looks, and three verdicts.
+
+Equivalence is shown by inclusion of the interval (Schuirmann 1987); what is not shown stays open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from scipy.special import stdtr
+
+from benchbook.compare.intervals import Interval
+
+Verdict = Literal["confirmed", "contradicted", "inconclusive"]
+Label = Literal["higher", "lower", "no practical difference", "not shown"]
+Direction = Literal["right", "no effect", "opposite"]
+
+MARGIN = 0.02
+RELATIVE_MARGIN = 0.2
+PRACTICAL = 0.01
+
+
+class Ends(Protocol):
+    """Anything with two ends on the log scale."""
+
+    log_low: float | None
+    log_high: float | None
+
+
+@dataclass(frozen=True)
+class Band:
+    """The effects that a claim allows, as fractions; an end of None is open."""
+
+    low: float | None
+    high: float | None
+
+    @property
+    def log_low(self) -> float:
+        """Lower end on the log scale."""
+        return -math.inf if self.low is None or self.low <= -1 else math.log1p(self.low)
+
+    @property
+    def log_high(self) -> float:
+        """Upper end on the log scale."""
+        return math.inf if self.high is None else math.log1p(self.high)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An outcome and the p value at which it would still be reached (None: it decides nothing)."""
+
+    outcome: str
+    p: float | None
+
+
+def point_band(value: float) -> Band:
+    """Return the band of a claimed number: ± 2 percentage points, or a fifth of it if that is more."""
+    margin = max(MARGIN, RELATIVE_MARGIN * abs(value))
+    return Band(value - margin, value + margin)
+
+
+def range_band(low: float, high: float) -> Band:
+    """Return the band of a claimed range: 2 percentage points wider on each side."""
+    return Band(low - MARGIN, high + MARGIN)
+
+
+def at_least(bound: float) -> Band:
+    """Return the one-sided band of "not below": "less than 5 % lower" is `at_least(-0.05)`."""
+    return Band(bound, None)
+
+
+def at_most(bound: float) -> Band:
+    """Return the one-sided band of "not above"."""
+    return Band(None, bound)
+
+
+def reached_look(n: int, looks: Sequence[int]) -> int | None:
+    """Return the last look that n blocks have reached; None before the first."""
+    return max((look for look in looks if look <= n), default=None)
+
+
+def next_look(n: int, looks: Sequence[int]) -> int | None:
+    """Return the next look after n blocks; None after the last."""
+    return min((look for look in looks if look > n), default=None)
+
+
+def verdict(ends: Ends, band: Band) -> Verdict:
+    """Judge a claim: the interval inside its band, entirely outside, or neither."""
+    if ends.log_low is None or ends.log_high is None:
+        return "inconclusive"
+    if band.log_low <= ends.log_low and ends.log_high <= band.log_high:
+        return "confirmed"
+    if ends.log_high < band.log_low or ends.log_low > band.log_high:
+        return "contradicted"
+    return "inconclusive"
+
+
+def label(ends: Ends) -> Label:
+    """Say what an interval shows without any claim; ± 1 percentage point is no practical difference."""
+    if ends.log_low is None or ends.log_high is None:
+        return "not shown"
+    if verdict(ends, Band(-PRACTICAL, PRACTICAL)) == "confirmed":
+        return "no practical difference"
+    if ends.log_low > 0:
+        return "higher"
+    return "lower" if ends.log_high < 0 else "not shown"
+
+
+def direction(ends: Ends, value: float) -> Direction | None:
+    """Say of a contradicted claim whether at least its sign was right; None for a claim of no difference."""
+    if ends.log_low is None or ends.log_high is None or value == 0:
+        return None
+    if ends.log_low <= 0 <= ends.log_high:
+        return "no effect"
+    return "right" if (ends.log_low > 0) == (value > 0) else "opposite"
+
+
+def decide_verdict(interval: Interval, band: Band) -> Decision:
+    """Judge a claim, with the p value that Holm's correction needs."""
+    outcome = verdict(interval, band)
+    if outcome == "inconclusive":
+        return Decision(outcome, None)
+    above_low = _p_above(interval, band.log_low)
+    below_high = _p_below(interval, band.log_high)
+    if outcome == "confirmed":
+        return Decision(outcome, max(above_low, below_high))
+    return Decision(outcome, min(_p_below(interval, band.log_low), _p_above(interval, band.log_high)))
+
+
+def decide_label(interval: Interval) -> Decision:
+    """Label an effect, with the p value that Holm's correction needs."""
+    outcome = label(interval)
+    if outcome == "no practical difference":
+        return Decision(outcome, decide_verdict(interval, Band(-PRACTICAL, PRACTICAL)).p)
+    if outcome == "not shown":
+        return Decision(outcome, None)
+    return Decision(outcome, min(_p_above(interval, 0.0), _p_below(interval, 0.0)))
+
+
+def _p_above(interval: Interval, bound: float) -> float:
+    """Twice the tail of "the effect is not above the bound", as a two-sided interval spends it."""
+    return float(2 * stdtr(interval.df, -(interval.log_mean - bound) / interval.standard_error))
+
+
+def _p_below(interval: Interval, bound: float) -> float:
+    return float(2 * stdtr(interval.df, -(bound - interval.log_mean) / interval.standard_error))

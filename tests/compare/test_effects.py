@@ -1,0 +1,85 @@
+"""Effects against the published tables, and when one number may stand for several thread levels."""
+
+import math
+
+import pytest
+from benchbook.compare.effects import effect, geometric_effect, p_value
+from benchbook.compare.pairs import block_ratios
+
+# QPS gained per thread level as the documents' own tables give it, in percent, and the geometric mean.
+PUBLISHED = {
+    "pod to host network": ([3.89, 5.75, 6.19, 7.68, 6.25, 6.83], 6.093),
+    "COS to Ubuntu": ([13.56, 15.41, 13.15, 10.41, 10.91, 9.46], 12.130),
+    "service to load balancer": ([-11.94, -13.35, -11.62, -9.43, -9.84, -8.64], -10.818),
+    "one zone to several": ([-30.83, -19.09, -12.97, -12.90, -12.19, -6.20], -16.075),
+    "n1 to c2": ([42.58, 55.39, 65.62, 63.72, 65.97, 64.08], 59.331),
+    "v2.1 to v3.0, all workloads": ([50.803, 34.352, 44.744, 28.590], 39.353),
+}
+
+
+@pytest.mark.parametrize(("percents", "mean"), PUBLISHED.values(), ids=PUBLISHED)
+def test_published_tables_have_these_geometric_means(percents, mean):
+    # The inputs are rounded to 0.01, so their mean is known to 0.01 only.
+    assert 100 * geometric_effect([1 + percent / 100 for percent in percents]) == pytest.approx(
+        mean, abs=0.01
+    )
+
+
+def test_the_mean_does_not_depend_on_which_arm_is_the_baseline():
+    ratios = [1.2, 0.7, 1.05]
+    there, back = geometric_effect(ratios), geometric_effect([1 / ratio for ratio in ratios])
+    assert (1 + there) * (1 + back) == pytest.approx(1)
+
+
+def _effect(make_runs, by_threads, **settings):
+    runs = make_runs({"haproxy": by_threads})
+    ratios = block_ratios(runs, "direct", "haproxy", "oltp_point_select", by_threads)
+    return effect(ratios, 0.98, 0.95, **settings)
+
+
+def test_thread_levels_are_averaged_before_blocks(make_runs):
+    found = _effect(make_runs, {4: [1.062, 1.071, 1.058, 1.081, 1.049]})
+    assert (found.interval.low, found.interval.high) == pytest.approx((0.0437901431, 0.0848935910))
+    # √5 · standard error is the spread of a block again.
+    assert found.spread == pytest.approx(0.01159, abs=1e-4)
+    assert found.has_headline
+
+
+def test_no_headline_where_thread_levels_are_shown_to_have_different_signs(make_runs):
+    found = _effect(make_runs, {4: [1.10, 1.11, 1.09, 1.10, 1.12], 16: [0.90, 0.91, 0.90, 0.89, 0.90]})
+    assert found.depends
+    assert not found.has_headline
+
+
+def test_a_range_over_zero_that_is_only_noise_keeps_its_headline(make_runs):
+    found = _effect(make_runs, {4: [1.02, 0.97, 1.03, 0.98, 1.01], 16: [0.97, 1.02, 0.98, 1.01, 0.99]})
+    assert not found.depends
+    assert found.has_headline
+
+
+def test_levels_that_differ_in_size_only_keep_their_headline(make_runs):
+    found = _effect(make_runs, {4: [1.04, 1.041, 1.039, 1.04, 1.042], 16: [1.08, 1.081, 1.08, 1.079, 1.08]})
+    assert found.depends
+    assert found.has_headline
+
+
+def test_pairs_as_units_have_more_degrees_of_freedom(make_runs):
+    by_threads = {4: [1.04, 1.05, 1.03], 16: [1.06, 1.07, 1.08]}
+    assert _effect(make_runs, by_threads, unit="pair").interval.df == 4
+    assert _effect(make_runs, by_threads).interval.df == 2
+    with pytest.raises(ValueError, match="use block or pair"):
+        _effect(make_runs, by_threads, unit="run")
+
+
+def test_p_is_small_exactly_when_the_interval_leaves_zero_out(make_runs):
+    found = _effect(make_runs, {4: [1.062, 1.071, 1.058, 1.081, 1.049]}).by_threads[0][1]
+    assert p_value(found) < 0.05
+    # The t of these blocks: mean .06217 / (.01159 / √5) = 12.0 with 4 df.
+    assert math.isclose(p_value(found), 0.00027, rel_tol=0.05)
+
+
+def test_a_refused_contrast_has_no_effect_but_a_reason(make_runs):
+    found = _effect(make_runs, {4: [1.1, 0.0, 1.2, 1.1, 1.1]})
+    assert found.interval.effect is None
+    assert "cannot be taken" in found.interval.reason
+    assert p_value(found.interval) is None

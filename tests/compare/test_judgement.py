@@ -1,0 +1,100 @@
+"""Everything that takes a claim away again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.effects import effect
+from benchbook.compare.judgement import Candidate, judge
+from benchbook.compare.pairs import block_ratios
+from benchbook.compare.verdicts import Band, point_band
+
+FIVE = [1.062, 1.071, 1.058, 1.081, 1.049]
+# Nineteen calm blocks at +3 % and one at -40 %: the t interval is -6 to +7 %, the one by ranks around +3 %.
+HEAVY = [*(1.03 + step / 1000 for step in range(-9, 10)), 0.60]
+
+
+def _candidate(make_runs, by_threads, treatment="haproxy", look=5, **claimed):
+    runs = make_runs({treatment: by_threads})
+    ratios = block_ratios(runs, "direct", treatment, "oltp_point_select", by_threads)
+    claim = ClaimedEffect("source/claim", "direct", treatment, **claimed) if claimed else None
+    return Candidate(effect(ratios, 0.98, 0.95), ratios.n, look, claim)
+
+
+def test_a_clear_effect_gets_its_label_and_verdict(make_runs):
+    (found,) = judge([_candidate(make_runs, {4: FIVE}, value=0.065, band=Band(0.04, 0.09))], 5)
+    assert (found.label, found.verdict, found.direction, found.notes) == ("higher", "confirmed", None, ())
+
+
+def test_a_contradicted_claim_says_how(make_runs):
+    (found,) = judge([_candidate(make_runs, {4: FIVE}, value=0.20, band=point_band(0.20))], 5)
+    assert (found.verdict, found.direction) == ("contradicted", "right")
+
+
+def test_before_the_first_look_nothing_is_decided(make_runs):
+    (found,) = judge([_candidate(make_runs, {4: FIVE[:4]}, look=None, value=0.065, band=Band(0.0, 1.0))], 5)
+    assert (found.label, found.verdict) == ("not shown", None)
+    assert found.notes == ("nothing is decided before 5 blocks; there are 4",)
+
+
+@pytest.mark.parametrize("blocks", [[1.07], [1.07, 1.08], [1.07] * 5])
+def test_without_an_interval_there_is_no_verdict(make_runs, blocks):
+    (found,) = judge([_candidate(make_runs, {4: blocks}, look=5, value=0.07, band=point_band(0.07))], 5)
+    assert (found.label, found.verdict) == ("not shown", None)
+    assert found.notes
+
+
+def test_levels_that_disagree_about_the_sign_take_the_verdict_away(make_runs):
+    by_threads = {4: [1.20, 1.21, 1.19, 1.20, 1.22], 16: [0.95, 0.96, 0.95, 0.94, 0.95]}
+    (found,) = judge([_candidate(make_runs, by_threads, value=0.07, band=point_band(0.07))], 5)
+    assert (found.label, found.verdict) == ("not shown", "inconclusive")
+    assert "sign" in found.notes[0]
+
+
+def test_a_heavy_tail_is_inconclusive_and_named(make_runs):
+    candidate = _candidate(make_runs, {4: HEAVY}, look=20, value=-0.04, band=Band(-0.10, 0.02))
+    (found,) = judge([candidate], 5)
+    assert found.second_opinion_agrees is False
+    assert (found.label, found.verdict) == ("not shown", "inconclusive")
+    assert "heavy-tailed" in found.notes[0]
+
+
+def test_a_second_opinion_of_the_same_mind_changes_nothing(make_runs):
+    (found,) = judge([_candidate(make_runs, {4: [*FIVE, *FIVE[::-1]]}, look=10)], 5)
+    assert (found.label, found.second_opinion_agrees) == ("higher", True)
+
+
+def _weak(make_runs, p, treatment):
+    """Make five blocks whose t test against zero has about this p value."""
+    pattern = np.array([-2, -1, 0, 1, 2]) / 100
+    from benchbook.compare.intervals import t_quantile
+
+    mean = t_quantile(1 - p / 2, 4) * pattern.std(ddof=1) / np.sqrt(5)
+    return _candidate(make_runs, {4: list(np.exp(pattern + mean))}, treatment)
+
+
+def test_several_treatments_of_one_question_are_corrected_by_holm(make_runs):
+    alone = judge([_weak(make_runs, 0.015, "haproxy")], 5)
+    both = judge([_weak(make_runs, 0.015, "haproxy"), _weak(make_runs, 0.5, "tiproxy")], 5)
+    strong = judge([_weak(make_runs, 0.015, "haproxy"), _weak(make_runs, 0.001, "tiproxy")], 5)
+    assert alone[0].label == "higher"
+    assert both[0].label == "not shown"
+    assert "Holm" in both[0].notes[0]
+    # The smaller p is tested at half the error, the next one at all of it.
+    assert [found.label for found in strong] == ["higher", "higher"]
+
+
+def test_a_second_claim_about_the_same_treatment_is_no_further_contrast(make_runs):
+    first = _weak(make_runs, 0.015, "haproxy")
+    found = judge([first, replace(first, is_extra=True)], 5)
+    assert [one.label for one in found] == ["higher", "higher"]
+
+
+def test_different_workloads_are_different_questions_unless_they_are_one_family(make_runs):
+    first = _weak(make_runs, 0.015, "haproxy")
+    elsewhere = replace(
+        first, effect=replace(first.effect, contrast=replace(first.effect.contrast, workload="other"))
+    )
+    assert [one.label for one in judge([first, elsewhere], 5)] == ["higher", "higher"]
