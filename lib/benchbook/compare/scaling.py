@@ -1,0 +1,150 @@
+"""Universal Scalability Law, and the gate in front of it: without the right data only the observed maximum.
+
+X(N) = γN / (1 + α(N-1) + βN(N-1)) (Gunther, "Guerrilla Capacity Planning"). N/X is linear in γ, α
+and β, which gives a start that cannot be missed; log residuals then weigh all levels alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import least_squares, nnls
+from scipy.special import fdtrc
+
+from benchbook.compare.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
+
+MIN_LEVELS = 6
+LEVEL = 0.95
+LACK_OF_FIT_P = 0.05
+NO_DATA = "no block with a throughput at all levels"
+
+
+@dataclass(frozen=True)
+class Usl:
+    """A fitted law: `gamma` in qps of one thread, `alpha` contention, `beta` coherency."""
+
+    gamma: float
+    alpha: float
+    beta: float
+
+    def qps(self, threads: np.ndarray | float) -> np.ndarray | float:
+        """Return the throughput at a number of threads."""
+        return self.gamma * threads / (1 + self.alpha * (threads - 1) + self.beta * threads * (threads - 1))
+
+    @property
+    def peak_threads(self) -> float | None:
+        """Threads of the highest throughput; None where the law has no peak."""
+        if self.beta <= 0 or self.alpha >= 1:
+            return None
+        return math.sqrt((1 - self.alpha) / self.beta)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How one arm scales at one workload: the observed maximum, and the law if the data carry it."""
+
+    arm: str
+    workload: str
+    levels: tuple[int, ...]
+    observed_max_qps: float | None
+    observed_max_threads: int | None
+    usl: Usl | None
+    peak_threads: Interval | None
+    peak_qps: Interval | None
+    reason: str | None
+
+
+def fit(threads: Sequence[float] | np.ndarray, qps: Sequence[float] | np.ndarray) -> Usl:
+    """Fit the law to positive throughputs by least squares of log residuals."""
+    n = np.asarray(threads, dtype=float)
+    x = np.asarray(qps, dtype=float)
+    weights = x / n
+    design = np.column_stack([np.ones_like(n), n - 1, n * (n - 1)])
+    start, _ = nnls(design * weights[:, None], np.ones_like(n))
+    # Coefficients differ by orders of magnitude, so each is fitted in units of its own contribution.
+    scale = 1 / (design * weights[:, None]).max(axis=0)
+
+    def residuals(coefficients: np.ndarray) -> np.ndarray:
+        return np.log(x) - np.log(n) + np.log(design @ (coefficients * scale))
+
+    lower = [1e-9, 0, 0]
+    polished = least_squares(
+        residuals,
+        np.maximum(start / scale, lower),
+        bounds=(lower, np.inf),
+        xtol=1e-14,
+        ftol=1e-14,
+        gtol=1e-14,
+    )
+    c0, c1, c2 = polished.x * scale
+    return Usl(float(1 / c0), float(c1 / c0), float(c2 / c0))
+
+
+def scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
+    """Describe how an arm scales, from runs with the columns block, arm, workload, threads and qps.
+
+    The law is fitted only with six thread levels that begin with 1, a throughput shown to fall after
+    its maximum, and no lack of fit beyond the noise between blocks (F test). Intervals come from one
+    fit per block and hold n = blocks.
+    """
+    chosen = runs[(runs["arm"] == arm) & (runs["workload"] == workload)]
+    table = chosen.pivot_table(index="block", columns="threads", values="qps", aggfunc="mean").dropna()
+    levels = tuple(int(level) for level in table.columns)
+    if table.empty or (table <= 0).to_numpy().any():
+        return Scaling(arm, workload, levels, None, None, None, None, None, NO_DATA)
+    means = np.exp(np.log(table).mean())
+    top = int(means.idxmax())
+
+    def observed(reason: str) -> Scaling:
+        return Scaling(arm, workload, levels, float(means.max()), top, None, None, None, reason)
+
+    reason = _gate(np.log(table), top)
+    if reason:
+        return observed(reason)
+    law = fit(levels, means.to_numpy())
+    reason = _lack_of_fit(np.log(table), law)
+    if reason:
+        return observed(reason)
+    peaks = [fit(levels, row) for row in table.to_numpy()]
+    if law.peak_threads is None or any(peak.peak_threads is None for peak in peaks):
+        return observed("the law has no peak in some blocks")
+    threads_at_peak = t_interval([math.log(peak.peak_threads) for peak in peaks], LEVEL)
+    qps_at_peak = t_interval([math.log(peak.qps(peak.peak_threads)) for peak in peaks], LEVEL)
+    return Scaling(
+        arm,
+        workload,
+        levels,
+        float(means.max()),
+        top,
+        law,
+        threads_at_peak,
+        qps_at_peak,
+        threads_at_peak.reason,
+    )
+
+
+def _gate(logs: pd.DataFrame, top: int) -> str | None:
+    levels = list(logs.columns)
+    if len(levels) < MIN_LEVELS or levels[0] != 1:
+        return f"the scalability law needs {MIN_LEVELS} thread levels that begin with 1"
+    fall = t_interval((logs[top] - logs[levels[-1]]).to_numpy(), LEVEL)
+    if top == levels[-1] or not fall.is_known or fall.log_low <= 0:
+        return "no point past the knee: throughput is not shown to fall after its maximum"
+    return None
+
+
+def _lack_of_fit(logs: pd.DataFrame, law: Usl) -> str | None:
+    levels = logs.columns.to_numpy(dtype=float)
+    noise, df2 = residual_mean_square(logs)
+    df1 = len(levels) - 3
+    misfit = len(logs) * float(((logs.mean() - np.log(law.qps(levels))) ** 2).sum()) / df1
+    if noise < NO_SPREAD**2:
+        return None if misfit < NO_SPREAD else "lack of fit: the blocks agree, but not with the law"
+    p = float(fdtrc(df1, df2, misfit / noise))
+    if p < LACK_OF_FIT_P:
+        return f"lack of fit: the law misses the levels by more than noise (p = {p:.2g})"
+    return None

@@ -1,0 +1,99 @@
+"""The scalability law against published fits, and the gate in front of it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from benchbook.compare.scaling import Usl, fit, scaling
+from scipy.optimize import curve_fit
+
+# SPEC SDM91 as in Gunther's book and the R package usl.
+LOAD = np.array([1, 18, 36, 72, 108, 144, 216], dtype=float)
+THROUGHPUT = np.array([64.9, 995.9, 1652.4, 1853.2, 1828.9, 1775.0, 1702.2])
+# QPS of the pod and host network tables: 150 to 1500 threads, still rising.
+LATE = [150, 300, 600, 900, 1200, 1500]
+
+
+def _runs(table: dict[int, list[float]]) -> pd.DataFrame:
+    rows = [
+        {"block": block, "arm": "direct", "workload": "w", "threads": threads, "qps": qps}
+        for threads, values in table.items()
+        for block, qps in enumerate(values, start=1)
+    ]
+    return pd.DataFrame(rows, columns=["block", "arm", "workload", "threads", "qps"])
+
+
+def _noisy(law, levels, blocks=5, spread=0.01, bend=0.0):
+    rng = np.random.default_rng(7)
+    return _runs(
+        {
+            level: list(law.qps(level) * np.exp(spread * rng.standard_normal(blocks) + bend * (place % 2)))
+            for place, level in enumerate(levels)
+        }
+    )
+
+
+def test_exact_data_give_back_the_law():
+    law = fit([1, 2, 4, 6, 8, 10], [1, 1.8868, 3.0769, 3.5294, 3.5398, 3.3557])
+    assert (law.gamma, law.alpha, law.beta) == pytest.approx((1, 0.02, 0.02), abs=1e-5)
+
+
+def test_the_log_fit_of_sdm91():
+    law = fit(LOAD, THROUGHPUT)
+    assert (law.gamma, law.alpha, law.beta) == pytest.approx((67.94, 0.013452, 1.15110e-4), rel=1e-4)
+    assert law.peak_threads == pytest.approx(92.577, abs=1e-3)
+    assert law.qps(law.peak_threads) == pytest.approx(1960.79, abs=0.01)
+
+
+def test_the_law_itself_is_the_one_of_the_r_package():
+    # usl(throughput ~ load, specsdm91): least squares of throughput, not of its logarithm.
+    values, covariance = curve_fit(lambda n, *abc: Usl(*abc).qps(n), LOAD, THROUGHPUT, p0=[70, 0.02, 1e-4])
+    law = Usl(*values)
+    assert (law.alpha, law.beta, law.gamma) == pytest.approx((0.0277285, 1.04365e-4, 89.9952), rel=1e-4)
+    errors = np.sqrt(np.diag(covariance))
+    assert errors == pytest.approx([14.2135, 0.0091217, 1.98753e-5], rel=1e-3)
+    assert (law.peak_threads, law.qps(law.peak_threads)) == pytest.approx((96.51956, 1883.899), rel=1e-5)
+    assert law.gamma / law.alpha == pytest.approx(3245.59, rel=1e-4)
+
+
+def test_a_law_without_coherency_has_no_peak():
+    assert Usl(100, 0.05, 0.0).peak_threads is None
+
+
+def test_good_data_pass_the_gate_with_intervals_over_blocks():
+    law = Usl(1000, 0.02, 0.0005)
+    found = scaling(_noisy(law, [1, 4, 16, 32, 64, 128]), "direct", "w")
+    assert found.reason is None
+    assert found.peak_threads.n == 5
+    assert np.exp(found.peak_threads.log_low) < law.peak_threads < np.exp(found.peak_threads.log_high)
+    assert np.exp(found.peak_qps.log_mean) == pytest.approx(law.qps(law.peak_threads), rel=0.02)
+
+
+def test_six_levels_far_from_one_thread_give_the_observed_maximum_only():
+    found = scaling(_noisy(Usl(600, 0.002, 1e-7), LATE), "direct", "w")
+    assert found.usl is None
+    assert found.observed_max_threads == 1500
+    assert "begin with 1" in found.reason
+
+
+def test_data_that_still_rise_have_no_knee():
+    found = scaling(_noisy(Usl(1000, 0.02, 1e-7), [1, 2, 4, 8, 16, 32]), "direct", "w")
+    assert found.peak_threads is None
+    assert "no point past the knee" in found.reason
+
+
+def test_a_maximum_by_chance_is_no_knee():
+    found = scaling(_noisy(Usl(1000, 1.0, 0.0), [1, 2, 4, 8, 16, 32], spread=0.03), "direct", "w")
+    assert "no point past the knee" in found.reason
+
+
+def test_a_shape_that_is_not_the_laws_is_refused():
+    found = scaling(_noisy(Usl(1000, 0.02, 0.0005), [1, 4, 16, 32, 64, 128], bend=0.15), "direct", "w")
+    assert found.usl is None
+    assert "lack of fit" in found.reason
+
+
+def test_blocks_without_all_levels_or_without_throughput_are_not_used():
+    table = _noisy(Usl(1000, 0.02, 0.0005), [1, 4])
+    assert scaling(table[table["block"] == 0], "direct", "w").observed_max_qps is None
+    table.loc[0, "qps"] = 0
+    assert scaling(table, "direct", "w").reason == "no block with a throughput at all levels"
