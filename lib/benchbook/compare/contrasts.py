@@ -1,0 +1,107 @@
+"""Which contrasts a study has, and where each takes its numbers from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.effects import effect
+from benchbook.compare.judgement import Candidate
+from benchbook.compare.latency import POOLED, metric_name, percentiles
+from benchbook.compare.pairs import BlockRatios, block_ratios
+from benchbook.compare.verdicts import reached_look
+from benchbook.core.params import Analysis
+from benchbook.core.study import Study
+
+PERCENTILES = {metric_name(percentile): percentile for percentile in (95.0, 99.0)}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A study with its tidy tables `runs` and `histograms`, and the settings of the analysis."""
+
+    study: Study
+    runs: pd.DataFrame
+    histograms: pd.DataFrame
+    analysis: Analysis
+
+
+def metrics(study: Study, workload: str) -> tuple[str, ...]:
+    """Return what is compared at a workload: QPS of a closed loop, latency percentiles at a fixed rate.
+
+    At a fixed rate QPS is what was asked for; in a closed loop latency is just threads over throughput. So
+    neither is a finding there.
+    """
+    return tuple(PERCENTILES) if study.workloads[workload].rate else ("qps",)
+
+
+def contrast_candidates(evidence: Evidence, claims: Sequence[ClaimedEffect]) -> list[Candidate]:
+    """Return every treatment against the baseline, each with the claim that it answers if there is one.
+
+    A claim about the same contrast takes its place there; further claims about it, and claims about other
+    baselines or fewer threads, follow as contrasts of their own.
+    """
+    study = evidence.study
+    candidates = []
+    for workload in study.workloads:
+        for metric in metrics(study, workload):
+            waiting = [claim for claim in claims if _speaks_of(claim, workload, metric, study)]
+            for treatment in study.treatments:
+                own = next((claim for claim in waiting if _is_whole(claim, study, treatment)), None)
+                waiting = [claim for claim in waiting if claim is not own]
+                ratios = _ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
+                candidates.append(_candidate(evidence, ratios, own))
+            for claim in waiting:
+                levels = claim.threads or study.threads
+                ratios = _ratios(evidence, claim.baseline, claim.treatment, workload, metric, levels)
+                candidates.append(replace(_candidate(evidence, ratios, claim), is_extra=True))
+    return candidates
+
+
+def twin_candidates(evidence: Evidence) -> list[Candidate]:
+    """Return the baseline against itself, for each workload that has an A/A pair."""
+    study = evidence.study
+    candidates = []
+    for workload in study.workloads if study.twin else ():
+        levels = [level for level in study.threads if study.has_twin(workload, level)]
+        for metric in metrics(study, workload) if levels else ():
+            ratios = _ratios(evidence, study.baseline, study.twin, workload, metric, levels)
+            candidates.append(_candidate(evidence, ratios, None))
+    return candidates
+
+
+def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: Study) -> bool:
+    return (
+        claim.metric == metric
+        and (claim.workloads is None or workload in claim.workloads)
+        and {claim.baseline, claim.treatment} <= set(study.arms)
+    )
+
+
+def _is_whole(claim: ClaimedEffect, study: Study, treatment: str) -> bool:
+    contrast = (claim.baseline, claim.treatment)
+    return contrast == (study.baseline, treatment) and set(claim.threads or study.threads) == set(
+        study.threads
+    )
+
+
+def _ratios(
+    evidence: Evidence, baseline: str, treatment: str, workload: str, metric: str, threads: Sequence[int]
+) -> BlockRatios:
+    if metric not in PERCENTILES:
+        return block_ratios(evidence.runs, baseline, treatment, workload, threads, metric)
+    runs = evidence.runs[evidence.runs["arm"].isin([baseline, treatment])]
+    taken = percentiles(runs, evidence.histograms, workload, threads, PERCENTILES[metric])
+    levels = [POOLED] if taken.is_pooled else threads
+    ratios = block_ratios(taken.table, baseline, treatment, workload, levels, metric)
+    return replace(ratios, threads=tuple(sorted(threads)), note=taken.reason)
+
+
+def _candidate(evidence: Evidence, ratios: BlockRatios, claim: ClaimedEffect | None) -> Candidate:
+    analysis = evidence.analysis
+    look = reached_look(ratios.n, analysis.looks)
+    used = ratios if look is None else ratios.first(look)
+    return Candidate(effect(used, analysis.level, analysis.per_thread_level), ratios.n, look, claim)

@@ -1,0 +1,108 @@
+"""What speaks against a study as a whole: voided runs, facts that differ, short runs, missing checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare.multiple import holm
+from benchbook.core.study import Study
+
+FISHER_P = 0.05
+SHORT_RUN_S = 45
+SHORT_DISCARD_S = 10
+# Places and identities that every arm has its own of: they differ without meaning anything.
+OWN_FACTS = frozenset(
+    {"arm", "datadir", "host", "pid", "pid_file", "port", "proxy_pid", "socket", "started", "uptime_s"}
+)
+
+
+def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseline: str) -> dict[str, Any]:
+    """Count attempts and voided ones by arm, and test whether an arm was voided more often than the baseline.
+
+    A run that was voided only because its partner was counts as an attempt, not as voided. Fisher's exact
+    test for each arm against the baseline; `fisher_p` is the smallest p after Holm's correction, None
+    where nothing was voided or nothing can be compared.
+    """
+    own = voids[voids["status"] != "partner"]
+    by_arm = {
+        arm: {
+            "runs": int((runs["arm"] == arm).sum() + (voids["arm"] == arm).sum()),
+            "voided": int((own["arm"] == arm).sum()),
+        }
+        for arm in arms
+    }
+    total = sum(count["voided"] for count in by_arm.values())
+    others = [arm for arm in arms if arm != baseline and by_arm[arm]["runs"]]
+    if not total:
+        return {"by_arm": by_arm, "fisher_p": None, "note": "no run was voided"}
+    if not others or not by_arm[baseline]["runs"]:
+        return {"by_arm": by_arm, "fisher_p": None, "note": "voided runs cannot be compared between arms"}
+    p = min(holm([_fisher(by_arm[baseline], by_arm[arm]) for arm in others]))
+    note = (
+        "arms were voided at different rates: that itself is a finding"
+        if p < FISHER_P
+        else "no difference between the arms is shown"
+    )
+    return {"by_arm": by_arm, "fisher_p": p, "note": note}
+
+
+def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """List the facts on which the arms differ, `facts` being one nested mapping by arm.
+
+    Nested names are joined with dots; a fact that an arm lacks is None there. Names every arm has its own
+    of (ports, process ids) are left out.
+    """
+    flat = {arm: dict(_flattened(values)) for arm, values in facts.items()}
+    names = sorted({name for values in flat.values() for name in values})
+    table = [
+        {"fact": name, "values": {arm: values.get(name) for arm, values in flat.items()}} for name in names
+    ]
+    return [row for row in table if len({repr(value) for value in row["values"].values()}) > 1]
+
+
+def warnings(
+    study: Study, runs: pd.DataFrame, voids: dict[str, Any], checks: list[dict[str, Any]]
+) -> list[str]:
+    """Say in plain words what weakens the study before any finding is read."""
+    found = []
+    plan = study.plan
+    if plan.run_s < SHORT_RUN_S or plan.discard_s < SHORT_DISCARD_S:
+        found.append(
+            f"Runs are short: {plan.run_s} s measured after {plan.discard_s} s of discard. Read the numbers "
+            "as a trial; 45 s (105 s with writes) after 15 s is a sound length."
+        )
+    found += [f"Arm {arm} has no run." for arm in study.arms if not (runs["arm"] == arm).any()]
+    voided = sum(count["voided"] for count in voids["by_arm"].values())
+    if voided:
+        p = "" if voids["fisher_p"] is None else f" (Fisher p = {voids['fisher_p']:.2g})"
+        found.append(f"Voided runs: {voided}; {voids['note']}{p}.")
+    marked = int(runs["warnings"].fillna("").ne("").sum())
+    if marked:
+        found.append(f"{marked} of {len(runs)} runs carry warnings of their own.")
+    found += [
+        f"Check failed: {check['check']} ({check['where']})." for check in checks if not check["passed"]
+    ]
+    return found
+
+
+def _fisher(baseline: dict[str, int], arm: dict[str, int]) -> float:
+    # scipy.stats takes seconds to load and most studies void nothing.
+    from scipy.stats import fisher_exact
+
+    table = [[count["voided"], count["runs"] - count["voided"]] for count in (baseline, arm)]
+    return float(fisher_exact(table).pvalue)
+
+
+def _flattened(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    pairs = []
+    for name, value in values.items():
+        if name in OWN_FACTS:
+            continue
+        if isinstance(value, Mapping):
+            pairs += _flattened(value, f"{prefix}{name}.")
+        else:
+            pairs.append((f"{prefix}{name}", value))
+    return pairs

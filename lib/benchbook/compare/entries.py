@@ -1,0 +1,144 @@
+"""One judged effect as an entry of findings.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from benchbook.compare.effects import Effect, p_value
+from benchbook.compare.judgement import Candidate, Judged
+from benchbook.compare.multiple import benjamini_hochberg
+from benchbook.compare.sentences import count, sentence
+from benchbook.core.params import Analysis
+
+Cell = tuple[str, str, str, str, int]
+
+
+class Planner(Protocol):
+    """What `benchbook.plan.more_blocks` offers; handed in, because floors don't reach sideways."""
+
+    def more_blocks(
+        self, spread: float, n: int, have: int, half_width: float, level: float, block_s: float | None
+    ) -> Any:
+        """Return how many blocks to add: `half_width`, `blocks`, `minutes`."""
+
+    def detectable_effect(self, spread: float, n: int, level: float) -> float | None:
+        """Return the smallest effect that would show."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What all entries of a study share; `block_s` is the time a block took, in seconds."""
+
+    baseline: str
+    analysis: Analysis
+    planner: Planner
+    block_s: float | None
+
+
+def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> dict[str, Any]:
+    """Return the entry of one judged effect, warnings included, numbers not yet rounded."""
+    candidate = judged.candidate
+    effect, claim = candidate.effect, candidate.claim
+    contrast, interval, second = effect.contrast, effect.interval, effect.second_opinion
+    depends = effect.depends_on_threads
+    runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
+    return {
+        "id": _identifier(candidate, context.baseline),
+        "workload": contrast.workload,
+        "baseline": contrast.baseline,
+        "treatment": contrast.treatment,
+        "metric": contrast.metric,
+        "threads": list(contrast.threads),
+        "effect": interval.effect,
+        "low": interval.low,
+        "high": interval.high,
+        "level": interval.level,
+        "n": interval.n,
+        "label": judged.label,
+        "headline": effect.has_headline,
+        "by_threads": [] if contrast.is_pooled else _by_threads(effect, q_values),
+        "depends_on_threads": asdict(depends) if depends else None,
+        "second_opinion": second
+        and {
+            "method": "signed-rank",
+            "low": second.low,
+            "high": second.high,
+            "agrees": judged.second_opinion_agrees,
+        },
+        "claim": claim and claim.id,
+        "band": claim and [claim.band.low, claim.band.high],
+        "verdict": judged.verdict,
+        "direction": judged.direction,
+        "sentence": sentence(effect),
+        **_planning(candidate, context),
+        "runs": runs,
+        "pairs": len(runs) // 2,
+        "warnings": [*judged.notes, *_warnings(candidate)],
+    }
+
+
+def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
+    """Return Benjamini-Hochberg q values of all thread levels of all contrasts of a study, as one family."""
+    p_values = {
+        _cell(candidate.effect, threads): p
+        for candidate in candidates
+        for threads, interval in candidate.effect.by_threads
+        if (p := p_value(interval)) is not None
+    }
+    return dict(zip(p_values, benjamini_hochberg(list(p_values.values())), strict=True))
+
+
+def _cell(effect: Effect, threads: int) -> Cell:
+    contrast = effect.contrast
+    return contrast.workload, contrast.baseline, contrast.treatment, contrast.metric, threads
+
+
+def _by_threads(effect: Effect, q_values: Mapping[Cell, float]) -> list[dict[str, Any]]:
+    return [
+        {
+            "threads": threads,
+            "effect": interval.effect,
+            "low": interval.low,
+            "high": interval.high,
+            "level": interval.level,
+            "n": interval.n,
+            "q": q_values.get(_cell(effect, threads)),
+        }
+        for threads, interval in effect.by_threads
+    ]
+
+
+def _planning(candidate: Candidate, context: Context) -> dict[str, Any]:
+    interval, spread = candidate.effect.interval, candidate.effect.spread
+    if spread is None:
+        return {"more_blocks": None, "detectable_effect": None}
+    more = context.planner.more_blocks(
+        spread, interval.n, candidate.complete, context.analysis.half_width, interval.level, context.block_s
+    )
+    return {
+        "more_blocks": more
+        and {"for_half_width": more.half_width, "blocks": more.blocks, "minutes": more.minutes},
+        "detectable_effect": context.planner.detectable_effect(spread, interval.n, interval.level),
+    }
+
+
+def _warnings(candidate: Candidate) -> list[str]:
+    contrast = candidate.effect.contrast
+    found = list(contrast.dropped)
+    unused = candidate.complete - contrast.n
+    if unused:
+        found.append(f"{count(unused, 'block')} after the look at {contrast.n} wait for the next look")
+    if contrast.note:
+        found.append(contrast.note)
+    return found
+
+
+def _identifier(candidate: Candidate, baseline: str) -> str:
+    contrast, claim = candidate.effect.contrast, candidate.claim
+    against = "" if contrast.baseline == baseline else f"-vs-{contrast.baseline}"
+    whole = f"{contrast.workload}.{contrast.treatment}{against}.{contrast.metric}"
+    if not candidate.is_extra or claim is None:
+        return whole
+    return f"{whole}.{''.join(letter if letter.isalnum() or letter in '_-' else '-' for letter in claim.id)}"

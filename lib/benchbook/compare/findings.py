@@ -1,0 +1,210 @@
+"""findings.json: all that a study found, and every number that prose may use.
+
+Made of tidy tables, the study and the analysis settings alone: the same input gives the same bytes.
+Effects are fractions; what could not be computed is null and has a reason beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare import doubts
+from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.contrasts import Evidence, contrast_candidates, metrics, twin_candidates
+from benchbook.compare.entries import Context, Planner, entry, q_values
+from benchbook.compare.intervals import Interval
+from benchbook.compare.judgement import Candidate, judge
+from benchbook.compare.scaling import Scaling, scaling
+from benchbook.compare.sentences import count, percent
+from benchbook.compare.verdicts import MARGIN, next_look, reached_look
+from benchbook.core import files
+from benchbook.core.params import Analysis
+from benchbook.core.study import Study
+
+SIGNIFICANT_DIGITS = 8
+SCOPE = "this machine, these hours"
+FALSE_VERDICTS = 0.05
+
+
+def make(
+    name: str,
+    study: Study,
+    tidy: Mapping[str, pd.DataFrame],
+    analysis: Analysis,
+    planner: Planner,
+    claims: Sequence[ClaimedEffect] = (),
+    checks: Sequence[Mapping[str, Any]] = (),
+    facts: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Return the content of findings.json for the study called `name`.
+
+    `tidy` holds the tables runs, voids and histograms; `planner` is the module `plan.more_blocks`;
+    `checks` are consistency checks already made (check, passed, where, detail), `facts` one nested
+    mapping by arm. Claims about arms that the study lacks answer nothing here. Floats have 8 significant
+    digits.
+    """
+    runs = tidy["runs"].sort_values(["block", "position", "run_id"], ignore_index=True)
+    looks = sorted(analysis.looks)
+    evidence = Evidence(study, runs, tidy["histograms"], analysis)
+    context = Context(study.baseline, analysis, planner, _block_seconds(runs))
+    candidates = contrast_candidates(evidence, claims)
+    q = q_values(candidates)
+    entries = [entry(judged, context, q) for judged in judge(candidates, looks[0])]
+    twins = judge(twin_candidates(evidence), looks[0], is_one_family=True)
+    aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
+    if _differs(aa):
+        for one in entries:
+            one["warnings"].append(
+                f"the A/A pair differs by {percent(aa['effect'])}; smaller effects mean nothing"
+            )
+    checked = [dict(check) for check in checks]
+    arms = [*study.arms, *([study.twin] if study.twin else [])]
+    voids = doubts.void_counts(runs, tidy["voids"], arms, study.baseline)
+    complete = _complete_blocks(candidates)
+    verdicts = sum(one["verdict"] is not None for one in entries)
+    return _rounded(
+        {
+            "study": name,
+            "title": study.title,
+            "question": study.question,
+            "made_by": {"benchbook": version("benchbook")},
+            "scope": SCOPE,
+            "baseline": study.baseline,
+            "blocks": {"planned": study.plan.blocks, "complete": complete},
+            "look": _look(complete, looks, analysis.level),
+            "machine_minutes": float(runs["sysbench_s"].sum()) / 60,
+            "aa": aa,
+            "findings": entries,
+            "checks": checked,
+            "voids": voids,
+            "facts_differ": doubts.facts_that_differ(facts or {}),
+            "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
+            "warnings": [
+                *doubts.warnings(study, runs, voids, checked),
+                *_warnings(study, complete, looks[0], aa, entries),
+            ],
+            "scaling": [
+                _scaling(scaling(runs, arm, workload))
+                for workload in study.workloads
+                if "qps" in metrics(study, workload)
+                for arm in study.arms
+            ],
+        }
+    )
+
+
+def save(path: Path, findings: Mapping[str, Any]) -> None:
+    """Write findings.json, complete or not at all."""
+    files.write_json(path, dict(findings))
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read findings.json."""
+    return files.read_json(path)
+
+
+def _block_seconds(runs: pd.DataFrame) -> float | None:
+    """Return the median time from a block's first start to its last end, in seconds."""
+    spans = runs.assign(end=runs["started_s"] + runs["sysbench_s"]).groupby("block")
+    seconds = (spans["end"].max() - spans["started_s"].min()).median()
+    return None if math.isnan(seconds) else float(seconds)
+
+
+def _complete_blocks(candidates: Sequence[Candidate]) -> int:
+    """Return how many blocks every contrast has complete, leaving out arms without any run."""
+    return min((candidate.complete for candidate in candidates if candidate.complete), default=0)
+
+
+def _look(complete: int, looks: Sequence[int], level: float) -> dict[str, Any]:
+    look, following = reached_look(complete, looks), next_look(complete, looks)
+    if look is None:
+        note = f"{count(complete, 'complete block')}: nothing is decided before {looks[0]}"
+    elif following is None:
+        note = f"decided with {count(look, 'block')}, the last look"
+    else:
+        note = f"decided with {count(look, 'block')}; the next look is at {following}"
+    return {"n": look or 0, "level": level, "next": following, "note": note}
+
+
+def _most_doubtful(twins: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the A/A entry that speaks most against the study: one that differs, else the largest effect."""
+    return max(twins, key=lambda twin: (_differs(twin), abs(twin["effect"] or 0.0)), default=None)
+
+
+def _differs(aa: Mapping[str, Any] | None) -> bool:
+    return aa is not None and aa["label"] in ("higher", "lower")
+
+
+def _warnings(
+    study: Study,
+    complete: int,
+    first_look: int,
+    aa: Mapping[str, Any] | None,
+    entries: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    found = []
+    if complete < study.plan.blocks:
+        found.append(f"{complete} of {study.plan.blocks} planned blocks are complete.")
+    if complete < first_look:
+        found.append(f"The first look is at {first_look} blocks; until then nothing is decided.")
+    if aa is None:
+        found.append("There is no A/A pair, so nothing shows that equal arms would come out equal.")
+    elif _differs(aa):
+        found.append(
+            f"The A/A pair differs: {aa['sentence']} Something other than the arms makes a difference."
+        )
+    elif aa["low"] is None or aa["low"] < -MARGIN or aa["high"] > MARGIN:
+        found.append(
+            f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms."
+        )
+    heavy = [one["id"] for one in entries if (one["second_opinion"] or {}).get("agrees") is False]
+    if heavy:
+        found.append(f"Heavy-tailed blocks, where two kinds of interval disagree: {', '.join(heavy)}.")
+    return found
+
+
+def _scaling(found: Scaling) -> dict[str, Any]:
+    law = found.usl
+    return {
+        "arm": found.arm,
+        "workload": found.workload,
+        "threads": list(found.levels),
+        "observed_max_qps": found.observed_max_qps,
+        "observed_max_threads": found.observed_max_threads,
+        "usl": law and {"gamma_qps": law.gamma, "alpha": law.alpha, "beta": law.beta},
+        "peak_threads": _value(found.peak_threads),
+        "peak_qps": _value(found.peak_qps),
+        "reason": found.reason,
+    }
+
+
+def _value(interval: Interval | None) -> dict[str, Any] | None:
+    """Turn an interval of logarithms into the value itself with its ends."""
+    if interval is None or interval.log_mean is None:
+        return None
+    ends = {"low": interval.log_low, "high": interval.log_high}
+    return {
+        "value": math.exp(interval.log_mean),
+        **{end: None if log is None else math.exp(log) for end, log in ends.items()},
+        "level": interval.level,
+        "n": interval.n,
+    }
+
+
+def _rounded(value: Any) -> Any:
+    """Round floats to 8 significant digits, so that the last bits of a library never change the file."""
+    if isinstance(value, Mapping):
+        return {str(key): _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
+    return value

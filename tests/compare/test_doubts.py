@@ -1,0 +1,84 @@
+"""Doubts about a study as a whole."""
+
+import pandas as pd
+import pytest
+
+from benchbook.compare.doubts import facts_that_differ, void_counts, warnings
+
+ARMS = ["direct", "haproxy", "direct_again"]
+
+
+def _voids(counts):
+    rows = [
+        {"run_id": f"{arm}-{number}", "arm": arm, "status": status}
+        for (arm, status), amount in counts.items()
+        for number in range(amount)
+    ]
+    return pd.DataFrame(rows, columns=["run_id", "arm", "status"])
+
+
+def _runs(counts):
+    return pd.DataFrame(
+        {"arm": [arm for arm, amount in counts.items() for _ in range(amount)], "warnings": ""}
+    )
+
+
+def test_no_voids_need_no_test():
+    assert void_counts(_runs({"direct": 5, "haproxy": 5}), _voids({}), ARMS, "direct")["fisher_p"] is None
+
+
+def test_arms_voided_at_different_rates_are_a_finding():
+    found = void_counts(
+        _runs({"direct": 20, "haproxy": 20}), _voids({("haproxy", "invalid"): 8}), ARMS[:2], "direct"
+    )
+    assert found["by_arm"]["haproxy"] == {"runs": 28, "voided": 8}
+    # C(28,8) / C(48,8) for the lower tail: 3108105 / 377348994 = .00824, plus smaller terms above.
+    assert found["fisher_p"] == pytest.approx(0.0142, abs=0.003)
+    assert "itself is a finding" in found["note"]
+
+
+def test_a_run_that_lost_its_partner_is_not_held_against_its_arm():
+    voids = _voids({("haproxy", "invalid"): 3, ("direct", "partner"): 3})
+    found = void_counts(_runs({"direct": 10, "haproxy": 10}), voids, ARMS[:2], "direct")
+    assert found["by_arm"]["direct"] == {"runs": 13, "voided": 0}
+    assert found["fisher_p"] == pytest.approx(0.22, abs=0.01)
+
+
+def test_an_arm_that_never_ran_is_not_tested():
+    found = void_counts(_runs({"direct": 10}), _voids({("direct", "invalid"): 1}), ARMS, "direct")
+    assert found["fisher_p"] is None
+    assert "cannot be compared" in found["note"]
+
+
+def test_facts_that_differ_are_found_at_any_depth_and_own_names_are_not():
+    facts = {
+        "direct": {"version": "10.11", "pid": 1, "settings": {"buffer": 1, "io": 2}},
+        "haproxy": {"version": "10.11", "pid": 2, "settings": {"buffer": 3, "io": 2}, "proxy": "2.6"},
+    }
+    assert facts_that_differ(facts) == [
+        {"fact": "proxy", "values": {"direct": None, "haproxy": "2.6"}},
+        {"fact": "settings.buffer", "values": {"direct": 1, "haproxy": 3}},
+    ]
+
+
+def test_warnings_speak_of_length_missing_arms_failed_checks_and_marked_runs(make_study):
+    study = make_study(run_s=3, discard_s=1)
+    runs = _runs({"direct": 2})
+    runs.loc[0, "warnings"] = "steal 3 %"
+    voids = void_counts(runs, _voids({("direct", "invalid"): 2}), ARMS[:2], "direct")
+    found = warnings(study, runs, voids, [{"check": "little", "passed": False, "where": "t4", "detail": ""}])
+    text = " ".join(found)
+    for part in (
+        "3 s measured after 1 s",
+        "Arm haproxy has no run",
+        "Voided runs: 2",
+        "1 of 2 runs",
+        "little (t4)",
+    ):
+        assert part in text
+
+
+def test_a_sound_study_has_no_warnings(make_study):
+    runs = _runs({"direct": 5, "haproxy": 5})
+    voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
+    assert warnings(make_study(), runs, voids, []) == []
