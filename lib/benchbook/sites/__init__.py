@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchbook.core import registry
-from benchbook.core.study import Study
 from benchbook.sites.errors import LockHeld, SettingsDiffer, SiteError
+
+if TYPE_CHECKING:
+    from benchbook.core.study import Study
 
 __all__ = ["LockHeld", "SettingsDiffer", "SiteError", "load", "open_site"]
 

@@ -35,6 +35,11 @@ class Report:
         """Say whether the second look found nothing."""
         return not self.left
 
+    def __str__(self) -> str:
+        lines = [f"stopped {name}" for name in self.stopped] + [f"removed {path}" for path in self.removed]
+        lines += [f"still there: {name}; try again, or end it yourself" for name in self.left]
+        return "\n".join(lines) or "nothing of ours was left"
+
 
 def down(lab_root: Path, purge: bool = False) -> Report:
     """Stop all that belongs to the labs below a folder; with `purge` remove their data too.

@@ -31,8 +31,6 @@ class LocalSite:
 
     database = labs.SCHEMA
 
-    database = labs.SCHEMA
-
     def __init__(self, study: Study, lab: Path) -> None:
         self.study = study
         self._folder = lab

@@ -91,9 +91,12 @@ def _open(path: Path) -> int:
     for attempt in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR, os.O_RDONLY):
         try:
             fd = os.open(path, attempt | flags, 0o644)
-        except (FileNotFoundError, FileExistsError, PermissionError) as error:
+        except OSError as error:
             trouble = error
             continue
+        if attempt & os.O_CREAT:
+            # Every user may take the lock and leave a note; it holds nothing else.
+            os.fchmod(fd, 0o666)
         return fd
     raise SiteError(
         f"{path}: the machine's lock cannot be opened: {trouble}; set BENCHBOOK_LOCK to a file you may write"

@@ -133,7 +133,7 @@ class MariaDB:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self._running()
         with self.admin().connect() as connection:
-            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").tuples().all())
+            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
         differing = settings.differences(self.asked, variables)
         if differing:
             raise SettingsDiffer(differing)

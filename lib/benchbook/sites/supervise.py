@@ -36,7 +36,19 @@ def run(argv: Sequence[str]) -> int:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     wanted = [signum for signum in ENDING if signal.getsignal(signum) is not signal.SIG_IGN]
-    signal.pthread_sigmask(signal.SIG_BLOCK, [*wanted, signal.SIGCHLD])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [*wanted, signal.SIGCHLD])
+    try:
+        return _watch(argv, wanted, watched)
+    finally:
+        for handle in watched:
+            os.close(handle)
+        # What came in while we ended the stage is answered already.
+        while signal.sigtimedwait([*wanted, signal.SIGCHLD], 0) is not None:
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _watch(argv: Sequence[str], wanted: list[signal.Signals], watched: list[int]) -> int:
     try:
         child = subprocess.Popen(
             list(argv),
@@ -57,8 +69,6 @@ def run(argv: Sequence[str]) -> int:
             ended_by = signal.SIGTERM
         _reap(child)
     left = end_descendants(child)
-    for handle in watched:
-        os.close(handle)
     if left:
         print(f"still there after SIGKILL: {', '.join(map(str, left))}; run `make down`", file=sys.stderr)
     if ended_by is not None:

@@ -1,0 +1,78 @@
+"""Labs for the tests: one data folder a session, opened anew by each test, under a lock of their own."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+from benchbook.core.study import Study
+from benchbook.sites import clean, haproxy, mariadb_install
+
+
+@pytest.fixture(autouse=True)
+def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep the machine's lock out of the tests, and the tests out of it."""
+    path = tmp_path / "machine.lock"
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def open_folder():
+    """A folder that a server's own user can reach, unlike pytest's."""
+    folder = Path(tempfile.mkdtemp(prefix="bb-", dir="/var/tmp"))
+    folder.chmod(0o711)
+    yield folder
+    assert clean.down(folder).is_clean
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def port() -> int:
+    """The first of three neighbouring free ports."""
+    for candidate in range(34100, 34900, 3):
+        with socket.socket() as one, socket.socket() as two, socket.socket() as three:
+            try:
+                for offset, probe in enumerate((one, two, three)):
+                    probe.bind(("127.0.0.1", candidate + offset))
+            except OSError:
+                continue
+            return candidate
+    raise RuntimeError("no free ports")
+
+
+@pytest.fixture(scope="session")
+def make_study(port: int):
+    """Return a function that makes a study with the given engine settings and other engine keys."""
+
+    def make(settings: dict | None = None, **engine) -> Study:
+        return Study.model_validate(
+            {
+                "title": "Test",
+                "question": "Does the lab hold?",
+                "site": {"port": port},
+                "engine": {
+                    "settings": {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M"}
+                    | (settings or {}),
+                    **engine,
+                },
+                "arms": {"direct": {}, "relay": {"access": "haproxy"}},
+                "dataset": {"tables": 1, "table_size": 10},
+                "workloads": {"oltp_point_select": {}},
+                "threads": (1,),
+                "plan": {"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
+            }
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def lab(open_folder: Path) -> Path:
+    """The lab folder that most server tests share."""
+    if shutil.which("mariadbd", path="/usr/sbin:/usr/bin") is None or haproxy.version() is None:
+        pytest.skip(f"needs MariaDB and HAProxy: {mariadb_install.INSTALL} haproxy")
+    return open_folder / "main"

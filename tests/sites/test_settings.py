@@ -1,0 +1,73 @@
+"""A setting counts as taken only if the server says so, whichever way it writes the value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchbook.sites import settings
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"),
+    [
+        ("512M", "536870912"),  # 512 × 1,048,576
+        ("1.5k", "1536"),
+        (0.5, "0.500000"),
+        (True, "ON"),
+        (1, "ON"),
+        ("yes", "ON"),
+        (False, "OFF"),
+        (0, "OFF"),
+        ("o_direct", "O_DIRECT"),
+        ("STRICT_TRANS_TABLES,NO_ZERO_DATE", "NO_ZERO_DATE,STRICT_TRANS_TABLES"),
+        ("/tmp/x", "/tmp/x/"),
+    ],
+)
+def test_the_same_value_written_differently_is_taken(asked, got: str) -> None:
+    assert settings.same(asked, got)
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"),
+    [
+        ("512M", "512"),
+        (2, "1"),
+        (True, "OFF"),
+        (2, "ON"),
+        ("100M", "100663296"),
+        ("utf8mb4", "utf8mb3"),
+        ("", "ON"),
+    ],
+)
+def test_another_value_is_not_taken(asked, got: str) -> None:
+    assert not settings.same(asked, got)
+
+
+def test_a_setting_the_server_does_not_know_differs() -> None:
+    assert settings.differences({"no_such": 1}, {"other": "1"}) == {"no_such": (1, None)}
+
+
+def test_skipped_features_are_read_back_as_switched_off() -> None:
+    assert settings.differences({"skip_log_bin": True}, {"log_bin": "OFF"}) == {}
+    assert settings.differences({"skip_log_bin": True}, {"log_bin": "ON"}) == {"skip_log_bin": (True, "ON")}
+    assert settings.differences({"skip_name_resolve": True}, {"skip_name_resolve": "ON"}) == {}
+
+
+def test_the_study_wins_over_the_defaults_and_may_switch_the_binary_log_on() -> None:
+    merged = settings.complete({"innodb_buffer_pool_size": "1G", "log_bin": "binlog"})
+    assert merged["innodb_buffer_pool_size"] == "1G"
+    assert "skip_log_bin" not in merged and merged["performance_schema"] is False
+
+
+def test_places_and_doors_are_not_for_the_study() -> None:
+    assert settings.reserved({"bind_address": "0.0.0.0", "datadir": "/", "max_connections": 5}) == [
+        "bind_address",
+        "datadir",
+    ]
+
+
+def test_the_digest_ignores_where_the_lab_is_and_what_changes_by_itself() -> None:
+    one = settings.digest({"datadir": "/a/server/data/", "timestamp": "1", "x": "1"}, Path("/a"))
+    assert one == settings.digest({"datadir": "/b/c/server/data/", "timestamp": "2", "x": "1"}, Path("/b/c"))
+    assert one != settings.digest({"datadir": "/a/server/data/", "timestamp": "1", "x": "2"}, Path("/a"))
