@@ -89,10 +89,19 @@ def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str 
             found.append(Cell(place, line["value"], str(line["printed"]), line["table"], line["row"]))
             continue
         match = below[(below["table"] == line["table"]) & (below["row"] == line["row"])]
-        match = match[[all(_same(other[key], line[key]) for key in names) for other in match.to_dict("records")]]
+        match = match[
+            [all(_same(other[key], line[key]) for key in names) for other in match.to_dict("records")]
+        ]
         for other in match.to_dict("records"):
-            found.append(Cell(place, line["value"] / other["value"], f"{line['printed']} / {other['printed']}",
-                              line["table"], line["row"]))
+            found.append(
+                Cell(
+                    place,
+                    line["value"] / other["value"],
+                    f"{line['printed']} / {other['printed']}",
+                    line["table"],
+                    line["row"],
+                )
+            )
     return _distinct(_together(found, across, by) if across else found)
 
 
@@ -107,15 +116,22 @@ def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tup
     used: set[int] = set()
     alone: list[Cell] = []
     for cell in treatment:
-        match = [(number, other) for number, other in enumerate(baseline)
-                 if all(_same(other.place.get(key), cell.place.get(key)) for key in shared)]
+        match = [
+            (number, other)
+            for number, other in enumerate(baseline)
+            if all(_same(other.place.get(key), cell.place.get(key)) for key in shared)
+        ]
         if len(match) > 1:
-            raise Ambiguous(f"{len(match)} baseline cells for {shown(cell.place)}; name the key that tells them apart")
+            raise Ambiguous(
+                f"{len(match)} baseline cells for {shown(cell.place)}; name the key that tells them apart"
+            )
         if not match:
             alone.append(cell)
             continue
         used.add(match[0][0])
-        pairs.append(Pair({key: value for key, value in cell.place.items() if key != "arm"}, match[0][1], cell))
+        pairs.append(
+            Pair({key: value for key, value in cell.place.items() if key != "arm"}, match[0][1], cell)
+        )
     alone += [cell for number, cell in enumerate(baseline) if number not in used]
     return pairs, alone
 
@@ -146,8 +162,10 @@ def _distinct(found: list[Cell]) -> list[Cell]:
         place = tuple(sorted((key, str(value)) for key, value in cell.place.items()))
         first = kept.setdefault(place, cell)
         if first.value != cell.value:
-            raise Ambiguous(f"{shown(cell.place)}: {first.working} in table {first.table}, {cell.working} in table "
-                            f"{cell.table}; the claim must name its table")
+            raise Ambiguous(
+                f"{shown(cell.place)}: {first.working} in table {first.table}, {cell.working} in table "
+                f"{cell.table}; the claim must name its table"
+            )
     return list(kept.values())
 
 

@@ -29,7 +29,9 @@ EFFECTS = ("effect",)
 
 def _amount(value: str | int | float) -> str | int | float:
     if isinstance(value, str) and not PERCENT.fullmatch(value):
-        raise ValueError('not an amount; write a share as text with its sign, such as "7 %", a value as a number')
+        raise ValueError(
+            'not an amount; write a share as text with its sign, such as "7 %", a value as a number'
+        )
     return value
 
 

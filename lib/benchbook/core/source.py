@@ -225,4 +225,15 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Source.model_json_schema()}
 
 
-__all__ = ["Arm", "Claim", "Column", "Published", "Selector", "Source", "Table", "Workload", "claim_ids", "load"]
+__all__ = [
+    "Arm",
+    "Claim",
+    "Column",
+    "Published",
+    "Selector",
+    "Source",
+    "Table",
+    "Workload",
+    "claim_ids",
+    "load",
+]

@@ -1,0 +1,162 @@
+"""The audit of a source: what it measured, checks of its tables, a verdict on each claim, and what it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchbook.compare import consistency, missing
+from benchbook.compare.arithmetic import tidy
+from benchbook.compare.record import judge
+from benchbook.core.cells import select
+from benchbook.core.source import Published, keys
+
+# What a reader must be told when the document does not: a field of `conduct`, and what its silence means.
+SILENT = {
+    "repetitions": "How often each cell was run. One number a cell is printed, so nothing says how much it would differ "
+    "in a second run, and no interval can be given.",
+    "order_of_arms": "In which order the arms were measured. If one came after the other, anything that changed with time "
+    "looks like an effect.",
+    "client_machines": "How many machines ran sysbench.",
+    "run_s": "How long a run took.",
+    "warm_up": "Whether anything was done before measuring.",
+    "seed": "Whether arms saw the same random numbers.",
+    "errors": "Whether statements failed: failed transactions count in QPS.",
+    "spread": "How much a number varied.",
+    "client_load": "Whether the client machine had anything left.",
+}
+
+
+def audit(published: Published) -> dict[str, Any]:
+    """Return everything the page of a source shows; the same files give the same dict."""
+    source = published.source
+    checks = check_all(published)
+    claims = judge(published)
+    for claim in claims:
+        touched = _tables(claim)
+        claim["doubts"] = [
+            f"{one['where']}: {one['detail']}"
+            for one in checks
+            if one["passed"] is False and len(one["tables"]) > 1 and touched & set(one["tables"])
+        ]
+    return {
+        "source": published.name,
+        "document": {
+            key: getattr(source, key)
+            for key in ("title", "title_original", "language", "publisher", "date", "found", "subject")
+        },
+        "versions": dict(source.versions),
+        "hardware": dict(source.hardware),
+        "configuration": {
+            key: dict(value) if isinstance(value, Mapping) else value
+            for key, value in source.configuration.items()
+        },
+        "sysbench": source.sysbench.model_dump(mode="json") if source.sysbench else None,
+        "conduct": source.conduct.model_dump(mode="json"),
+        "arms": {name: arm.model_dump(mode="json") for name, arm in source.arms.items()},
+        "workloads": {name: workload.model_dump(mode="json") for name, workload in source.workloads.items()},
+        "tables": [_table(published, name) for name in source.tables],
+        "claims": claims,
+        "checks": checks,
+        "leaves_open": [text for key, text in SILENT.items() if getattr(source.conduct, key) is None]
+        + list(source.leaves_open),
+        "counts": {
+            "tables": len(source.tables),
+            "cells": int(published.cells["value"].notna().sum()),
+            "claims": len(claims),
+            **{
+                verdict: sum(claim["verdict"] == verdict for claim in claims)
+                for verdict in ("holds", "does not hold", "not derivable")
+            },
+        },
+    }
+
+
+def check_all(published: Published) -> list[consistency.Check]:
+    """Run every check on the tables of a source."""
+    source, cells = published.source, published.cells
+    measured = cells[cells["role"] == "metric"]
+    statements = {
+        name: workload.statements for name, workload in source.workloads.items() if workload.statements
+    }
+    growths = {
+        heading: (column.of, column.over)
+        for heading, column in source.columns.items()
+        if column.role == "growth"
+    }
+    return [
+        *consistency.equal_tables(measured, {name: arm.settings for name, arm in source.arms.items()}),
+        *missing.repeated_cells(measured),
+        *consistency.littles_law(measured, statements),
+        *(consistency.percentile_grid(measured) if source.sysbench else []),
+        *consistency.statements_per_transaction(measured, statements),
+        *consistency.growth_base(cells, growths),
+        *consistency.latency_order(measured),
+        *consistency.rising_threads(measured),
+        *missing.missing_cells(
+            cells,
+            compared_arms(published),
+            {name: load.threads_stated for name, load in source.workloads.items()},
+        ),
+    ]
+
+
+def compared_arms(published: Published) -> list[tuple[str, str]]:
+    """Return the pairs of arms that a claim of the source puts against each other."""
+    found: dict[tuple[str, str], None] = {}
+    for claim in published.source.claims.values():
+        if claim.baseline is None or claim.treatment is None:
+            continue
+        sides = [
+            select(select(published.cells, claim.cells), side)["arm"].dropna().unique()
+            for side in (claim.baseline, claim.treatment)
+        ]
+        found |= dict.fromkeys((one, other) for one in sides[0] for other in sides[1] if one != other)
+    return list(found)
+
+
+def _table(published: Published, name: str) -> dict[str, Any]:
+    """Return a table as printed, with its numbers for figures."""
+    table, source = published.source.tables[name], published.source
+    rows = published.texts[name]
+    cells = published.cells[published.cells["table"] == name]
+    names = keys(cells)
+    numbers = [
+        {
+            "row": int(line["row"]),
+            "metric": line["metric"],
+            "value": tidy(line["value"]),
+            "printed": line["printed"],
+            **{key: line[key] for key in names if line[key] is not None and line[key] == line[key]},
+        }
+        for line in cells.to_dict("records")
+    ]
+    units = {heading: source.columns[heading].unit for heading in table.columns}
+    means = {
+        heading: source.columns[heading].means for heading in table.columns if source.columns[heading].means
+    }
+    return {
+        "name": name,
+        "title": table.title,
+        "stands": table.stands,
+        "note": table.note,
+        "file": table.file,
+        "at": dict(table.at),
+        "columns": list(rows.columns),
+        "units": units,
+        "means": means,
+        "rows": rows.to_numpy().tolist(),
+        "numbers": numbers,
+    }
+
+
+def _tables(claim: Mapping[str, Any]) -> set[str]:
+    """Return the tables that a verdict rests on."""
+    found: set[str] = set()
+    for cell in claim["cells"]:
+        found |= {
+            side["table"]
+            for side in (cell, cell.get("baseline"), cell.get("treatment"))
+            if side and "table" in side
+        }
+    return found

@@ -1,0 +1,313 @@
+"""Verdicts on claims from tables without repetition: holds, does not hold, or not derivable.
+
+No interval is ever given: one printed number a cell says nothing about its own spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare.arithmetic import (
+    amount,
+    cell_record,
+    geometric_mean,
+    mean_effect,
+    pair_record,
+    percent,
+    plain,
+    tidy,
+)
+from benchbook.compare.record_kinds import proportional, same_effect, trend, unit
+from benchbook.compare.verdicts import Band as Limits
+from benchbook.compare.verdicts import at_least, at_most, point_band, range_band
+from benchbook.core.cells import Ambiguous, Cell, Pair, pair, select, values
+from benchbook.core.claim import Band, Beside, Claim, Condition, number
+from benchbook.core.source import Published
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "not derivable"
+VALUE_MARGIN = 0.02
+
+
+def judge(published: Published) -> list[dict[str, Any]]:
+    """Judge every claim of a source, in the document's order."""
+    return [judge_claim(published, name) for name in published.source.claims]
+
+
+def judge_claim(published: Published, name: str) -> dict[str, Any]:
+    """Judge one claim.
+
+    The dict has id, claim, stands, kind, published (text), band ([low, high] or None), unit, judged_by, verdict, reason,
+    recomputed (text), mean, low, high, cells (each with its arithmetic and is_inside), n_inside, n_cells, beside, note.
+    """
+    claim = published.source.claims[name]
+    band = limits(claim)
+    result: dict[str, Any] = {
+        "id": f"{published.name}/{name}",
+        "claim": claim.claim,
+        "stands": claim.stands,
+        "kind": claim.kind,
+        "metric": claim.metric,
+        "published": published_text(claim),
+        "band": None if band is None else [band.low, band.high],
+        "is_share": claim.kind in ("effect", "same_effect") or bool(claim.band and claim.band.is_share),
+        "judged_by": judged_by(claim),
+        "verdict": OPEN,
+        "reason": "",
+        "recomputed": "",
+        "mean": None,
+        "low": None,
+        "high": None,
+        "cells": [],
+        "n_inside": None,
+        "n_cells": 0,
+        "other_base": None,
+        "note": claim.note,
+    }
+    try:
+        result |= _KINDS[claim.kind](claim, published.cells, band)
+    except Ambiguous as error:
+        result |= {
+            "verdict": OPEN,
+            "reason": f"The tables contradict each other: {error}.",
+            "recomputed": OPEN,
+        }
+    result["beside"] = [_beside(beside, published.cells) for beside in claim.beside]
+    return result
+
+
+def limits(claim: Claim) -> Limits | None:
+    """Return the band of a claim: the project's rule for effects; around a point or range of values, 2 % of the value."""
+    band = claim.band
+    if band is None:
+        return point_band(1.0) if claim.kind == "proportional" else None
+    if band.above is not None:
+        return at_least(number(band.above))
+    if band.below is not None:
+        return at_most(number(band.below))
+    low, high = (number(given) for given in (band.range or (band.point, band.point)))
+    if band.tolerance is not None:
+        return Limits(low - number(band.tolerance), high + number(band.tolerance))
+    if claim.kind in ("effect", "proportional"):
+        return range_band(low, high) if band.range else point_band(low)
+    return Limits(low - VALUE_MARGIN * abs(low), high + VALUE_MARGIN * abs(high))
+
+
+def judged_by(claim: Claim) -> str | None:
+    """Return what must lie in the band: a point says where cells centre, a range or a bound where each of them is."""
+    if claim.kind not in ("effect", "value"):
+        return None
+    return claim.judged_by or ("mean" if claim.band.point is not None else "every_cell")
+
+
+def published_text(claim: Claim) -> str:
+    """Write what was published: the source's own figure, or what the kind says."""
+    if claim.published is not None:
+        return claim.published
+    if claim.band is None:
+        along = (claim.along or "").replace("_", " ")
+        return {
+            "trend": f"{claim.direction} with {along}",
+            "same_effect": f"the same effect of {along}",
+            "proportional": f"proportional to {along}",
+        }.get(claim.kind, "")
+    return band_text(claim.band, claim.kind == "effect")
+
+
+def band_text(band: Band, is_effect: bool) -> str:
+    """Write a band as it was published, without the margins of the project's rule."""
+
+    def write(given: str | int | float) -> str:
+        value = number(given)
+        digits = len(str(given).partition(".")[2].rstrip(" %")) if isinstance(given, str) else 0
+        return (
+            percent(value, digits)
+            if isinstance(given, str) and is_effect
+            else (f"{100 * value:g} %" if isinstance(given, str) else plain(value))
+        )
+
+    if band.point is not None:
+        return f"about {write(band.point)}"
+    if band.range is not None:
+        return f"{write(band.range[0])} to {write(band.range[1])}"
+    return f"above {write(band.above)}" if band.above is not None else f"below {write(band.below)}"
+
+
+def is_inside(value: float, band: Limits) -> bool:
+    """Tell whether a value lies in a band; the ends belong to it."""
+    return (band.low is None or value >= band.low) and (band.high is None or value <= band.high)
+
+
+def _effect(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
+    pairs, alone = _pairs(claim, cells)
+    kept = [one for one in pairs if all(_meets(condition, one, claim, cells) for condition in claim.where)]
+    if not kept:
+        return _nothing(claim, pairs)
+    records = [{**pair_record(one), "is_inside": is_inside(one.effect, band)} for one in kept]
+    mean = mean_effect(kept)
+    result = _judged([one.effect for one in kept], mean, records, claim, band, True)
+    inverse = [1 - one.baseline.value / one.treatment.value for one in kept]
+    fits = band.low is not None and band.high is not None and all(is_inside(value, band) for value in inverse)
+    if result["verdict"] == FAILS and fits:
+        shares = ", ".join(percent(value) for value in inverse)
+        result["other_base"] = [tidy(value) for value in inverse]
+        result["reason"] += (
+            f" Divided by the treatment's value instead of the baseline's, the same cells give {shares}: "
+            "the published figure is a growth divided by the new value."
+        )
+    if alone:
+        result["reason"] += (
+            f" Left out: {len(alone)} {'cell' if len(alone) == 1 else 'cells'} of these arms without a "
+            "counterpart."
+        )
+    return result
+
+
+def _value(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
+    found = values(select(cells, claim.cells), claim.metric, claim.across, claim.by)
+    kept = [one for one in found if all(_meets(condition, one, claim, cells) for condition in claim.where)]
+    if not kept:
+        return _nothing(claim, found)
+    records = [{**cell_record(one), "is_inside": is_inside(one.value, band)} for one in kept]
+    for record, one in zip(records, kept, strict=True):
+        if "/" in one.working:
+            record["arithmetic"] += f" = {plain(one.value)}"
+    mean = geometric_mean([one.value for one in kept])
+    return _judged([one.value for one in kept], mean, records, claim, band, claim.band.is_share)
+
+
+def _judged(
+    found: Sequence[float],
+    mean: float | None,
+    records: list[dict[str, Any]],
+    claim: Claim,
+    band: Limits,
+    is_share: bool,
+) -> dict[str, Any]:
+    inside = sum(record["is_inside"] for record in records)
+    rule = judged_by(claim)
+    if rule == "mean" and mean is None:
+        return {
+            "verdict": OPEN,
+            "cells": records,
+            "n_cells": len(records),
+            "recomputed": OPEN,
+            "reason": "A value is zero or negative, so there is no geometric mean.",
+        }
+    held = {
+        "mean": mean is not None and is_inside(mean, band),
+        "every_cell": inside == len(records),
+        "most_cells": inside > len(records) / 2,
+    }[rule]
+    low, high = min(found), max(found)
+    spread = f"{amount(low, is_share)} to {amount(high, is_share)}"
+    asked = {
+        "mean": "The geometric mean",
+        "every_cell": "Every cell",
+        "most_cells": "More than half of the cells",
+    }[rule]
+    if len(records) == 1:
+        parts = [f"The one cell must lie {_ends(band, is_share)}; it {'does' if inside else 'does not'}."]
+    else:
+        parts = [
+            f"{asked} must lie {_ends(band, is_share)}. In there: {inside} of {len(records)} cells. "
+            f"Geometric mean {amount(mean, is_share) if mean is not None else 'none'}, range {spread}."
+        ]
+    if rule != "mean" and not held and mean is not None and is_inside(mean, band) and len(records) > 1:
+        parts.append("Only the geometric mean lies in the band.")
+    one = amount(found[0], is_share) if len(records) == 1 else None
+    return {
+        "verdict": HOLDS if held else FAILS,
+        "reason": " ".join(parts),
+        "cells": records,
+        "n_cells": len(records),
+        "n_inside": inside,
+        "mean": tidy(mean),
+        "low": tidy(low),
+        "high": tidy(high),
+        "recomputed": one or f"{amount(mean, is_share) if mean is not None else 'no mean'} ({spread})",
+    }
+
+
+def _ends(band: Limits, is_share: bool) -> str:
+    if band.low is None or band.high is None:
+        side, end = ("above", band.low) if band.high is None else ("below", band.high)
+        return f"{side} {amount(end, is_share)}"
+    return f"between {amount(band.low, is_share)} and {amount(band.high, is_share)}"
+
+
+def _pairs(claim: Claim | Beside, cells: pd.DataFrame) -> tuple[list[Pair], list[Cell]]:
+    baseline = values(
+        select(select(cells, claim.cells), claim.baseline), claim.metric, claim.across, claim.by
+    )
+    treatment = values(
+        select(select(cells, claim.cells), claim.treatment), claim.metric, claim.across, claim.by
+    )
+    return pair(baseline, treatment, set(claim.baseline) | set(claim.treatment))
+
+
+def _meets(condition: Condition, one: Pair | Cell, claim: Claim, cells: pd.DataFrame) -> bool:
+    cell = one if isinstance(one, Cell) else getattr(one, condition.of)
+    if condition.key is not None:
+        value = cell.place.get(condition.key)
+    else:
+        chosen = cells[(cells["table"] == cell.table) & (cells["row"] == cell.row)]
+        found = [other.value for other in values(chosen, condition.metric) if other.place == cell.place]
+        value = found[0] if found else None
+    if not isinstance(value, int | float):
+        return False
+    return (condition.above is None or value > condition.above) and (
+        condition.below is None or value < condition.below
+    )
+
+
+def _nothing(claim: Claim, found: Sequence[Pair | Cell]) -> dict[str, Any]:
+    """Say why no cell is left: none to compare, or none that meets the conditions, with what the cells do have."""
+    asked = []
+    for condition in claim.where:
+        ends = [
+            f"{word} {end:g}"
+            for word, end in (("above", condition.above), ("below", condition.below))
+            if end is not None
+        ]
+        places = [one.place.get(condition.key) for one in found]
+        numbers = [place for place in places if isinstance(place, int | float)]
+        has = f" (they have {min(numbers):g} to {max(numbers):g})" if numbers else ""
+        asked.append(f"{(condition.key or condition.metric).replace('_', ' ')} {' and '.join(ends)}{has}")
+    text = (
+        f"None of its {len(found)} cells has {'; '.join(asked)}."
+        if found and asked
+        else "No two cells can be compared."
+    )
+    return {"verdict": OPEN, "reason": text, "recomputed": "no such cell"}
+
+
+def _text_only(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, Any]:
+    return {"verdict": OPEN, "reason": claim.because, "recomputed": "no table"}
+
+
+def _beside(beside: Beside, cells: pd.DataFrame) -> dict[str, Any]:
+    try:
+        if beside.baseline is not None and beside.treatment is not None:
+            records = [pair_record(one) for one in _pairs(beside, cells)[0]]
+        else:
+            found = values(select(cells, beside.cells), beside.metric, beside.across, beside.by)
+            records = [cell_record(one) for one in found]
+            for record, one in zip(records, found, strict=True):
+                record["arithmetic"] += f" = {plain(one.value)}" if "/" in one.working else ""
+    except Ambiguous as error:
+        return {"says": beside.says, "cells": [], "problem": str(error)}
+    return {"says": beside.says, "cells": records, "problem": None}
+
+
+_KINDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "effect": _effect,
+    "value": _value,
+    "same_effect": same_effect,
+    "trend": trend,
+    "proportional": proportional,
+    "unit": unit,
+    "text_only": _text_only,
+}

@@ -1,0 +1,205 @@
+"""Claims that are not one effect or one value: trends, proportions, equal effects, and which unit a number has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchbook.compare.arithmetic import cell_record, pair_record, percent, plain, tidy
+from benchbook.compare.verdicts import Band as Limits
+from benchbook.compare.verdicts import point_band
+from benchbook.core.cells import Cell, Pair, pair, select, shown, values
+from benchbook.core.claim import Claim
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "not derivable"
+
+
+def trend(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, Any]:
+    """Judge whether a value or an effect rises, falls, grows or shrinks at every step along a key."""
+    if claim.baseline is not None and claim.treatment is not None:
+        sides = [
+            values(select(select(cells, claim.cells), side), claim.metric, claim.across, claim.by)
+            for side in (claim.baseline, claim.treatment)
+        ]
+        found: list[tuple[Mapping[str, Any], float, dict[str, Any]]] = [
+            (one.place, one.effect, pair_record(one))
+            for one in pair(*sides, set(claim.baseline) | set(claim.treatment))[0]
+        ]
+        write = percent
+    else:
+        found = [
+            (one.place, one.value, cell_record(one))
+            for one in values(select(cells, claim.cells), claim.metric, claim.across, claim.by)
+        ]
+        write = plain
+    groups: dict[str, list[tuple[Any, float, dict[str, Any]]]] = {}
+    bound = {claim.along, "processes", "threads_per_process"} if claim.along == "threads" else {claim.along}
+    for place, value, record in found:
+        rest = shown({key: part for key, part in place.items() if key not in bound})
+        groups.setdefault(rest, []).append((place.get(claim.along), value, record))
+    steps, wrong, records = 0, [], []
+    for group, members in groups.items():
+        ordered = sorted(members, key=lambda member: member[0])
+        records += [record for _, _, record in ordered]
+        for (start, before, _), (end, after, record) in pairwise(ordered):
+            steps += 1
+            record["is_inside"] = _goes(claim.direction, before, after)
+            if not record["is_inside"]:
+                wrong.append(
+                    f"{group + ', ' if group else ''}{claim.along.replace('_', ' ')} {start} to {end}: "
+                    f"{write(before)} to {write(after)}"
+                )
+    if not steps:
+        return {
+            "verdict": OPEN,
+            "reason": "Fewer than two levels: no trend can be seen.",
+            "recomputed": OPEN,
+            "cells": records,
+            "n_cells": len(records),
+        }
+    text = f"It {claim.direction} at {steps - len(wrong)} of {steps} steps along {claim.along.replace('_', ' ')}."
+    if wrong:
+        text += f" Not at: {'; '.join(wrong)}."
+    series = [value for _, value, _ in found]
+    return {
+        "verdict": FAILS if wrong else HOLDS,
+        "reason": text,
+        "cells": records,
+        "n_cells": len(records),
+        "n_inside": steps - len(wrong),
+        "low": tidy(min(series)),
+        "high": tidy(max(series)),
+        "recomputed": f"{claim.direction} at {steps - len(wrong)} of {steps} steps",
+    }
+
+
+def _goes(direction: str, before: float, after: float) -> bool:
+    return {
+        "rises": after > before,
+        "falls": after < before,
+        "grows": abs(after) > abs(before),
+        "shrinks": abs(after) < abs(before),
+    }[direction]
+
+
+def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
+    """Judge y proportional to x by the exponent b of y = a x^b (least squares on logarithms); proportional is b = 1."""
+    found = [
+        one
+        for one in values(select(cells, claim.cells), claim.metric)
+        if isinstance(one.place.get(claim.along), int | float)
+    ]
+    levels = [float(one.place[claim.along]) for one in found]
+    if len(set(levels)) < 2 or min(levels) <= 0 or min(one.value for one in found) <= 0:
+        return {
+            "verdict": OPEN,
+            "reason": "Fewer than two positive levels: no proportion can be seen.",
+            "recomputed": OPEN,
+        }
+    exponent = float(np.polyfit(np.log(levels), np.log([one.value for one in found]), 1)[0])
+    each = [one.value / level for one, level in zip(found, levels, strict=True)]
+    records = [
+        {
+            **cell_record(one),
+            "value": tidy(one.value / level),
+            "arithmetic": f"{one.working} / {level:g} = {plain(share)} for each, {percent(share / each[0] - 1)} "
+            f"against the first",
+        }
+        for one, level, share in zip(found, levels, each, strict=True)
+    ]
+    inside = (band.low is None or exponent >= band.low) and (band.high is None or exponent <= band.high)
+    along = claim.along.replace("_", " ")
+    reason = (
+        f"Least squares on logarithms give {claim.metric} proportional to {along} to the power {exponent:.3f}; "
+        f"the power must lie in {band.low:g} to {band.high:g}. Per unit the last cell stands at "
+        f"{percent(each[-1] / each[0] - 1)} against the first."
+    )
+    return {
+        "verdict": HOLDS if inside else FAILS,
+        "reason": reason,
+        "cells": records,
+        "n_cells": len(records),
+        "mean": tidy(exponent),
+        "low": tidy(min(each)),
+        "high": tidy(max(each)),
+        "recomputed": f"power {exponent:.2f}",
+    }
+
+
+def same_effect(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, Any]:
+    """Judge whether a key changes two groups of cells alike: each effect of one in the point band of the other's.
+
+    Effects are against the first level of the key.
+    """
+    one, other = (
+        _from_first(claim, select(select(cells, claim.cells), side)) for side in (claim.one, claim.other)
+    )
+    pairs = [(a, b) for a in one for b in other if a.place[claim.along] == b.place[claim.along]]
+    if not pairs:
+        return {"verdict": OPEN, "reason": "The two have no level in common.", "recomputed": OPEN}
+    records = []
+    for mine, theirs in pairs:
+        allowed = point_band(theirs.effect)
+        records.append(
+            {
+                **pair_record(mine),
+                "is_inside": allowed.low <= mine.effect <= allowed.high,
+                "where": f"{claim.along.replace('_', ' ')} {mine.place[claim.along]}",
+                "arithmetic": f"{pair_record(mine)['arithmetic']}, beside {pair_record(theirs)['arithmetic']}",
+            }
+        )
+    inside = sum(record["is_inside"] for record in records)
+    return {
+        "verdict": HOLDS if inside == len(records) else FAILS,
+        "cells": records,
+        "n_cells": len(records),
+        "n_inside": inside,
+        "low": tidy(min(a.effect for a, _ in pairs)),
+        "high": tidy(max(a.effect for a, _ in pairs)),
+        "reason": f"Each effect must lie in the band around the other's effect (2 percentage points or a fifth of it); "
+        f"{inside} of {len(records)} do.",
+        "recomputed": "; ".join(f"{percent(a.effect, 1)} beside {percent(b.effect, 1)}" for a, b in pairs),
+    }
+
+
+def _from_first(claim: Claim, cells: pd.DataFrame) -> list[Pair]:
+    found = values(cells, claim.metric)
+    first: Cell = min(found, key=lambda cell: cell.place[claim.along])
+    rest = [cell for cell in found if cell is not first]
+    return pair([first], rest, {claim.along})[0]
+
+
+def unit(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
+    """Judge which of several metrics a published number is, by which of them lies in its band."""
+    fits, records = [], []
+    claimed = float(claim.band.point) if isinstance(claim.band.point, int | float) else math.nan
+    for metric in claim.candidates:
+        for one in values(select(cells, claim.cells), metric, claim.across, claim.by):
+            inside = band.low <= one.value <= band.high
+            records.append(
+                {
+                    **cell_record(one),
+                    "where": f"as {metric}",
+                    "is_inside": inside,
+                    "arithmetic": f"{one.working}: {plain(one.value / claimed)} times the published number",
+                }
+            )
+            fits += [metric] if inside else []
+    held = claim.metric in fits
+    text = f"Published as {claim.metric}. " + (
+        f"It fits {' and '.join(dict.fromkeys(fits))}." if fits else "It fits none of the metrics printed."
+    )
+    return {
+        "verdict": HOLDS if held else FAILS,
+        "reason": text,
+        "cells": records,
+        "n_cells": len(records),
+        "n_inside": len(fits),
+        "recomputed": f"fits {', '.join(dict.fromkeys(fits)) or 'none'}, "
+        f"{'as' if held else 'not'} {claim.metric}",
+    }
