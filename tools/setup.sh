@@ -8,6 +8,7 @@
 set -eu
 CDPATH='' cd -- "$(dirname -- "$0")/.."
 here=$(pwd -P)
+missing='' packages='' wanted=''
 stamp=.venv/benchbook-setup
 # Servers live where an ordinary user's PATH doesn't look.
 PATH=$PATH:${BENCHBOOK_SBIN-/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec}
@@ -243,7 +244,7 @@ tell_git() { # `git diff` of a notebook shows cells, not JSON; with full paths, 
 
 hand_back() { # what `sudo make` writes belongs to the owner of the clone
   [ -n "${SUDO_UID-}" ] && [ "$(id -u)" = 0 ] && [ "$(stat -c %u .)" = "$SUDO_UID" ] || return 0
-  chown -R --from=0 "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" .venv lib/*.egg-info .git/config
+  chown -R --from=0 "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" .venv .git/config 2>/dev/null || true
 }
 
 began=$(date +%s)

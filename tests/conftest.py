@@ -1,0 +1,28 @@
+"""What a test may ask of this machine: real servers and a browser, or a reason for their absence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look for servers where an ordinary user's PATH does not."""
+    os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what this machine can't do; under `make test`, which installs the servers, fail instead."""
+    if item.get_closest_marker("server"):
+        absent = [program for program in SERVER_PROGRAMS if shutil.which(program) is None]
+        if absent and os.environ.get("BENCHBOOK_REQUIRE_SERVER"):
+            pytest.fail(f"{', '.join(absent)}: not in PATH, though make test has just set this machine up")
+        if absent:
+            pytest.skip(f"{', '.join(absent)}: not installed; `make setup` installs them")
+    if item.get_closest_marker("browser") and not any(shutil.which(browser) for browser in BROWSERS):
+        pytest.skip("no Chromium or Chrome on this machine")

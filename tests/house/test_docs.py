@@ -1,0 +1,157 @@
+"""README, CONTRIBUTING and CHANGELOG say what is there, and name everything that is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from benchbook.core.params import Params
+from benchbook.core.study import Study
+from tests.house import tree
+
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+WORDS = (
+    *("study", "arm", "baseline", "treatment", "site", "endpoint", "workload", "cell", "block", "run"),
+    *("interval", "warm-up", "discard", "sample", "effect", "claim", "verdict", "facts", "source"),
+)
+# Tools of the editor and of git: they need no line in a tree that is made for readers.
+UNLISTED = {".ci", ".dvc", ".dvcignore", ".gitattributes", ".gitignore", "dvc.lock", "LICENSE"}
+
+pages = pytest.mark.parametrize("name", PAGES)
+
+
+def page(name: str) -> str:
+    return (tree.ROOT / name).read_text(encoding="utf-8")
+
+
+def section(name: str, word: str) -> str:
+    """Return the part of a page under the first heading that contains a word."""
+    found = re.search(
+        rf"^(#+) [^\n]*\b{word}\b[^\n]*\n(.*?)(?=^#{{1,2}} |\Z)", page(name), re.M | re.S | re.I
+    )
+    assert found, f"{name} has no heading about {word}"
+    return found.group(2)
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z][a-z-]*):", page("Makefile"), re.M))
+
+
+@pages
+def test_make_targets_named_in_a_page_exist(name: str):
+    named = set(re.findall(r"(?<![\w-])make ([a-z][a-z-]*)\b", "\n".join(_code(page(name)))))
+    assert named <= targets()
+
+
+def _code(text: str) -> list[str]:
+    return re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S) + re.findall(r"`([^`\n]+)`", text)
+
+
+def test_readme_shows_the_two_commands_first():
+    shown = re.findall(r"^```\w*\n(.*?)^```", page("README.md"), re.M | re.S)
+    assert "make repro" in shown[0]
+    assert any("make test" in block for block in shown)
+
+
+def test_every_target_is_explained_somewhere():
+    explained = "\n".join(page(name) for name in ("README.md", "CONTRIBUTING.md"))
+    assert not [target for target in targets() if f"make {target}" not in explained and target != "help"]
+
+
+@pages
+def test_links_and_pictures_are_there(name: str):
+    linked = re.findall(r"\]\(([^)#\s]+)[^)]*\)|<img[^>]+src=\"([^\"]+)\"", page(name))
+    local = [first or second for first, second in linked if "://" not in (first or second)]
+    assert not [path for path in local if not (tree.ROOT / path).exists()]
+
+
+@pages
+def test_files_named_in_a_page_exist(name: str):
+    """Names in capitals or with a placeholder are examples: `studies/NAME.yaml`."""
+    tops = ("lib/", "notebooks/", "studies/", "tests/", "tools/", "data/published/", "schemas/", "docs/")
+    named = {word for code in re.findall(r"`([^`\n]+)`", page(name)) for word in code.split()}
+    named = {word.rstrip(".,:;") for word in named if word.startswith(tops)}
+    given = {word for word in named if not re.search(r"[A-Z]{3}|[<>${}*…]|\bnew\b", word)}
+    assert not [word for word in given if not (tree.ROOT / word).exists()]
+
+
+def listed_tree() -> list[Path]:
+    """Return the paths of the tree in README: two or three blanks a level, words after the name explain it."""
+    block = re.search(r"^```\w*\n(.*?)^```", section("README.md", "tree"), re.M | re.S)
+    assert block, "the tree is a code block"
+    found: list[Path] = []
+    parents: list[tuple[int, Path]] = []
+    for line in block.group(1).splitlines():
+        entry = re.match(r"^([ │├└─]*)([\w.-]+/?(?:[\w.-]+/?)*)", line)
+        if not entry or not entry.group(2):
+            continue
+        depth, name = len(entry.group(1)), entry.group(2)
+        parents = [parent for parent in parents if parent[0] < depth]
+        names = re.findall(r"\S+", re.split(r" {2,}", line.strip())[0]) if depth == 0 else [name]
+        for one in names:
+            path = (parents[-1][1] if parents else Path()) / one
+            found.append(path)
+        if name.endswith("/"):
+            parents.append((depth, found[-1]))
+    return found
+
+
+def test_the_tree_in_readme_is_the_tree():
+    listed = listed_tree()
+    # data/ and reports/ are made by the pipeline, so a fresh clone may not have them yet.
+    made = {"data", "reports"}
+    assert not [path for path in listed if path.parts[0] not in made and not (tree.ROOT / path).exists()]
+    tops = {name.parts[0] for name in tree.tracked()} - UNLISTED
+    assert not tops - {path.parts[0] for path in listed}
+    floors = {Path("lib/benchbook") / floor for floor in tree.FLOORS}
+    assert not floors - set(listed)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_glossary_has_every_word(word: str):
+    rows = re.findall(r"^(?:\||[-*])\s*([^|:—–]+)", section("README.md", "words|glossary"), re.M)
+    terms = {term.strip(" *`_") for row in rows for term in re.split(r",|/| and ", row.lower())}
+    assert word in terms
+
+
+def keys(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str | None]]:
+    """Return every key of a model with what is said about it, models inside included."""
+    found = []
+    for name, info in model.model_fields.items():
+        found.append((f"{prefix}{name}", info.description))
+        inside = _models(info.annotation)
+        for one in inside:
+            found += keys(one, f"{prefix}{name}.")
+    return found
+
+
+def _models(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [one for part in getattr(annotation, "__args__", ()) for one in _models(part)]
+
+
+@pytest.mark.parametrize(("key", "said"), keys(Study) + keys(Params, "params.yaml: "))
+def test_every_parameter_is_documented(key: str, said: str | None):
+    assert said and said.strip().endswith((".", ";", ")"))
+
+
+def test_every_parameter_with_a_unit_says_it():
+    units = {"_s": "second", "_ms": "millisecond", "_pct": "percent", "_mib": "MiB"}
+    silent = [
+        key
+        for key, said in keys(Study) + keys(Params)
+        for suffix, unit in units.items()
+        if key.endswith(suffix) and unit.lower() not in (said or "").lower()
+    ]
+    assert not silent
+
+
+def test_the_changelog_is_one_that_readers_know():
+    text = page("CHANGELOG.md")
+    assert re.search(r"^## \[?Unreleased\]?|^## \[?\d+\.\d+\.\d+", text, re.M)
+    kinds = set(re.findall(r"^### (\w+)", text, re.M))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}

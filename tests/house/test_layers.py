@@ -1,0 +1,130 @@
+"""Imports go down only; pure floors stay pure; a module has one reason to change."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.house import tree
+
+BELOW = {
+    "core": set(),
+    "plan": {"core"},
+    "sites": {"core"},
+    "read": {"core"},
+    "compare": {"core"},
+    "measure": {"plan", "sites", "core"},
+    "show": {"compare", "core"},
+}
+PURE = ("plan", "read", "compare")
+# A connection, a process, a clock, a seed from nowhere.
+IMPURE = {
+    "asyncio", "fabric", "http", "multiprocessing", "paramiko", "psutil", "pymysql", "requests", "secrets",
+    "signal", "socket", "sqlalchemy", "subprocess", "threading", "time", "urllib", "uuid",
+}  # fmt: skip
+CLOCKS = {"now", "utcnow", "today"}
+SEEDED = {"Random", "default_rng", "Generator", "SeedSequence", "PCG64", "Philox"}
+FEWEST_LINES, MOST_LINES = 40, 250
+
+modules = pytest.mark.parametrize("path", tree.modules(), ids=tree.dotted)
+
+
+def of_floors(names: tuple[str, ...]) -> pytest.MarkDecorator:
+    chosen = [path for path in tree.modules() if path.relative_to(tree.PACKAGE).parts[0] in names]
+    return pytest.mark.parametrize("path", chosen, ids=tree.dotted)
+
+
+def test_the_package_has_these_floors_and_no_other():
+    folders = {path.parent.name for path in tree.PACKAGE.glob("*/__init__.py")}
+    assert folders == set(BELOW)
+
+
+@of_floors(tree.FLOORS)
+def test_imports_go_down_only(path: Path):
+    floor = path.relative_to(tree.PACKAGE).parts[0]
+    module = f"{tree.dotted(path)}.__init__" if path.name == "__init__.py" else tree.dotted(path)
+    reached = {name for name in tree.imports(path.read_text(), module) if name.startswith("benchbook")}
+    upwards = {
+        name
+        for name in reached
+        if name.count(".")
+        and name.split(".")[1] in tree.FLOORS
+        and name.split(".")[1] not in BELOW[floor] | {floor}
+    }
+    assert not upwards, f"{floor} may import {sorted(BELOW[floor])} only"
+
+
+@of_floors(tree.FLOORS)
+def test_imports_of_ours_exist(path: Path):
+    module = f"{tree.dotted(path)}.__init__" if path.name == "__init__.py" else tree.dotted(path)
+    ours = {node for node in tree.imports(path.read_text(), module) if node.startswith("benchbook.")}
+    # The last part may be an attribute instead of a module; the part before it may not.
+    assert not {name for name in ours if not tree.file_of(name) and not tree.file_of(name.rpartition(".")[0])}
+
+
+@of_floors(PURE)
+def test_pure_floors_have_no_connection_process_clock_or_luck(path: Path):
+    parsed = ast.parse(path.read_text())
+    found = {name for name in tree.imports(path.read_text()) if name.split(".")[0] in IMPURE}
+    for node in ast.walk(parsed):
+        if not isinstance(node, ast.Attribute):
+            continue
+        owner = ast.unparse(node.value)
+        if node.attr in CLOCKS and owner.split(".")[-1] in {"datetime", "date", "Timestamp"}:
+            found.add(f"{owner}.{node.attr}")
+        if owner in {"random", "np.random", "numpy.random"} and node.attr not in SEEDED:
+            found.add(f"{owner}.{node.attr}")
+        if owner == "os" and node.attr in {
+            "system",
+            "popen",
+            "fork",
+            "getpid",
+            "urandom",
+            "environ",
+            "getenv",
+        }:
+            found.add(f"os.{node.attr}")
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.Call) and not node.args and not node.keywords:
+            called = ast.unparse(node.func)
+            if called.split(".")[-1] in {"Random", "default_rng"}:
+                found.add(f"{called}() without a seed")
+        if isinstance(node, ast.ImportFrom) and node.module in {"random", "numpy.random"}:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if alias.name not in SEEDED}
+    assert not found
+
+
+@modules
+def test_a_module_has_a_readable_size(path: Path):
+    lines = len(path.read_text().splitlines())
+    if path.name == "__init__.py":
+        assert lines <= FEWEST_LINES, "an __init__ says what the floor is for; code lives in modules"
+    else:
+        assert FEWEST_LINES <= lines <= MOST_LINES
+
+
+@modules
+def test_a_module_says_what_it_is_for_in_one_line(path: Path):
+    said = ast.get_docstring(ast.parse(path.read_text()))
+    assert said and said.splitlines()[0].rstrip().endswith((".", ":", "?"))
+
+
+@of_floors(tree.FLOORS)
+def test_public_functions_are_typed_and_described(path: Path):
+    wanting = []
+    for node in ast.parse(path.read_text()).body:
+        inside = node.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_") else []
+        for function in [node, *inside]:
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function.name.startswith(
+                "_"
+            ):
+                continue
+            arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+            untyped = [a.arg for a in arguments if a.annotation is None and a.arg not in {"self", "cls"}]
+            if untyped or function.returns is None:
+                wanting.append(f"{function.name}: untyped {', '.join(untyped) or 'result'}")
+            if function is node and ast.get_docstring(function) is None:
+                wanting.append(f"{function.name}: no docstring")
+    assert not wanting

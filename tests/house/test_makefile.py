@@ -1,0 +1,88 @@
+"""The Makefile says what it can do, and says it of every target."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from tests.house import tree
+
+MAKEFILE = (tree.ROOT / "Makefile").read_text()
+PROMISED = {
+    *("repro", "test", "test-all", "lint", "doctor", "plan", "up", "down"),
+    *("lab", "report", "strip", "lock", "clean"),
+}
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.M))
+
+
+def test_help_lists_every_target_with_its_purpose():
+    asked = ["make", "--no-print-directory"]
+    listed = subprocess.run(asked, cwd=tree.ROOT, capture_output=True, text=True, check=True)
+    described = dict(re.findall(r"^  ([a-z-]+) +(\S.*)$", listed.stdout, re.M))
+    assert set(described) == targets()
+    assert targets() >= PROMISED
+
+
+def test_every_target_is_phony():
+    """A file or folder called `test` must not make `make test` a success."""
+    declared = re.search(r"^\.PHONY:(.*)$", MAKEFILE, re.M)
+    assert declared and set(declared.group(1).split()) == targets()
+
+
+def test_every_target_sets_up_first():
+    without = {"help", "setup", "clean"}
+    lacking = [name for name in targets() - without if not re.search(rf"^{name}: setup\b", MAKEFILE, re.M)]
+    assert not lacking
+
+
+@pytest.mark.parametrize("command", ["doctor", "plan", "up", "down"])
+def test_commands_behind_the_targets_exist(command: str):
+    asked = [sys.executable, "-m", "benchbook.cli", command, "--help"]
+    helped = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert helped.returncode == 0, helped.stderr
+
+
+def test_tools_are_there_and_parse():
+    called = set(re.findall(r"sh (tools/\w+\.sh)", MAKEFILE))
+    for name in called:
+        subprocess.run(["sh", "-n", name], cwd=tree.ROOT, check=True)
+    there = {f"tools/{path.name}" for path in (tree.ROOT / "tools").glob("*.sh")}
+    assert there - called == {"tools/debian_packages.sh"}, "set-up calls this one"
+    assert not called - there
+
+
+def test_ci_calls_the_test_command_and_can_be_executed():
+    run = tree.ROOT / ".ci" / "run"
+    assert "make test" in run.read_text()
+    assert run.stat().st_mode & stat.S_IXUSR
+
+
+def test_where_the_report_is_works_with_spaces_and_without_a_report(tmp_path):
+    clone = tmp_path / "a clone"
+    (clone / "reports").mkdir(parents=True)
+    script = tree.ROOT / "tools" / "report.sh"
+    none = subprocess.run(["sh", script, "where"], cwd=clone, capture_output=True, text=True, check=False)
+    assert none.returncode == 1 and "make repro" in none.stderr
+    (clone / "reports" / "index.html").write_text("")
+    some = subprocess.run(["sh", script, "where"], cwd=clone, capture_output=True, text=True, check=True)
+    assert some.stdout == f"Report: {clone}/reports/index.html\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("find"), reason="needs root, to play sudo")
+def test_under_sudo_what_was_written_goes_back_to_the_owner(tmp_path):
+    os.chown(tmp_path, 12345, 12345)
+    script = tree.ROOT / "tools" / "as_owner.sh"
+    sudo = os.environ | {"SUDO_UID": "12345", "SUDO_GID": "12345"}
+    written = "mkdir data; touch data/new; exit 7"
+    done = subprocess.run(["sh", script, "sh", "-c", written], cwd=tmp_path, env=sudo, check=False)
+    assert done.returncode == 7
+    assert (tmp_path / "data" / "new").stat().st_uid == 12345

@@ -1,0 +1,194 @@
+"""dvc.yaml, notebooks, imports, studies and params.yaml say the same about what depends on what."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from benchbook.core.params import Params
+from benchbook.core.study import Study
+from tests.house import tree
+
+STUDY_STAGES = ["provision", "prepare", "warm-up", "run-matrix", "parse", "analyze", "report"]
+KEYS = ["desc", "cmd", "wdir", "deps", "params", "outs", "metrics", "plots"]
+STUDY_FILE = "studies/${item}.yaml"
+# Read by people and editors, or by DVC itself: no stage has to declare them.
+FOR_DVC = {"studies", "sources"}
+
+
+def pipeline() -> dict[str, Any]:
+    file = tree.ROOT / "dvc.yaml"
+    return YAML(typ="safe").load(file.read_text()) if file.is_file() else {"stages": {}}
+
+
+def body(name: str) -> dict[str, Any]:
+    stage = pipeline()["stages"][name]
+    return stage.get("do", stage)
+
+
+def paths(entries: list[Any] | None) -> list[str]:
+    """Return the paths of deps or outs, whatever options they carry."""
+    return [next(iter(entry)) if isinstance(entry, dict) else entry for entry in entries or []]
+
+
+def options(entries: list[Any], path: str) -> dict[str, Any]:
+    return next(entry[path] for entry in entries if isinstance(entry, dict) and path in entry)
+
+
+def left(name: str) -> list[str]:
+    found = body(name)
+    plots = [path for path in paths(found.get("plots")) if "." in path]
+    return paths(found.get("outs")) + paths(found.get("metrics")) + plots
+
+
+def notebook(name: str) -> Path:
+    found = [path for path in paths(body(name).get("deps")) if path.endswith(".ipynb")]
+    assert len(found) == 1, f"{name} depends on exactly one notebook"
+    return tree.ROOT / found[0]
+
+
+def params(name: str) -> dict[str, set[str]]:
+    """Return file → keys that a stage declares under `params`."""
+    declared: dict[str, set[str]] = {}
+    for entry in body(name).get("params", []):
+        if isinstance(entry, dict):
+            for file, keys in entry.items():
+                declared.setdefault(file, set()).update(keys or ["everything"])
+        else:
+            declared.setdefault("params.yaml", set()).add(entry.split(".")[0])
+    return declared
+
+
+def asked(path: Path, function: str) -> set[str]:
+    """Return the sections a notebook asks `load.study(name, …)` or `load.params(…)` for."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(tree.code(path))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"load.{function}":
+            given = node.args[1:] if function == "study" else node.args
+            assert given, f"load.{function}() without sections reads all of them; name those it needs"
+            found |= {ast.literal_eval(argument) for argument in given}
+    return found
+
+
+every = pytest.mark.parametrize("name", list(pipeline()["stages"]))
+
+
+def test_the_stages_come_in_their_order():
+    names = list(pipeline()["stages"])
+    assert [name for name in names if name in STUDY_STAGES] == STUDY_STAGES
+    assert {"audit", "findings"} <= set(names)
+    for name in STUDY_STAGES:
+        assert pipeline()["stages"][name]["foreach"] == "${studies}"
+    assert pipeline()["stages"]["audit"]["foreach"] == "${sources}"
+
+
+def test_every_notebook_is_run_by_one_stage():
+    used = [notebook(name) for name in pipeline()["stages"]]
+    assert sorted(used) == tree.notebooks()
+
+
+@every
+def test_a_stage_is_described_in_the_usual_order(name: str):
+    written = list(body(name))
+    assert written == [key for key in KEYS if key in written]
+    assert body(name)["desc"].endswith(".")
+
+
+@every
+def test_the_command_runs_the_stage_s_notebook(name: str):
+    command = body(name)["cmd"]
+    text = command if isinstance(command, str) else "\n".join(command)
+    stem = notebook(name).stem
+    by_word = re.search(rf"^(exec )?benchbook (stage )?{re.escape(name)}( |$)", text, re.M)
+    assert f"notebooks/{stem}.ipynb" in text or by_word
+    if "foreach" in pipeline()["stages"][name]:
+        assert "${item}" in text
+
+
+@every
+def test_deps_on_our_code_are_exactly_the_floors_it_imports(name: str):
+    """A floor that is left out goes stale unnoticed; one too many asks for hours of measuring."""
+    declared = {path for path in paths(body(name)["deps"]) if path.startswith("lib/")}
+    needed = tree.floors(tree.reached(tree.code(notebook(name))))
+    imported = {f"lib/benchbook/{floor}" for floor in needed}
+    assert not imported - declared, "imported and not declared"
+    assert not declared - imported, "declared and not imported"
+
+
+@every
+def test_other_deps_come_from_an_earlier_stage_or_are_published(name: str):
+    earlier: list[str] = []
+    for other in pipeline()["stages"]:
+        if other == name:
+            break
+        earlier += left(other)
+    data = [path for path in paths(body(name)["deps"]) if not path.startswith(("lib/", "notebooks/"))]
+    given = [path for path in data if path in earlier or path.startswith("data/published/")]
+    around = [path for path in data if any(f"{made}/".startswith(f"{path}/") for made in earlier)]
+    inside = [path for path in data if any(path.startswith(f"{made}/") for made in earlier)]
+    assert set(data) <= {*given, *around, *inside}
+
+
+@every
+def test_params_are_exactly_the_sections_the_notebook_asks_for(name: str):
+    declared = params(name)
+    path = notebook(name)
+    assert declared.get(STUDY_FILE, set()) == asked(path, "study")
+    assert declared.get("params.yaml", set()) - FOR_DVC == asked(path, "params") - FOR_DVC
+    assert set(declared) <= {STUDY_FILE, "params.yaml"}
+
+
+@every
+def test_declared_sections_exist(name: str):
+    declared = params(name)
+    assert declared.get(STUDY_FILE, set()) <= set(Study.model_fields)
+    assert declared.get("params.yaml", set()) <= set(Params.model_fields)
+
+
+def test_every_section_of_a_study_is_read_by_a_stage():
+    read = set().union(*(params(name).get(STUDY_FILE, set()) for name in pipeline()["stages"]))
+    assert set(Study.model_fields) - read == set()
+
+
+def test_every_section_of_params_is_read():
+    read = set().union(*(params(name).get("params.yaml", set()) for name in pipeline()["stages"]))
+    assert set(Params.model_fields) - FOR_DVC - read == set()
+
+
+@every
+def test_outs_are_where_git_looks_away(name: str):
+    made = [path.replace("${item}", "some") for path in left(name)]
+    assert made and not [path for path in made if not tree.is_ignored(path)]
+    for path in left(name):
+        if "foreach" in pipeline()["stages"][name]:
+            assert "${item}" in path
+
+
+@every
+def test_executed_notebooks_are_outputs_and_never_a_dependency(name: str):
+    executed = [path for path in left(name) if path.endswith(".ipynb")]
+    assert len(executed) == 1 and Path(executed[0]).name == notebook(name).name
+    for other in pipeline()["stages"]:
+        assert executed[0] not in paths(body(other)["deps"])
+
+
+def test_raw_runs_survive_a_resumed_stage():
+    outs = body("run-matrix")["outs"]
+    assert options(outs, "data/${item}/raw")["persist"] is True
+
+
+def test_provision_looks_at_the_world_and_the_analysis_is_cached():
+    assert options(body("provision")["outs"], "data/${item}/facts.json")["cache"] is False
+    for name in ("parse", "analyze"):
+        without = [entry for entry in body(name)["outs"] if isinstance(entry, dict)]
+        assert not [entry for entry in without if next(iter(entry.values())).get("cache") is False]
+
+
+def test_no_two_stages_leave_the_same_file():
+    everything = [path for name in pipeline()["stages"] for path in left(name)]
+    assert sorted(set(everything)) == sorted(everything)

@@ -1,0 +1,249 @@
+"""Set-up on machines that we are not on: what it says, what it installs, what it leaves alone."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.house import tree
+
+# What a system has before any package of ours; nothing else is in PATH.
+BASE = (
+    *("sh", "cat", "cksum", "dirname", "env", "awk", "sed", "grep", "tail", "tr"),
+    *("rm", "mv", "cp", "mkdir", "mktemp", "chmod", "stat", "date", "id", "uname"),
+)
+DEBIAN = 'ID=debian\nVERSION_ID="12"\n'
+UBUNTU = "ID=ubuntu\nID_LIKE=debian\n"
+FEDORA = "ID=fedora\n"
+REDHAT = "sysbench mariadb-server haproxy iproute iptables-nft"
+OTHERS = "sysbench mariadb haproxy iproute2 iptables"
+# Answers what set-up asks an interpreter; making .venv itself is left to real machines.
+PYTHON = """#!/bin/sh
+case $* in
+  *version_info*) echo {minor} ;;
+  -V) echo 'Python 3.{minor}.2' ;;
+  *ensurepip*) exit {venv} ;;
+  '-m venv .venv') exit 9 ;;
+esac
+"""
+
+
+@dataclass
+class Machine:
+    """A clone on a made-up machine."""
+
+    folder: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def clone(self) -> Path:
+        return self.folder / "my clone"
+
+    @property
+    def bin(self) -> Path:
+        return self.folder / "bin"
+
+    def has(self, *programs: str, script: str = "#!/bin/sh\n") -> None:
+        for program in programs:
+            (self.bin / program).write_text(script)
+            (self.bin / program).chmod(0o755)
+
+    def is_a(self, release: str) -> None:
+        (self.folder / "os-release").write_text(release)
+
+    def set_up(self) -> subprocess.CompletedProcess[str]:
+        given = {
+            "PATH": str(self.bin), "HOME": str(self.folder), "BENCHBOOK_SBIN": "",
+            "BENCHBOOK_OS_RELEASE": str(self.folder / "os-release"), "BENCHBOOK_UID": "1000",
+            "BENCHBOOK_POLICY": str(self.folder / "policy-rc.d"),
+        }  # fmt: skip
+        return subprocess.run(
+            [shutil.which("sh"), "tools/setup.sh"], cwd=self.clone, env=given | self.variables,
+            capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=30,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    made = Machine(tmp_path)
+    made.clone.mkdir()
+    made.bin.mkdir()
+    shutil.copytree(tree.ROOT / "tools", made.clone / "tools")
+    for name in ("requirements.lock", "pyproject.toml"):
+        shutil.copy(tree.ROOT / name, made.clone)
+    for name in BASE:
+        if found := shutil.which(name):
+            (made.bin / name).symlink_to(found)
+    made.has("python3", script=PYTHON.format(minor=12, venv=0))
+    made.is_a(DEBIAN)
+    return made
+
+
+def refused(machine: Machine) -> str:
+    """Run set-up; it must stop with exit 2, say so once, and change nothing."""
+    before = sorted(machine.clone.rglob("*"))
+    done = machine.set_up()
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("Nothing was changed") == 1
+    assert sorted(machine.clone.rglob("*")) == before
+    return done.stderr
+
+
+def test_debian_without_root_or_sudo_gets_the_command(machine: Machine):
+    said = refused(machine)
+    for missing in ("sysbench", "MariaDB", "HAProxy"):
+        assert missing in said
+    assert (
+        "apt-get install -y --no-install-recommends sysbench mariadb-server haproxy iproute2 iptables\n"
+        in said
+    )
+
+
+def test_only_what_is_missing_is_named(machine: Machine):
+    machine.has("sysbench", "mariadbd", "ip", "iptables")
+    said = refused(machine)
+    assert "--no-install-recommends haproxy\n" in said
+    assert "MariaDB" not in said
+
+
+def test_a_sudo_that_needs_a_password_is_no_use_without_a_terminal(machine: Machine):
+    machine.has("sudo", script="#!/bin/sh\nexit 1\n")
+    assert "needs root, or sudo that works here" in refused(machine)
+
+
+def test_debian_without_the_venv_module(machine: Machine):
+    machine.has("sysbench", "mariadbd", "haproxy", "ip", "iptables")
+    machine.has("python3", script=PYTHON.format(minor=11, venv=1))
+    assert "--no-install-recommends python3.11-venv\n" in refused(machine)
+
+
+def test_an_old_python_where_apt_has_a_newer_one(machine: Machine):
+    """Ubuntu 22.04: python3 is 3.10, and python3.11 is one package away."""
+    machine.is_a(UBUNTU)
+    machine.has("sysbench", "mariadbd", "haproxy", "ip", "iptables")
+    machine.has("python3", script=PYTHON.format(minor=10, venv=0))
+    machine.has("apt-cache", script="#!/bin/sh\n[ $2 = python3.11-venv ]\n")
+    said = refused(machine)
+    assert "found Python 3.10.2" in said
+    assert "--no-install-recommends python3.11-venv\n" in said
+
+
+def test_an_old_python_and_no_newer_one(machine: Machine):
+    machine.has("python3", script=PYTHON.format(minor=9, venv=0))
+    said = refused(machine)
+    assert "Python 3.11 to 3.14 (found Python 3.9.2)" in said
+    assert "uv python install" in said
+
+
+def test_a_python_that_is_too_new_is_said_to_be(machine: Machine):
+    machine.has("python3", script=PYTHON.format(minor=15, venv=0))
+    assert "Python 3.11 to 3.14 (found Python 3.15.2)" in refused(machine)
+
+
+def test_no_python_at_all(machine: Machine):
+    (machine.bin / "python3").unlink()
+    assert "there is no python3" in refused(machine)
+
+
+@pytest.mark.parametrize(
+    ("release", "command"),
+    [
+        (FEDORA, f"sudo dnf install -y {REDHAT}\n"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', f"sudo dnf install -y {REDHAT}\n"),
+        ("ID=arch\n", f"sudo pacman -S --needed {OTHERS}\n"),
+        ("ID=alpine\n", f"sudo apk add {OTHERS}\n"),
+        ("ID=opensuse-tumbleweed\nID_LIKE='opensuse suse'\n", f"sudo zypper install -y {OTHERS}\n"),
+        ("ID=void\n", "sysbench mariadb-server haproxy iproute2 iptables\n"),
+    ],
+    ids=["fedora", "rocky", "arch", "alpine", "opensuse", "unknown"],
+)  # fmt: skip
+def test_other_systems_get_their_own_command(machine: Machine, release: str, command: str):
+    machine.is_a(release)
+    machine.variables["BENCHBOOK_UID"] = "0"
+    assert command in refused(machine)
+
+
+def test_a_mac_is_told_how_to_measure(machine: Machine):
+    machine.variables["BENCHBOOK_UNAME"] = "Darwin"
+    (machine.folder / "os-release").unlink()
+    said = refused(machine)
+    assert "Linux only" in said and "docker run" in said
+
+
+def apt(machine: Machine, install: str) -> Path:
+    """Give the machine an apt-get that notes its arguments, and runs `install` when it should install."""
+    log = machine.folder / "apt.log"
+    machine.has(
+        "apt-get",
+        script=f"#!/bin/sh\necho \"$*\" >>'{log}'\ncase $* in *' install '*) {install};; esac\n",
+    )
+    return log
+
+
+def test_root_on_debian_installs_what_is_missing_and_starts_no_service(machine: Machine):
+    machine.variables["BENCHBOOK_UID"] = "0"
+    machine.has("sysbench", "ip", "iptables")
+    guard = machine.folder / "policy-rc.d"
+    log = machine.folder / "apt.log"
+    put = f"for name in mariadbd haproxy; do cp '{machine.bin}/sysbench' '{machine.bin}'/$name; done"
+    apt(machine, f"'{guard}' || echo guard says $? >>'{log}'; {put}")
+    done = machine.set_up()
+    asked = log.read_text().splitlines()
+    assert asked[1].endswith("install -y --no-install-recommends mariadb-server haproxy"), done.stderr
+    assert asked[2] == "guard says 101"
+    assert not guard.exists()
+
+
+def test_the_guard_of_the_system_is_put_back_also_after_a_failure(machine: Machine):
+    machine.variables["BENCHBOOK_UID"] = "0"
+    guard = machine.folder / "policy-rc.d"
+    guard.write_text("#!/bin/sh\n# the system's own\n")
+    apt(machine, "echo 'E: no such package' >&2; exit 100")
+    done = machine.set_up()
+    assert done.returncode == 1
+    assert "E: no such package" in done.stderr
+    assert guard.read_text() == "#!/bin/sh\n# the system's own\n"
+    assert not (machine.clone / ".venv").exists()
+
+
+def test_a_guard_left_by_a_killed_install_goes(machine: Machine):
+    machine.variables["BENCHBOOK_UID"] = "0"
+    guard = machine.folder / "policy-rc.d"
+    guard.write_text(
+        "#!/bin/sh\n# put here by benchbook while it installs packages: start nothing\nexit 101\n"
+    )
+    saved = guard.with_name("policy-rc.d.before-benchbook")
+    saved.write_text("#!/bin/sh\n# the system's own\n")
+    apt(machine, "exit 100")
+    machine.set_up()
+    assert "the system's own" in guard.read_text()
+    assert not saved.exists()
+
+
+def test_old_python_on_debian_as_root_installs_nothing(machine: Machine):
+    machine.variables["BENCHBOOK_UID"] = "0"
+    machine.has("python3", script=PYTHON.format(minor=9, venv=0))
+    machine.has("apt-cache", script="#!/bin/sh\nexit 1\n")
+    log = apt(machine, "true")
+    assert "uv python install" in refused(machine)
+    assert " install " not in log.read_text()
+
+
+def test_without_the_tools_of_some_arms_set_up_goes_on(machine: Machine):
+    """ip and iptables are for arms in a pod or behind a service; who lacks them can still measure."""
+    machine.has("sysbench", "mariadbd", "haproxy")
+    done = machine.set_up()
+    assert "Nothing was changed" not in done.stderr
+    assert "making .venv" in done.stderr
+
+
+def test_when_nothing_is_missing_nothing_is_done():
+    if not (tree.ROOT / ".venv" / "benchbook-setup").is_file():
+        pytest.skip("this environment was not made by set-up")
+    asked = ["sh", "tools/setup.sh"]
+    done = subprocess.run(asked, cwd=tree.ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,98 @@
+"""What git holds: nothing that belongs to one machine, to one day, or to nobody else."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from tests.house import tree
+
+MARKERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+# Raw logs and published documents are quoted as they came.
+QUOTED = ("data/published/", "tests/data/", "requirements.lock")
+MACHINE_PATHS = re.compile(r"(?<![\w.$}~-])/(work|root|home/[a-z]\w*|Users/\w+)(/|\b)")
+REGISTRIES = re.compile(
+    r"(pypi|pythonhosted)\.org|pkg\.dev|registry\.npmjs|proxy\.golang\.org|(deb|security)\.debian\.org|--(extra-)?index-url"
+)
+SECRETS = {
+    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
+    "a cloud key": re.compile(r"\b(AKIA[0-9A-Z]{16}|AIza[\w-]{35}|gh[pousr]_\w{36}|xox[abprs]-[\w-]{10,})"),
+    "a password in an argument": re.compile(r"--(mysql-)?password=[^\s\"'{<$*…]"),
+    "a password in a URL": re.compile(r"\w+://[^\s/:@\"'{}<>]+:[^\s/@\"'{}<>$*]{3,}@[\w.-]+"),
+}
+LARGEST_BYTES = 1_000_000
+
+
+def texts() -> list[tuple[str, str]]:
+    found = [(str(name), tree.text_of(name)) for name in tree.tracked()]
+    return [(name, text) for name, text in found if text is not None]
+
+
+def lines_with(pattern: re.Pattern[str], quoted_too: bool = False) -> list[str]:
+    return [
+        f"{name}:{number}: {match.group(0)}"
+        for name, text in texts()
+        if quoted_too or not name.startswith(QUOTED)
+        for number, line in enumerate(text.splitlines(), 1)
+        if (match := pattern.search(line))
+    ]
+
+
+def test_no_work_is_left_in_comments():
+    assert not lines_with(MARKERS)
+
+
+def test_no_path_of_one_machine():
+    assert not lines_with(MACHINE_PATHS)
+
+
+def test_no_package_registry_is_named():
+    assert not lines_with(REGISTRIES)
+    assert not [line for line in (tree.ROOT / "requirements.lock").read_text().splitlines() if "://" in line]
+
+
+@pytest.mark.parametrize("what", SECRETS)
+def test_no_secret(what: str):
+    assert not lines_with(SECRETS[what], quoted_too=True)
+
+
+def test_no_large_file():
+    large = [str(name) for name in tree.tracked() if (tree.ROOT / name).stat().st_size > LARGEST_BYTES]
+    assert not large
+
+
+def test_source_is_never_ignored():
+    ours = [
+        "lib/benchbook/core/new.py",
+        "tests/core/test_new.py",
+        "notebooks/08_new.ipynb",
+        "studies/new.yaml",
+    ]
+    ours += ["data/published/new/table.csv", "dvc.lock", ".dvc/config", "schemas/new.json"]
+    assert not [name for name in ours if tree.is_ignored(name)]
+
+
+def test_what_the_pipeline_makes_is_ignored():
+    """DVC then adds nothing to any .gitignore, so a repro leaves only dvc.lock changed."""
+    made = ["data/quick/facts.json", "data/quick/raw/run/sysbench.out", "data/audit/x/audit.json"]
+    made += ["reports/quick.html", ".dvc/cache/files", ".dvc/tmp/lock", ".venv/bin/python"]
+    made += ["lib/benchbook/core/__pycache__/paths.pyc", "notebooks/.ipynb_checkpoints/x.ipynb"]
+    assert not [name for name in made if not tree.is_ignored(name)]
+
+
+def test_nothing_tracked_is_ignored():
+    listed = subprocess.run(
+        ["git", "ls-files", "-ci", "--exclude-standard"],
+        cwd=tree.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not listed.stdout
+
+
+def test_dvc_does_not_hash_what_python_and_jupyter_leave():
+    patterns = (tree.ROOT / ".dvcignore").read_text().split()
+    assert {"__pycache__", ".ipynb_checkpoints"} <= set(patterns)

@@ -1,0 +1,107 @@
+"""What the tests of the house look at: tracked files, modules and their imports, notebooks."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "lib" / "benchbook"
+FLOORS = ("core", "plan", "sites", "read", "compare", "measure", "show")
+STAGE_NOTEBOOKS = ("01_provision", "02_prepare", "03_warm_up", "04_run_matrix", "05_parse", "06_analyze")
+
+
+@cache
+def tracked() -> list[Path]:
+    """Return every file that git tracks and that is on disk, relative to the root."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = [Path(name) for name in listed.stdout.split("\0") if name]
+    return [name for name in names if (ROOT / name).is_file()]
+
+
+def is_ignored(name: str) -> bool:
+    """Say whether git would ignore a path that is not tracked."""
+    asked = ["git", "check-ignore", "--no-index", "--quiet", name]
+    return subprocess.run(asked, cwd=ROOT, check=False).returncode == 0
+
+
+def text_of(name: Path) -> str | None:
+    """Return a tracked file's text, or None if it isn't text."""
+    try:
+        return (ROOT / name).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def modules() -> list[Path]:
+    """Return all modules of the package, sorted."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def dotted(path: Path) -> str:
+    """Return a module's dotted name: lib/benchbook/core/paths.py is benchbook.core.paths."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def file_of(module: str) -> Path | None:
+    """Return the file of one of our modules, None if there is no such module."""
+    base = PACKAGE.parent.joinpath(*module.split("."))
+    candidates = (base.with_suffix(".py"), base / "__init__.py")
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def imports(source: str, module: str = "") -> set[str]:
+    """Return the dotted names a source imports, anywhere in it; relative ones resolved from `module`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = module.split(".")[: -node.level]
+                base = ".".join([*package, base]) if base else ".".join(package)
+            found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+    return found
+
+
+def reached(source: str) -> set[str]:
+    """Return every module of ours that a source imports, directly or through others."""
+    seen: set[str] = set()
+    waiting = [name for name in imports(source) if name.split(".")[0] == "benchbook"]
+    while waiting:
+        name = waiting.pop()
+        path = file_of(name)
+        if path is None or name in seen:
+            continue
+        seen.add(name)
+        packages = [".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 1)]
+        inside = path.name == "__init__.py"
+        waiting += packages + list(imports(path.read_text(), f"{name}.__init__" if inside else name))
+    return seen
+
+
+def floors(names: set[str]) -> set[str]:
+    """Return the floors that some modules of ours stand on."""
+    return {name.split(".")[1] for name in names if name.startswith("benchbook.")} & set(FLOORS)
+
+
+def notebooks() -> list[Path]:
+    """Return the pipeline's notebooks; `explore/` is free."""
+    return sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    """Return a notebook's cells, each source joined to one string."""
+    found = json.loads(path.read_text())["cells"]
+    return [cell | {"source": "".join(cell["source"])} for cell in found]
+
+
+def code(path: Path) -> str:
+    """Return all code of a notebook."""
+    return "\n".join(cell["source"] for cell in cells(path) if cell["cell_type"] == "code")
