@@ -119,7 +119,7 @@ def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
 
 def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
     step, percent = log.header.interval_s, {block.percentile for block in log.summaries}
-    reports = [report for report in log.intervals if report.threads > 0 or report.percentile is not None]
+    reports = [report for report in log.intervals if report.threads > 0 or not report.is_hook]
     expected = step or 0
     for position, interval in enumerate(reports):
         line = interval.line
@@ -139,7 +139,7 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
             yield Problem("numbers", line, f"tps is {interval.tps}")
         if interval.percentile is not None and interval.percentile not in percent and percent != {None}:
             yield Problem("intervals", line, f"percentile {interval.percentile}, the totals have {percent}")
-        if bool(log.header.rate) != (interval.queue_length is not None) and interval.percentile is not None:
+        if not interval.is_hook and bool(log.header.rate) != (interval.queue_length is not None):
             yield Problem("intervals", line, "a report line and its queue line do not go together")
 
 

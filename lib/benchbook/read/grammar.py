@@ -93,7 +93,7 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
 
 INTERVAL = P(
     rf"\[ (\d+)s \] thds: (\d+) tps: {X} qps: {X} \(r/w/o: {X}/{X}/{X}\) "
-    rf"lat \(ms,(\d+)%\): {X} err/s:? {X} reconn/s: {X}"
+    rf"lat \(ms,(\d+)%\): {X} err/s(:?) {X} reconn/s: {X}"
 )
 INTERVAL_NO_DB = P(rf"\[ (\d+)s \] thds: (\d+) eps: {X} lat \(ms,(\d+)%\): {X}")
 INTERVAL_05 = P(
@@ -129,3 +129,8 @@ for _name, _, _after in LINES:
 BLANK_AFTER = frozenset(
     state[:-blanks] for state in FOLLOWERS for blanks in range(1, state.count("~") + 1)
 )
+
+
+def is_known(line: str) -> bool:
+    """Tell whether a line is of any kind in the table, wherever it stands."""
+    return any(kind.match(line) is not None for kind in KINDS.values())

@@ -18,7 +18,8 @@ def csv_interval(line: str) -> Interval | None:
     second, threads, *numbers = line.split(",")
     tps, qps, reads, writes, other, latency, errors, reconnects = map(float, numbers)
     rates = (tps, qps, reads, writes, other)
-    return Interval(0, float(second), int(threads), *rates, None, latency, errors, reconnects)
+    return Interval(0, float(second), int(threads), *rates, None, latency, errors, reconnects,
+                    is_hook=True)
 
 
 def is_json_line(line: str, is_open: bool) -> bool:
@@ -55,5 +56,5 @@ def _interval(number: int, report: dict) -> Interval:
     return Interval(
         number, float(report["time"]), int(report["threads"]), float(report["tps"]), float(qps["total"]),
         float(qps["reads"]), float(qps["writes"]), float(qps["other"]), None, float(report["latency"]),
-        float(report["errors"]), float(report["reconnects"]),
+        float(report["errors"]), float(report["reconnects"]), is_hook=True,
     )

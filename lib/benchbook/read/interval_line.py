@@ -24,6 +24,7 @@ def parse_interval_line(text: str) -> Interval | None:
 
 def database_interval(number: int, said: tuple[str, ...]) -> Interval:
     """Return the report line of a database test from what `grammar.INTERVAL` caught in line `number`."""
-    second, threads, tps, qps, reads, writes, other, percentile, latency, errors, reconnects = said
+    second, threads, tps, qps, reads, writes, other, percentile, latency, colon, errors, reconnects = said
     return Interval(number, float(second), int(threads), float(tps), float(qps), float(reads), float(writes),
-                    float(other), int(percentile), float(latency), float(errors), float(reconnects))
+                    float(other), int(percentile), float(latency), float(errors), float(reconnects),
+                    is_hook=not colon)

@@ -45,7 +45,7 @@ class Interval(NamedTuple):
     """One report line: rates per second, latencies in ms; None for what this kind of line does not have.
 
     `second` is the label as printed. Lines of tests without a database carry their events per second in
-    `tps`. A cumulative line of a CSV or JSON hook is told by `threads` 0.
+    `tps`. `is_hook`: printed by one of sysbench's report hooks, whose cumulative line has 0 threads.
     """
 
     line: int
@@ -62,6 +62,7 @@ class Interval(NamedTuple):
     reconnects_per_s: float | None = None
     queue_length: int | None = None
     concurrency: int | None = None
+    is_hook: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,7 +77,8 @@ class Reader:
             if (said := kind.match(line)) is not None:
                 self.take(kind.name, number, said)
                 return
-        if (mark := grammar.MARKED.search(line)) is not None:
+        mark = grammar.MARKED.search(line)
+        if mark is not None and not (mark.group(1) == "DEBUG" and grammar.is_known(line)):
             self.message(number, line, mark.start(), mark.group(1).lower())
         elif grammar.REPEATED.fullmatch(line):
             self.repeated(number, line)
@@ -95,6 +96,8 @@ class Reader:
             self.header["is_debug"] = True
         elif name == "started":
             self.is_started = True
+        elif name == "warming" and int(said[0]) != self.header.get("warm_up_s"):
+            self.object("grammar", number, "a warm-up that the options do not have")
         elif name in STEPS:
             rows, table = (int(said[0]), said[1]) if name == "insert" else (None, said[0])
             self.commands.append(Command(number, name, table, rows))
@@ -161,7 +164,7 @@ class Reader:
         """Take a further line of a message that spans several (a failing statement is printed as it is)."""
         if self.last_message_line != number - 1 or not self.messages or self.messages[-1][1] not in FAILURES:
             return False
-        if any(kind.match(line) is not None for kind in grammar.KINDS.values()):
+        if grammar.is_known(line):
             return False
         self.messages[-1][2].append(line)
         self.last_message_line = number

@@ -1,0 +1,167 @@
+"""Checks V1 to V9: what sysbench's own output and exit say of a run.
+
+Each check returns its faults as sentences; none means it passed.
+"""
+
+from __future__ import annotations
+
+import math
+
+from benchbook.core.params import Limits
+from benchbook.read.evidence import Evidence, Missing
+from benchbook.read.log import Concern
+
+OVERRUN_SHARE = 0.02
+"""A run may end late by this share of its length, if that is more than `overrun_s`."""
+RARE_EVENTS = 20
+"""With fewer offered transactions an interval, one without any is chance."""
+BACKLOG_S = 0.05
+"""Longest queue at the edges of the measured window, in seconds of offered transactions."""
+ARRIVAL_SPREAD = 3.0
+"""Standard deviations that the number of random arrivals may be off."""
+
+
+def exit_code(run: Evidence, limits: Limits) -> list[str]:
+    """V1: sysbench ended by itself, with 0."""
+    code, ended_by = run.get("exit_code"), run.get("ended_by")
+    faults = [f"exit code {code}"] if code != 0 else []
+    return faults + ([f"ended by {ended_by}"] if ended_by != "itself" else [])
+
+
+def stderr(run: Evidence, limits: Limits) -> list[str]:
+    """V2: nothing on stderr."""
+    return [f"stderr says {run.err.strip()[:120]!r}"] if run.err else []
+
+
+def stdout(run: Evidence, limits: Limits) -> list[str]:
+    """V3: every line of stdout known and in place, to the end, and no message among them."""
+    faults = _problems(run, "message", "grammar", "end")
+    levels = [message for message in run.log.messages if message.level not in ("fatal", "alert")]
+    return faults + [f"line {message.line}: {message.text[:120]!r}" for message in levels]
+
+
+def totals(run: Evidence, limits: Limits) -> list[str]:
+    """V4: totals of the discard and of the window, the latter with a histogram, and sums that add up."""
+    faults = _problems(run, "numbers")
+    asked = 1 if run.asked("discard_s") else 0
+    if len(run.log.checkpoints) != asked:
+        faults.append(f"{len(run.log.checkpoints)} checkpoint blocks, {asked} expected")
+    if run.log.final is None:
+        faults.append("no last totals")
+    elif run.log.histogram is None and run.plan.get("histogram", True):
+        faults.append("no histogram")
+    return faults
+
+
+def header(run: Evidence, limits: Limits) -> list[str]:
+    """V5: the options sysbench repeats are those of the plan."""
+    said, final = run.log.header, run.log.final
+    if "seed" not in run.plan:
+        raise Missing("plan has no seed")
+    discard = run.asked("discard_s")
+    pairs = [
+        ("threads", said.threads, run.asked("threads")),
+        ("rate", said.rate, run.plan.get("rate") or 0),
+        ("report interval", said.interval_s or 0, run.plan.get("interval_s", 1)),
+        ("checkpoints", said.checkpoints_s, (discard,) if discard else ()),
+        ("seed", said.seed, run.plan["seed"]),
+        ("percentile", final.percentile if final else None, run.asked("percentile")),
+    ]
+    return [f"{name} {found}, asked {asked}" for name, found, asked in pairs if found != asked]
+
+
+def duration(run: Evidence, limits: Limits) -> list[str]:
+    """V6: discard and run took what was asked, neither less nor much more."""
+    discard, length = run.asked("discard_s"), run.asked("run_s")
+    faults = []
+    total = run.final.total_time_s
+    if not discard + length <= total <= discard + length + _overrun(discard + length, limits):
+        faults.append(f"total time {total:.4f} s, asked {discard + length} s")
+    for block in run.log.checkpoints:
+        latest = discard + _overrun(discard, limits)
+        if block.total_time_s is None or not discard <= block.total_time_s <= latest:
+            faults.append(f"the discard took {block.total_time_s} s, asked {discard} s")
+    return faults
+
+
+def intervals(run: Evidence, limits: Limits) -> list[str]:
+    """V7: a report line for every interval (the last may be missing), none of them idle."""
+    faults = _problems(run, "intervals")
+    step = run.plan.get("interval_s", 1)
+    if not step:
+        return faults
+    due, got = (run.asked("discard_s") + run.asked("run_s")) // step, len(run.log.intervals)
+    if got not in (due, due - 1):
+        faults.append(f"{got} report lines, {due} or {due - 1} expected")
+    rate = run.plan.get("rate") or 0
+    idle = [f"{report.second:g}" for report in run.log.intervals if report.tps == 0]
+    if idle and not 0 < rate * step < RARE_EVENTS:
+        faults.append(f"no transaction in the interval at second {', '.join(idle)}")
+    return faults
+
+
+def errors(run: Evidence, limits: Limits) -> list[str]:
+    """V8: hardly any ignored error, no reconnect."""
+    faults = []
+    if (ratio := error_ratio(run)) > limits.error_ratio:
+        text = f"{100 * ratio:.2f} % ignored errors per transaction, at most {100 * limits.error_ratio:g} %"
+        faults.append(text)
+    if reconnects := run.total("reconnects"):
+        faults.append(f"{reconnects} reconnects")
+    return faults
+
+
+def work(run: Evidence, limits: Limits) -> list[str]:
+    """V9: transactions were done, of the statements that the script has, at the rate that was asked."""
+    done = run.final.transactions
+    if not done:
+        return ["no transactions"]
+    one, transactions, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
+    faults = []
+    if not one.reads + one.writes:
+        faults.append("the options leave no statement but BEGIN and COMMIT")
+    # A transaction that is tried again leaves the statements before its error in the counts.
+    for name, each in (("reads", one.reads), ("total", one.reads + one.writes + one.other)):
+        count = run.total(name)
+        if not each * transactions <= count <= each * (transactions + spoilt):
+            faults.append(f"{count} {name} in {transactions} transactions, {each} each expected")
+    if one.writes and not run.total("writes"):
+        faults.append("no write changed a row")
+    return faults + _rate_faults(run, limits)
+
+
+def error_ratio(run: Evidence) -> float:
+    """Return ignored errors per transaction, of the whole run or its window, whichever is worse."""
+    final = run.final
+    whole = _ratio(run.total("ignored_errors"), run.total("transactions"))
+    return max(whole, _ratio(final.ignored_errors, final.transactions))
+
+
+def _ratio(errors: int, transactions: int) -> float:
+    if transactions:
+        return errors / transactions
+    return math.inf if errors else 0.0
+
+
+def _rate_faults(run: Evidence, limits: Limits) -> list[str]:
+    rate, window = run.plan.get("rate") or 0, run.log.measured_s
+    if not rate or not window:
+        return []
+    faults = []
+    achieved = run.final.transactions / window
+    allowed = limits.rate_ratio * rate + ARRIVAL_SPREAD * math.sqrt(rate / window)
+    if abs(achieved - rate) > allowed:
+        faults.append(f"{achieved:.1f} transactions/s, {rate} asked")
+    edges = [report for report in run.log.intervals if report.second == run.asked("discard_s")]
+    for report in (*edges, *run.log.intervals[-1:]):
+        if (report.queue_length or 0) > rate * BACKLOG_S + run.asked("threads"):
+            faults.append(f"{report.queue_length} transactions were waiting at second {report.second:g}")
+    return faults
+
+
+def _problems(run: Evidence, *concerns: Concern) -> list[str]:
+    return [str(problem) for problem in run.log.problems if problem.concern in concerns]
+
+
+def _overrun(seconds: float, limits: Limits) -> float:
+    return max(limits.overrun_s, OVERRUN_SHARE * seconds)

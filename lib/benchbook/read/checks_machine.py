@@ -1,0 +1,81 @@
+"""Checks V14 to V20: what else went on while a run was made.
+
+Each check returns its faults as sentences; none means it passed.
+"""
+
+from __future__ import annotations
+
+from benchbook.core.params import Limits
+from benchbook.read.evidence import Evidence
+
+MIB = 1024 * 1024
+
+
+def alone(run: Evidence, limits: Limits) -> list[str]:
+    """V14: nobody else used the server."""
+    sessions = run.get("foreign_sessions")
+    return [f"{sessions} foreign sessions on the server"] if sessions else []
+
+
+def client(run: Evidence, limits: Limits) -> list[str]:
+    """V15: sysbench got the cores it asked for and had some to spare."""
+    seconds = run.get("sysbench_s")
+    waited = run.get("client", "runqueue_wait_s") / (run.get("client", "threads") * seconds)
+    used = run.get("client", "cpu_s") / (run.get("client", "allowance_cores") * seconds)
+    faults = []
+    if waited > limits.client_wait:
+        most = f"at most {limits.client_wait:g} s"
+        faults.append(f"client threads waited {waited:.2f} s for a core each second, {most}")
+    if used >= limits.client_cpu:
+        most = f"less than {100 * limits.client_cpu:g} %"
+        faults.append(f"the client used {100 * used:.0f} % of its cores, {most}")
+    return faults
+
+
+def machine(run: Evidence, limits: Limits) -> list[str]:
+    """V16: no core stolen, no process killed for memory, no step of the clock."""
+    steal, killed, step = run.get("steal_pct"), run.get("oom_kills"), run.get("clock_step_s")
+    faults = []
+    if steal > limits.steal_pct:
+        faults.append(f"{steal:.1f} % of the machine's time was stolen, at most {limits.steal_pct:g} %")
+    if killed:
+        faults.append(f"{killed} processes were killed for lack of memory")
+    if abs(step) > limits.clock_step_s:
+        faults.append(f"the clock stepped by {step:.2f} s, at most {limits.clock_step_s:g} s")
+    return faults
+
+
+def server_log(run: Evidence, limits: Limits) -> list[str]:
+    """V17: no new error in the server's log."""
+    return [f"the server's log says {line[:160]!r}" for line in run.get("server_log_errors")]
+
+
+def encryption(run: Evidence, limits: Limits) -> list[str]:
+    """V18: connections were encrypted if, and only if, that was asked."""
+    asked = run.get("tls", "asked")
+    cipher, faults = run.get("tls", "cipher"), []
+    if (asked == "off") == bool(cipher):
+        faults.append(f"encryption {asked} asked, the cipher is {cipher or 'none'}")
+    if run.has_counter("Ssl_accepts"):
+        accepted = run.grown("Ssl_accepts")
+        if accepted != (0 if asked == "off" else run.asked("threads")):
+            faults.append(f"encryption {asked} asked, {accepted} connections were encrypted")
+    return faults
+
+
+def disk(run: Evidence, limits: Limits) -> list[str]:
+    """V19: the files are those that were written, with room left on the disk."""
+    faults = list(run.broken)
+    for when in ("before", "after"):
+        free = run.get(f"free_bytes_{when}") / MIB
+        if free < limits.free_mib:
+            faults.append(f"{free:.0f} MiB free {when} the run, at least {limits.free_mib} MiB")
+    return faults
+
+
+def pauses(run: Evidence, limits: Limits) -> list[str]:
+    """V20: the client's machine never stood still."""
+    pause = run.get("longest_pause_ms")
+    if pause <= limits.pause_ms:
+        return []
+    return [f"the machine paused for {pause:.0f} ms, at most {limits.pause_ms:g} ms"]

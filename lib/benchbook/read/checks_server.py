@@ -1,0 +1,94 @@
+"""Checks V10 to V13: what the server's books say of a run.
+
+sysbench's counts and the server's agree to the query, over discard and window together. Each check returns
+its faults as sentences; none means it passed.
+"""
+
+from __future__ import annotations
+
+from benchbook.core.params import Limits
+from benchbook.read.evidence import Evidence, Excused, Missing
+
+OWN_ROWS = 5000
+"""Rows that our own looks at the server may add to `Rows_sent` between its two readings."""
+ROW_SHARE = 0.99
+"""Share of the expected rows that must have been sent; the rest is chance in where ranges fall."""
+WRITE_SHARE = 0.9
+"""Share of the writes that must have changed a row; the others met a row that another thread had taken."""
+UPTIME_SLACK_S = 5.0
+"""Seconds by which the server's uptime may grow more than the run lasted: our looks before and after it."""
+UPTIME_ROUNDING_S = 1.5
+
+
+def ledger(run: Evidence, limits: Limits) -> list[str]:
+    """V10: the server counted the statements, transactions and connections that sysbench counted."""
+    one, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
+    threads = run.asked("threads")
+    expected = {
+        "Com_select": run.total("reads"),
+        "Com_begin": done + spoilt if one.has_transaction else 0,
+        "Com_commit": done if one.has_transaction else 0,
+        "Connections": threads + run.get("ledger").get("own_connections", 0),
+        "Com_stmt_execute": run.total("total") + spoilt if one.is_prepared else 0,
+    }
+    optional = {"Com_stmt_prepare": threads * one.prepares}
+    if not spoilt:
+        writes = {name: each for name, each in one.counters.items() if name != "Com_select"}
+        optional |= {name: each * done for name, each in writes.items()}
+    known = {name: count for name, count in optional.items() if run.has_counter(name)}
+    books = [(name, run.grown(name), count) for name, count in {**expected, **known}.items()]
+    return [f"{name} grew by {seen}, sysbench says {count}" for name, seen, count in books if seen != count]
+
+
+def hits(run: Evidence, limits: Limits) -> list[str]:
+    """V11: reads found the rows they asked for, writes changed rows."""
+    one, done, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
+    faults = []
+    least = one.writes * done * (WRITE_SHARE if one.growth >= 0 else 0)
+    if one.writes and run.total("writes") < max(least, 1):
+        faults.append(f"{run.total('writes')} of {one.writes * done} writes changed a row")
+    if one.reads and one.most_rows is not None:
+        sent = run.grown("Rows_sent")
+        is_exact = one.fewest_rows == one.most_rows
+        low = one.fewest_rows * done * (1 if is_exact else ROW_SHARE)
+        high = one.most_rows * (done + spoilt) + OWN_ROWS
+        if not low <= sent <= high:
+            faults.append(f"the server sent {sent} rows, {low:.0f} to {high:.0f} expected")
+    return faults
+
+
+def identity(run: Evidence, limits: Limits) -> list[str]:
+    """V12: server and proxy were the same before and after, and the server never stopped."""
+    before, after = run.get("identity_before"), run.get("identity_after")
+    names = sorted({*before, *after})
+    faults = [
+        f"{name} changed from {before.get(name)!r} to {after.get(name)!r}"
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
+    grown = run.get("uptime_after_s") - run.get("uptime_before_s")
+    lasted = run.get("ended_monotonic_s") - run.get("started_monotonic_s")
+    if not -UPTIME_ROUNDING_S <= grown - lasted <= UPTIME_SLACK_S:
+        faults.append(f"the server's uptime grew by {grown} s in a run of {lasted:.1f} s")
+    return faults
+
+
+def data(run: Evidence, limits: Limits) -> list[str]:
+    """V13: the tables had the rows of the plan before, and what the script makes of them after."""
+    if "rows_before" in run.seen and run.seen["rows_before"] is None:
+        raise Excused("rows not counted: too many to count around every run")
+    before, after, one = run.get("rows_before"), run.get("rows_after"), run.transaction
+    names = [f"sbtest{number}" for number in range(1, run.asked("tables") + 1)]
+    if missing := [name for name in names if name not in before or name not in after]:
+        raise Missing(f"no row count of {', '.join(missing)}")
+    faults, size = [], run.asked("table_size")
+    for name in names:
+        # A script that only adds or only removes rows may find what its neighbour in the block left.
+        if (before[name] - size) * (one.growth or 1) < 0 or (not one.growth and before[name] != size):
+            faults.append(f"{name} had {before[name]} rows, {size} expected")
+    changed = sum(after[name] - before[name] for name in names)
+    expected = one.growth * run.total("writes")
+    slack = run.total("ignored_errors") if one.writes and not one.has_transaction else 0
+    if abs(changed - expected) > slack:
+        faults.append(f"the run changed the number of rows by {changed}, {expected} expected")
+    return faults
