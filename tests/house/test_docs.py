@@ -28,12 +28,11 @@ def page(name: str) -> str:
 
 
 def section(name: str, word: str) -> str:
-    """Return the part of a page under the first heading that contains a word."""
-    found = re.search(
-        rf"^(#+) [^\n]*\b{word}\b[^\n]*\n(.*?)(?=^#{{1,2}} |\Z)", page(name), re.M | re.S | re.I
-    )
+    """Return the part of a page under the first heading that has one of some words: "tree|house"."""
+    heading = rf"^## [^\n]*\b(?:{word})\b[^\n]*\n"
+    found = re.search(rf"{heading}(.*?)(?=^## |\Z)", page(name), re.M | re.S | re.I)
     assert found, f"{name} has no heading about {word}"
-    return found.group(2)
+    return found.group(1)
 
 
 def targets() -> set[str]:
@@ -79,23 +78,19 @@ def test_files_named_in_a_page_exist(name: str):
 
 
 def listed_tree() -> list[Path]:
-    """Return the paths of the tree in README: two or three blanks a level, words after the name explain it."""
+    """Return the paths of the tree in README: further in is deeper; after two blanks it is words."""
     block = re.search(r"^```\w*\n(.*?)^```", section("README.md", "tree"), re.M | re.S)
     assert block, "the tree is a code block"
     found: list[Path] = []
-    parents: list[tuple[int, Path]] = []
+    folders: list[tuple[int, Path]] = []
     for line in block.group(1).splitlines():
-        entry = re.match(r"^([ │├└─]*)([\w.-]+/?(?:[\w.-]+/?)*)", line)
-        if not entry or not entry.group(2):
-            continue
-        depth, name = len(entry.group(1)), entry.group(2)
-        parents = [parent for parent in parents if parent[0] < depth]
-        names = re.findall(r"\S+", re.split(r" {2,}", line.strip())[0]) if depth == 0 else [name]
-        for one in names:
-            path = (parents[-1][1] if parents else Path()) / one
-            found.append(path)
-        if name.endswith("/"):
-            parents.append((depth, found[-1]))
+        bare = line.lstrip(" │├└─")
+        depth = len(line) - len(bare)
+        folders = [(other, path) for other, path in folders if other < depth]
+        above = folders[-1][1] if folders else Path()
+        found += [above / name for name in re.split(r" {2,}", bare)[0].split()]
+        if bare.split(" ")[0].endswith("/"):
+            folders.append((depth, found[-1]))
     return found
 
 
