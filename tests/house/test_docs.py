@@ -78,7 +78,7 @@ def test_files_named_in_a_page_exist(name: str):
 
 
 def listed_tree() -> list[Path]:
-    """Return the paths of the tree in README: further in is deeper; after two blanks it is words."""
+    """Return the paths of the tree in README: a name and words about it, or several files on a line."""
     block = re.search(r"^```\w*\n(.*?)^```", section("README.md", "tree"), re.M | re.S)
     assert block, "the tree is a code block"
     found: list[Path] = []
@@ -88,8 +88,10 @@ def listed_tree() -> list[Path]:
         depth = len(line) - len(bare)
         folders = [(other, path) for other, path in folders if other < depth]
         above = folders[-1][1] if folders else Path()
-        found += [above / name for name in re.split(r" {2,}", bare)[0].split()]
-        if bare.split(" ")[0].endswith("/"):
+        names = bare.split()
+        are_files = all(re.fullmatch(r"[\w-]*\.\w+|[A-Z]\w+", name) for name in names)
+        found += [above / name for name in (names if are_files else names[:1])]
+        if names and names[0].endswith("/"):
             folders.append((depth, found[-1]))
     return found
 
