@@ -98,3 +98,7 @@ def test_different_workloads_are_different_questions_unless_they_are_one_family(
         first, effect=replace(first.effect, contrast=replace(first.effect.contrast, workload="other"))
     )
     assert [one.label for one in judge([first, elsewhere], 5)] == ["higher", "higher"]
+    # The A/A pairs of all workloads answer one question: does the baseline equal itself?
+    # Two p values of .015 are .03 each together.
+    together = judge([first, elsewhere], 5, is_one_family=True)
+    assert [one.label for one in together] == ["not shown", "not shown"]

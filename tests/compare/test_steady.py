@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+
 from benchbook.compare.steady import discard_advice, truncation
 
 
@@ -35,9 +36,9 @@ def test_a_series_that_is_steady_from_the_start_loses_nothing():
 
 def test_too_few_values_and_gaps_are_refused():
     with pytest.raises(ValueError, match="too few"):
-        truncation(np.ones(49))
+        truncation(np.ones(59))
     with pytest.raises(ValueError, match="gaps"):
-        truncation([*np.ones(59), np.nan])
+        truncation([*np.ones(60), np.nan])
 
 
 def test_the_slowest_cell_sets_the_discard_of_all():
@@ -55,8 +56,9 @@ def test_a_fast_warm_up_still_discards_the_floor():
     assert advice.discard_s >= 10
 
 
-def test_a_pilot_that_never_settles_gives_no_number():
-    advice = discard_advice(_pilot(np.linspace(500, 1500, 300)))
+@pytest.mark.parametrize("seconds", [60, 64, 69, 300])
+def test_a_pilot_that_never_settles_gives_no_number(seconds):
+    advice = discard_advice(_pilot(np.linspace(500, 1500, seconds)))
     assert (advice.discard_s, advice.is_steady) == (None, False)
     assert "no steady state" in advice.reason
 

@@ -41,13 +41,14 @@ def make(
     claims: Sequence[ClaimedEffect] = (),
     checks: Sequence[Mapping[str, Any]] = (),
     facts: Mapping[str, Mapping[str, Any]] | None = None,
+    unanswered: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the content of findings.json for the study called `name`.
 
     `tidy` holds the tables runs, voids and histograms; `planner` is the module `plan.more_blocks`;
     `checks` are consistency checks already made (check, passed, where, detail), `facts` one nested
-    mapping by arm. Claims about arms that the study lacks answer nothing here. Floats have 8 significant
-    digits.
+    mapping by arm, `unanswered` sentences about claims that the study cannot answer. Floats have 8
+    significant digits.
     """
     runs = tidy["runs"].sort_values(["block", "position", "run_id"], ignore_index=True)
     looks = sorted(analysis.looks)
@@ -88,6 +89,7 @@ def make(
             "warnings": [
                 *doubts.warnings(study, runs, voids, checked),
                 *_warnings(study, complete, looks[0], aa, entries),
+                *unanswered,
             ],
             "scaling": [
                 _scaling(scaling(runs, arm, workload))

@@ -96,22 +96,23 @@ def _stepped(
     candidates: Sequence[Candidate], decisions: Sequence[Decision], families: Sequence[Hashable]
 ) -> list[tuple[Decision, bool]]:
     """Pair each decision with whether it survives the correction over its family."""
+    level = {place: candidate.effect.interval.level for place, candidate in enumerate(candidates)}
     holds = [True] * len(decisions)
     for family in dict.fromkeys(families):
-        # One contrast is one treatment, however many claims it answers.
         members = [place for place, other in enumerate(families) if other == family]
-        by_treatment = {candidates[place].effect.contrast.treatment: place for place in reversed(members)}
+        # One contrast counts once, however many claims it answers.
+        first = {_contrast(candidates[place]): place for place in reversed(members)}
         # A contrast that decides nothing still counts as one of those that were looked at.
-        p_values = [decisions[place].p for place in by_treatment.values()]
-        adjusted = holm([1.0 if p is None else p for p in p_values])
-        passed = {
-            treatment: p <= 1 - candidates[place].effect.interval.level + ROUNDING
-            for (treatment, place), p in zip(by_treatment.items(), adjusted, strict=True)
-        }
+        p_values = [1.0 if decisions[place].p is None else decisions[place].p for place in first.values()]
+        adjusted = dict(zip(first, holm(p_values), strict=True))
         for place in members:
-            treatment = candidates[place].effect.contrast.treatment
-            holds[place] = decisions[place].p is None or passed[treatment]
+            passes = adjusted[_contrast(candidates[place])] <= 1 - level[place] + ROUNDING
+            holds[place] = decisions[place].p is None or passes
     return list(zip(decisions, holds, strict=True))
+
+
+def _contrast(candidate: Candidate) -> tuple[Hashable, ...]:
+    return *_question(candidate), candidate.effect.contrast.treatment
 
 
 def _judged(

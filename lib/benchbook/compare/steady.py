@@ -6,7 +6,6 @@ known weakness, a minimum that is flat, is met by taking the earliest point with
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 BATCH = 5
-MIN_BATCHES = 10
+MIN_BATCHES = 12
 # The last batches always look steady by themselves: few values spread little (Hoad et al. 2008).
 TAIL_BATCHES = 5
 TOLERANCE = 1.10
@@ -48,7 +47,7 @@ class DiscardAdvice:
 def truncation(series: Sequence[float] | np.ndarray) -> int:
     """Return how many values to leave out at the start, a multiple of 5.
 
-    Values are equally spaced; at least 50 of them. Raise ValueError for fewer or for gaps.
+    Values are equally spaced; at least 60 of them. Raise ValueError for fewer or for gaps.
     """
     values = np.asarray(series, dtype=float)
     if len(values) < BATCH * MIN_BATCHES:
@@ -103,7 +102,7 @@ def _pilot(arm: str, workload: str, threads: int, part: pd.DataFrame) -> PilotRe
     if wide.isna().to_numpy().any() or not np.isfinite(wide.to_numpy()).all():
         return PilotResult(arm, workload, threads, None, "seconds are missing in a pilot")
     point = truncation(np.log(wide.clip(lower=EMPTY_SECOND_QUERIES)).mean(axis=1).to_numpy())
-    if point > math.floor(shortest / 2):
+    if 2 * point >= shortest:
         reason = f"no steady state in {shortest} s; warm up for longer"
         return PilotResult(arm, workload, threads, None, reason)
     return PilotResult(arm, workload, threads, point, f"steady after {point} s of {shortest} s")
