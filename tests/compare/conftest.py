@@ -6,6 +6,7 @@ import itertools
 
 import pandas as pd
 import pytest
+
 from benchbook.core.study import Study
 
 

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from benchbook.compare.effects import effect, geometric_effect, p_value
 from benchbook.compare.pairs import block_ratios
 

@@ -1,6 +1,7 @@
 """Corrections for several tests."""
 
 import pytest
+
 from benchbook.compare.multiple import benjamini_hochberg, holm
 
 

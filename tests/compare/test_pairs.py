@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from benchbook.compare.pairs import block_ratios
 
 WORKLOAD = "oltp_point_select"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from benchbook.compare.ranks import signed_rank_interval, tail_probabilities
 
 

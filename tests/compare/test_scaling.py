@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from benchbook.compare.scaling import Usl, fit, scaling
 from scipy.optimize import curve_fit
+
+from benchbook.compare.scaling import Usl, fit, scaling
 
 # SPEC SDM91 as in Gunther's book and the R package usl.
 LOAD = np.array([1, 18, 36, 72, 108, 144, 216], dtype=float)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from benchbook.compare.intervals import Interval, t_interval, t_quantile
 from benchbook.compare.verdicts import (
     Band,

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from benchbook.plan.more_blocks import assured_spread, blocks_for, detectable_effect, more_blocks
 
 KNOWN = {
