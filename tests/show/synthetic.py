@@ -18,23 +18,51 @@ ARMS = {"direct": 1.0, "haproxy": 0.88, "direct_again": 1.0}
 RATIO = np.exp(np.log(1e8) / 1023)
 
 
-def evidence(blocks: int = 5, seed: int = 7, treatment: str = "haproxy", workloads: dict | None = None) -> Evidence:
+def evidence(
+    blocks: int = 5, seed: int = 7, treatment: str = "haproxy", workloads: dict | None = None
+) -> Evidence:
     """Make a whole study with a proxy that costs about 12 %, and one voided pair."""
     random = np.random.default_rng(seed)
     runs = _runs(random, blocks, treatment, workloads or WORKLOADS)
-    voids = pd.DataFrame([
-        {"run_id": runs.run_id[9], "attempt": 1, "block": 1, "arm": runs.arm[9], "workload": runs.workload[9],
-         "threads": runs.threads[9], "status": "invalid", "folder": f"void/{runs.run_id[9]}.a1",
-         "reasons": "V10 ledger: Com_select rose by 41 more than sysbench counted; V20 pause: no tick for 612 ms"},
-        {"run_id": runs.run_id[8], "attempt": 1, "block": 1, "arm": runs.arm[8], "workload": runs.workload[8],
-         "threads": runs.threads[8], "status": "partner", "folder": f"void/{runs.run_id[8]}.a1",
-         "reasons": "partner of a voided run"},
-    ])
+    voids = pd.DataFrame(
+        [
+            {
+                "run_id": runs.run_id[9],
+                "attempt": 1,
+                "block": 1,
+                "arm": runs.arm[9],
+                "workload": runs.workload[9],
+                "threads": runs.threads[9],
+                "status": "invalid",
+                "folder": f"void/{runs.run_id[9]}.a1",
+                "reasons": "V10 ledger: Com_select 41 more than counted; V20 pause: no tick for 612 ms",
+            },
+            {
+                "run_id": runs.run_id[8],
+                "attempt": 1,
+                "block": 1,
+                "arm": runs.arm[8],
+                "workload": runs.workload[8],
+                "threads": runs.threads[8],
+                "status": "partner",
+                "folder": f"void/{runs.run_id[8]}.a1",
+                "reasons": "partner of a voided run",
+            },
+        ]
+    )
     return Evidence(
-        name="quick", folder=Path("data/quick"), findings=findings(runs, blocks, treatment), runs=runs,
-        intervals=_intervals(random, runs), histograms=_histograms(random, runs), monitor=_monitor(random, runs),
-        voids=voids, facts=FACTS, dataset={"tables": 4, "rows_per_table": 20_000, "size_mib": 21.4},
-        warm_up={"discard_s": 2, "is_steady": True})
+        name="quick",
+        folder=Path("data/quick"),
+        findings=findings(runs, blocks, treatment),
+        runs=runs,
+        intervals=_intervals(random, runs),
+        histograms=_histograms(random, runs),
+        monitor=_monitor(random, runs),
+        voids=voids,
+        facts=FACTS,
+        dataset={"tables": 4, "rows_per_table": 20_000, "size_mib": 21.4},
+        warm_up={"discard_s": 2, "is_steady": True},
+    )
 
 
 def _runs(random: np.random.Generator, blocks: int, treatment: str, workloads: dict) -> pd.DataFrame:
@@ -44,29 +72,61 @@ def _runs(random: np.random.Generator, blocks: int, treatment: str, workloads: d
             for threads in THREADS:
                 again = workload == next(iter(workloads)) and threads == 4
                 for arm in ARMS if again else list(ARMS)[:2]:
-                    rows.append(_run(random, block, workload, base, statements, threads, arm, len(rows), treatment))
+                    rows.append(
+                        _run(random, block, workload, base, statements, threads, arm, len(rows), treatment)
+                    )
     return pd.DataFrame(rows)
 
 
 def _run(random, block, workload, base, statements, threads, arm, position, treatment) -> dict[str, Any]:
     drift = 1 - 0.02 * np.sin(position / 15)
-    qps = base * threads ** 0.62 * (1 - threads / 90) * ARMS[arm] * drift * np.exp(random.normal(0, 0.012))
+    qps = base * threads**0.62 * (1 - threads / 90) * ARMS[arm] * drift * np.exp(random.normal(0, 0.012))
     tps, mean = qps / statements, 1000 * threads * statements / qps
     arm = treatment if arm == "haproxy" else arm
     run_id = f"b{block:02d}-{workload}-t{threads:04d}-{arm}-{position:010x}"
     proxy = 0.31 * min(threads, 4) ** 0.5 if arm == treatment else np.nan
     return {
-        "run_id": run_id, "block": block, "position": position, "group": f"{block}-{workload}-{threads}", "arm": arm,
-        "workload": workload, "threads": threads, "attempt": 2 if position in (8, 9) else 1, "seed": 1000 + position // 2,
-        "started_utc": f"2026-01-05T10:{position // 6 % 60:02d}:{position % 6 * 10:02d}Z", "started_s": 10.4 * position,
-        "discard_s": 2.0, "run_s": 6.0, "measured_s": 6.001, "sysbench_s": 8.2, "events": int(tps * 6),
-        "transactions": int(tps * 6), "reads": int(qps * 4), "writes": int(qps), "other": int(qps), "queries": int(qps * 6),
-        "ignored_errors": 0, "reconnects": 0, "qps": qps, "tps": tps, "latency_min_ms": mean / 3, "latency_avg_ms": mean,
-        "latency_max_ms": mean * 14, "latency_p95_ms": mean * 1.7, "latency_p99_ms": mean * (2.5 + random.random() / 4),
-        "printed_percentile": 99, "printed_percentile_ms": mean * 2.5, "cpu_client_cores": 0.21 * min(threads, 4) ** 0.7,
-        "cpu_proxy_cores": proxy, "cpu_server_cores": 0.5 * min(threads, 4) ** 0.7, "cpu_machine_pct": 45.0 + threads * 3,
-        "steal_pct": 0.0, "ledger": "agrees", "folder": f"raw/{run_id}",
-        "warnings": "PSI cpu above 40 % for 2 s" if position == 20 else ""}
+        "run_id": run_id,
+        "block": block,
+        "position": position,
+        "group": f"{block}-{workload}-{threads}",
+        "arm": arm,
+        "workload": workload,
+        "threads": threads,
+        "attempt": 2 if position in (8, 9) else 1,
+        "seed": 1000 + position // 2,
+        "started_utc": f"2026-01-05T10:{position // 6 % 60:02d}:{position % 6 * 10:02d}Z",
+        "started_s": 10.4 * position,
+        "discard_s": 2.0,
+        "run_s": 6.0,
+        "measured_s": 6.001,
+        "sysbench_s": 8.2,
+        "events": int(tps * 6),
+        "transactions": int(tps * 6),
+        "reads": int(qps * 4),
+        "writes": int(qps),
+        "other": int(qps),
+        "queries": int(qps * 6),
+        "ignored_errors": 0,
+        "reconnects": 0,
+        "qps": qps,
+        "tps": tps,
+        "latency_min_ms": mean / 3,
+        "latency_avg_ms": mean,
+        "latency_max_ms": mean * 14,
+        "latency_p95_ms": mean * 1.7,
+        "latency_p99_ms": mean * (2.5 + random.random() / 4),
+        "printed_percentile": 99,
+        "printed_percentile_ms": mean * 2.5,
+        "cpu_client_cores": 0.21 * min(threads, 4) ** 0.7,
+        "cpu_proxy_cores": proxy,
+        "cpu_server_cores": 0.5 * min(threads, 4) ** 0.7,
+        "cpu_machine_pct": 45.0 + threads * 3,
+        "steal_pct": 0.0,
+        "ledger": "agrees",
+        "folder": f"raw/{run_id}",
+        "warnings": "PSI cpu above 40 % for 2 s" if position == 20 else "",
+    }
 
 
 def _intervals(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame:
@@ -75,10 +135,24 @@ def _intervals(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame:
         for second in range(1, int(run.discard_s + run.run_s) + 1):
             qps = run.qps * np.exp(random.normal(0, 0.03)) * (0.9 if second <= 2 else 1)
             qps *= 0.04 if run.position == len(runs) - 2 and second == 5 else 1
-            rows.append({"run_id": run.run_id, "second": float(second), "threads": run.threads, "tps": qps / 20, "qps": qps,
-                         "reads_per_s": qps, "writes_per_s": 0.0, "other_per_s": 0.0, "errors_per_s": 0.0,
-                         "latency_percentile_ms": run.latency_p99_ms, "reconnects_per_s": 0.0, "queue_length": None,
-                         "concurrency": None, "is_discarded": second <= run.discard_s})
+            rows.append(
+                {
+                    "run_id": run.run_id,
+                    "second": float(second),
+                    "threads": run.threads,
+                    "tps": qps / 20,
+                    "qps": qps,
+                    "reads_per_s": qps,
+                    "writes_per_s": 0.0,
+                    "other_per_s": 0.0,
+                    "errors_per_s": 0.0,
+                    "latency_percentile_ms": run.latency_p99_ms,
+                    "reconnects_per_s": 0.0,
+                    "queue_length": None,
+                    "concurrency": None,
+                    "is_discarded": second <= run.discard_s,
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -86,66 +160,168 @@ def _histograms(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame
     parts = []
     for run in runs.itertuples():
         values = run.latency_avg_ms * np.exp(random.normal(-0.1, 0.35, 4000))
-        buckets = np.clip(np.floor((np.log(values) - np.log(1e-3)) / np.log(RATIO) + 0.5), 0, 1023).astype(int)
+        buckets = np.clip(np.floor((np.log(values) - np.log(1e-3)) / np.log(RATIO) + 0.5), 0, 1023).astype(
+            int
+        )
         bucket, count = np.unique(buckets, return_counts=True)
-        parts.append(pd.DataFrame({"run_id": run.run_id, "bucket": bucket, "value_ms": 1e-3 * RATIO ** bucket, "count": count}))
+        parts.append(
+            pd.DataFrame(
+                {"run_id": run.run_id, "bucket": bucket, "value_ms": 1e-3 * RATIO**bucket, "count": count}
+            )
+        )
     return pd.concat(parts, ignore_index=True)
 
 
 def _monitor(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame:
-    rows = [{"run_id": run.run_id, "second": float(second), "part": part, "cpu_cores": random.random(), "rss_mib": 200.0,
-             "steal_pct": 0.0, "psi_cpu_pct": 20.0, "psi_io_pct": 0.0, "psi_memory_pct": 0.0}
-            for run in runs.itertuples() for second in range(8) for part in ("client", "server", "machine")]
+    rows = [
+        {
+            "run_id": run.run_id,
+            "second": float(second),
+            "part": part,
+            "cpu_cores": random.random(),
+            "rss_mib": 200.0,
+            "steal_pct": 0.0,
+            "psi_cpu_pct": 20.0,
+            "psi_io_pct": 0.0,
+            "psi_memory_pct": 0.0,
+        }
+        for run in runs.itertuples()
+        for second in range(8)
+        for part in ("client", "server", "machine")
+    ]
     return pd.DataFrame(rows)
 
 
 def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> dict[str, Any]:
     """Compute findings of the contract's shape: t intervals on block means of log ratios."""
     listed = [_finding(runs, workload, "direct", treatment) for workload in dict.fromkeys(runs["workload"])]
-    listed[0] |= {"claim": "example-source/proxy-costs-little", "band": [-0.07, -0.03], "verdict": "contradicted"}
-    listed[1] |= {"claim": "example-source/proxy-costs-writes", "band": [-0.16, -0.08], "verdict": "confirmed"}
+    listed[0] |= {
+        "claim": "example-source/proxy-costs-little",
+        "band": [-0.07, -0.03],
+        "verdict": "contradicted",
+    }
+    listed[1] |= {
+        "claim": "example-source/proxy-costs-writes",
+        "band": [-0.16, -0.08],
+        "verdict": "confirmed",
+    }
     return {
-        "study": "quick", "title": "What a proxy costs", "made_by": {"benchbook": "0.1.0"},
+        "study": "quick",
+        "title": "What a proxy costs",
+        "made_by": {"benchbook": "0.1.0"},
         "question": "How many queries per second does HAProxy in TCP mode cost against a direct connection?",
-        "scope": "this machine, these hours", "baseline": "direct", "blocks": {"planned": blocks, "complete": blocks},
+        "scope": "this machine, these hours",
+        "baseline": "direct",
+        "blocks": {"planned": blocks, "complete": blocks},
         "look": {"n": blocks, "level": 0.98, "next": 10, "note": "first of the looks at 5, 10 and 20 blocks"},
-        "machine_minutes": 11.6, "aa": _finding(runs, next(iter(dict.fromkeys(runs["workload"]))), "direct", "direct_again"),
-        "findings": listed, "facts_differ": [{"fact": "access", "values": {"direct": "direct", treatment: "haproxy"}}],
-        "checks": [{"check": "little", "passed": True, "where": "all runs", "detail": "threads = tps × mean latency within 2 %"},
-                   {"check": "grid", "passed": True, "where": "all runs", "detail": "percentiles lie on sysbench's grid"}],
-        "voids": {"by_arm": {"direct": {"runs": 31, "voided": 1}, treatment: {"runs": 31, "voided": 1}}, "fisher_p": 1.0,
-                  "note": "void rates do not differ between the arms"},
+        "machine_minutes": 11.6,
+        "aa": _finding(runs, next(iter(dict.fromkeys(runs["workload"]))), "direct", "direct_again"),
+        "findings": listed,
+        "facts_differ": [{"fact": "access", "values": {"direct": "direct", treatment: "haproxy"}}],
+        "checks": [
+            {
+                "check": "little",
+                "passed": True,
+                "where": "all runs",
+                "detail": "threads = tps × mean latency within 2 %",
+            },
+            {
+                "check": "grid",
+                "passed": True,
+                "where": "all runs",
+                "detail": "percentiles lie on sysbench's grid",
+            },
+        ],
+        "voids": {
+            "by_arm": {"direct": {"runs": 31, "voided": 1}, treatment: {"runs": 31, "voided": 1}},
+            "fisher_p": 1.0,
+            "note": "void rates do not differ between the arms",
+        },
         "warnings": ["Runs are seconds long: slow changes of the machine are not averaged out."],
-        "scaling": [{"workload": "oltp_read_write", "arm": "direct", "reason": "3 thread levels; a fit needs 6"}]}
+        "scaling": [
+            {
+                "workload": workload,
+                "arm": arm,
+                "threads": list(THREADS),
+                "observed_max_qps": 43_100.0,
+                "observed_max_threads": 16,
+                "usl": None,
+                "peak_threads": None,
+                "peak_qps": None,
+                "reason": "the scalability law needs 6 thread levels that begin with 1",
+            }
+            for workload in dict.fromkeys(runs["workload"])
+            for arm in ("direct", treatment)
+        ],
+    }
 
 
 def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -> dict[str, Any]:
     own = runs[(runs["workload"] == workload) & runs["arm"].isin([baseline, treatment])]
     wide = own.assign(log=np.log(own["qps"])).pivot(index="block", columns=["threads", "arm"], values="log")
-    ratios = pd.DataFrame({threads: wide[threads][treatment] - wide[threads][baseline]
-                           for threads in THREADS if treatment in wide.get(threads, {})})
+    ratios = pd.DataFrame(
+        {
+            threads: wide[threads][treatment] - wide[threads][baseline]
+            for threads in THREADS
+            if treatment in wide.get(threads, {})
+        }
+    )
     effect, low, high = _t(ratios.mean(axis=1), 0.98)
-    levels = [{"threads": threads, "level": 0.95, "n": len(ratios), "q": 0.01,
-               **dict(zip(("effect", "low", "high"), _t(ratios[threads], 0.95), strict=True))} for threads in ratios]
+    levels = [
+        {
+            "threads": threads,
+            "level": 0.95,
+            "n": len(ratios),
+            "q": 0.01,
+            **dict(zip(("effect", "low", "high"), _t(ratios[threads], 0.95), strict=True)),
+        }
+        for threads in ratios
+    ]
     label = "not shown" if low < 0 < high else "higher" if low > 0 else "lower"
-    return {"id": f"{workload}.{treatment}.qps", "workload": workload, "baseline": baseline, "treatment": treatment,
-            "metric": "qps", "threads": list(ratios), "effect": effect, "low": low, "high": high, "level": 0.98,
-            "n": len(ratios), "label": label, "headline": True, "by_threads": levels,
-            "depends_on_threads": {"f": 0.4, "p": 0.68, "df1": 2, "df2": 8}, "claim": None, "band": None, "verdict": None,
-            "second_opinion": None, "more_blocks": {"for_half_width": 0.02, "blocks": 3, "minutes": 7.0},
-            "sentence": f"On {workload}, {treatment} served {100 * effect:+.1f} % queries per second against {baseline} "
-                        f"(98 % interval {100 * low:+.1f} to {100 * high:+.1f} %, n = {len(ratios)} blocks).",
-            "detectable_effect": 0.012, "runs": list(own["run_id"]), "pairs": len(own) // 2, "warnings": []}
+    return {
+        "id": f"{workload}.{treatment}.qps",
+        "workload": workload,
+        "baseline": baseline,
+        "treatment": treatment,
+        "metric": "qps",
+        "threads": list(ratios),
+        "effect": effect,
+        "low": low,
+        "high": high,
+        "level": 0.98,
+        "n": len(ratios),
+        "label": label,
+        "headline": True,
+        "by_threads": levels,
+        "depends_on_threads": {"f": 0.4, "p": 0.68, "df1": 2, "df2": 8},
+        "claim": None,
+        "band": None,
+        "verdict": None,
+        "second_opinion": None,
+        "more_blocks": {"for_half_width": 0.02, "blocks": 3, "minutes": 7.0},
+        "sentence": f"{treatment} {100 * effect:+.1f} % QPS against {baseline} on {workload} "
+        f"[{100 * low:+.1f}, {100 * high:+.1f}], {len(ratios)} blocks, 98 %.",
+        "detectable_effect": 0.012,
+        "runs": list(own["run_id"]),
+        "pairs": len(own) // 2,
+        "warnings": [],
+    }
 
 
 def _t(values: pd.Series, level: float) -> tuple[float, float, float]:
     half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return tuple(float(np.expm1(value)) for value in (values.mean(), values.mean() - half, values.mean() + half))
+    return tuple(
+        float(np.expm1(value)) for value in (values.mean(), values.mean() - half, values.mean() + half)
+    )
 
 
-FACTS = {"machine": {"cores": 2, "memory_mib": 7961, "kernel": "6.1.0"},
-         "arms": {"direct": {"version": "10.11.11-MariaDB", "access": "direct", "innodb_buffer_pool_size": 134217728},
-                  "haproxy": {"version": "10.11.11-MariaDB", "access": "haproxy", "innodb_buffer_pool_size": 134217728}}}
+FACTS = {
+    "machine": {"cores": 2, "memory_mib": 7961, "kernel": "6.1.0"},
+    "arms": {
+        "direct": {"version": "10.11.11-MariaDB", "access": "direct", "innodb_buffer_pool_size": 134217728},
+        "haproxy": {"version": "10.11.11-MariaDB", "access": "haproxy", "innodb_buffer_pool_size": 134217728},
+    },
+}
 
 
 def write(made: Evidence, root: Path) -> None:

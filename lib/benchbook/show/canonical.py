@@ -10,19 +10,22 @@ from nbformat import NotebookNode
 
 _KEPT_CELL = ("tags", "alt")
 _MASKS = (
-    (re.compile(r"0x[0-9a-f]{6,}"), "0x…"),                                # where an object lived
-    (re.compile(r"ipykernel_\d+(?:/\d+\.py)?"), "ipykernel"),              # the kernel's process and cell files
+    (re.compile(r"0x[0-9a-f]{6,}"), "0x…"),  # where an object lived
+    (re.compile(r"ipykernel_\d+(?:/\d+\.py)?"), "ipykernel"),  # the kernel's process and cell files
     (re.compile(r"/tmp/[\w./-]+"), "/tmp/…"),
 )
 
 
 def canonical(notebook: NotebookNode, root: Path | None = None) -> NotebookNode:
-    """Copy a notebook without times, papermill's records, ids, counters, addresses and the path of this checkout.
+    """Copy a notebook without times, papermill's records, ids, counters, addresses and this checkout's path.
 
-    `root` is the repository's folder, written as a dot. HTML outputs keep their bytes: they are ours and hold none of it.
+    `root` is the repository's folder, written as a dot. HTML outputs keep their bytes: they are ours and
+    hold none of it.
     """
     clean = copy.deepcopy(notebook)
-    clean.metadata = NotebookNode(kernelspec={"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"})
+    clean.metadata = NotebookNode(
+        kernelspec={"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+    )
     clean.nbformat, clean.nbformat_minor = 4, 5
     for number, cell in enumerate(clean.cells, 1):
         cell["id"] = f"cell-{number}"

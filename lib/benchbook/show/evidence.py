@@ -36,7 +36,7 @@ class Evidence:
 
     @cached_property
     def arms(self) -> tuple[str, ...]:
-        """Name the arms in their fixed order: baseline, treatments as the findings list them, A/A, the rest."""
+        """Name the arms in their fixed order: baseline, treatments as findings list them, the rest, A/A."""
         return arms_in_order(self.findings, self.runs)
 
     @property
@@ -57,8 +57,10 @@ def arms_in_order(findings: Mapping[str, Any], runs: pd.DataFrame) -> tuple[str,
 def load(name: str) -> Evidence:
     """Read everything a report needs of the study called `name`."""
     place = paths.study(name)
-    tidy = {table: pd.read_parquet(place.tidy / f"{table}.parquet")
-            for table in ("runs", "intervals", "histograms", "monitor", "voids")}
+    tidy = {
+        table: pd.read_parquet(place.tidy / f"{table}.parquet")
+        for table in ("runs", "intervals", "histograms", "monitor", "voids")
+    }
     facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
     findings = json.loads(place.findings.read_text(encoding="utf-8"))
     return Evidence(name=name, folder=place.data, findings=findings, **tidy, **facts)

@@ -18,7 +18,7 @@ _PARTS = {"client": "cpu_client_cores", "proxy": "cpu_proxy_cores", "server": "c
 
 
 def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
-    """Draw queries per second over threads, one panel a workload: every run a point, the geometric mean a line."""
+    """Draw queries per second over threads, a panel a workload: runs as points, geometric means as a line."""
     panels = []
     for workload, part in runs.groupby("workload", sort=True):
         with theme.style():
@@ -30,12 +30,16 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             theme.legend(figure, present, arms)
         panels.append(Panel(figure, f"{workload}, queries per second. {_told(part, present, 'qps')}"))
-    return Picture("throughput", "Throughput by threads", tuple(panels),
-                   "Every point is one run; the line joins the geometric means of the runs at each thread count.")
+    return Picture(
+        "throughput",
+        "Throughput by threads",
+        tuple(panels),
+        "Every point is one run; the line joins the geometric means of the runs at each thread count.",
+    )
 
 
 def latency(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
-    """Draw the 95th and 99th latency percentile over threads in ms, one panel a workload, every run a point."""
+    """Draw the 95th and 99th latency percentile in ms over threads, one panel a workload, runs as points."""
     panels = []
     for workload, part in runs.groupby("workload", sort=True):
         with theme.style():
@@ -46,37 +50,60 @@ def latency(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
             axes.set_title(theme.short(workload), pad=6)
             axes.set_ylabel("latency, ms")
             theme.round_log(axes.yaxis)
-            theme.legend(figure, present, arms, p95=Line2D([], [], color=theme.MUTED, linewidth=1.4),
-                         p99=Line2D([], [], color=theme.MUTED, linewidth=1.4, linestyle=(0, (3, 2))))
+            theme.legend(
+                figure,
+                present,
+                arms,
+                p95=Line2D([], [], color=theme.MUTED, linewidth=1.4),
+                p99=Line2D([], [], color=theme.MUTED, linewidth=1.4, linestyle=(0, (3, 2))),
+            )
         told = " ".join(f"p{rank}: {_told(part, present, f'latency_p{rank}_ms', ' ms')}" for rank in (95, 99))
         panels.append(Panel(figure, f"{workload}, latency. {told}"))
-    return Picture("latency", "Latency by threads", tuple(panels),
-                   "Each arm at its own speed: a closed loop sends the next query when the last one is answered, so "
-                   "these percentiles describe the runs and are no finding. Solid: 95th percentile, filled points. "
-                   "Dashed: 99th, hollow points.")
+    return Picture(
+        "latency",
+        "Latency by threads",
+        tuple(panels),
+        "Each arm at its own speed: a closed loop begins the next transaction when the last one is done, so "
+        "these percentiles describe the runs and are no finding. Solid: 95th percentile, filled points. "
+        "Dashed: 99th, hollow points.",
+    )
 
 
 def cpu(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
-    """Draw the mean cores used by client, proxy and server, one bar an arm and thread count; machine use at its end."""
+    """Draw the mean cores of client, proxy and server, a bar for each thread count and arm."""
     panels = []
     for workload, part in runs.groupby("workload", sort=True):
         means = part.groupby(["threads", "arm"])[[*_PARTS.values(), "cpu_machine_pct"]].mean()
-        bars = [(level, arm) for level in sorted(part["threads"].unique()) for arm in arms if (level, arm) in means.index]
+        bars = [
+            (level, arm)
+            for level in sorted(part["threads"].unique())
+            for arm in arms
+            if (level, arm) in means.index
+        ]
         if means[list(_PARTS.values())].isna().all(axis=None):
             continue
         with theme.style():
             figure, axes = theme.canvas(4.8, 0.95 + 0.25 * len(bars))
             _stack(axes, means, bars)
             axes.set_title(theme.short(workload), pad=6)
-            handles = [Line2D([], [], linestyle="", marker="s", markersize=8, color=shade) for shade in theme.PARTS.values()]
+            handles = [
+                Line2D([], [], linestyle="", marker="s", markersize=8, color=shade)
+                for shade in theme.PARTS.values()
+            ]
             figure.legend(handles, list(theme.PARTS), loc="outside upper left", ncols=3, handletextpad=0.2)
         panels.append(Panel(figure, f"{workload}, mean CPU cores. {_cores_told(means, bars)}"))
-    return Picture("cpu", "Who used the CPU", tuple(panels),
-                   "Mean cores each part kept busy while it was measured; bars are named by arm and threads. The number behind a bar is the use of the whole "
-                   "machine, everything else on it included.")
+    return Picture(
+        "cpu",
+        "Who used the CPU",
+        tuple(panels),
+        "Mean cores each part kept busy; bars are named by arm and threads. The number behind a bar is the "
+        "use of the whole machine, everything else on it included.",
+    )
 
 
-def _lines(axes: Axes, part: pd.DataFrame, arms: Sequence[str], column: str, dashes: object, is_filled: bool) -> list[str]:
+def _lines(
+    axes: Axes, part: pd.DataFrame, arms: Sequence[str], column: str, dashes: object, is_filled: bool
+) -> list[str]:
     """Draw one column over threads for every arm that has it; return those arms."""
     part = part[part[column].notna() & (part[column] > 0)]
     present = [arm for arm in arms if arm in set(part["arm"])]
@@ -85,11 +112,33 @@ def _lines(axes: Axes, part: pd.DataFrame, arms: Sequence[str], column: str, das
         # Arms stand a little apart, so that equal points do not hide each other.
         aside = own.assign(threads=own["threads"] * 1.05 ** (place - (len(present) - 1) / 2))
         shade = theme.colour(arm, arms)
-        sns.lineplot(aside, x="threads", y=column, estimator=_geometric_mean, errorbar=None, color=shade, linewidth=1.5,
-                     linestyle=dashes, ax=axes, legend=False, zorder=2)
-        sns.scatterplot(aside, x="threads", y=column, color=shade if is_filled else theme.PAPER, s=22, alpha=0.75,
-                        marker=theme.marker(arm, arms), edgecolor=theme.PAPER if is_filled else shade, ax=axes,
-                        linewidth=0.5 if is_filled else 1, legend=False, zorder=3)
+        sns.lineplot(
+            aside,
+            x="threads",
+            y=column,
+            estimator=_geometric_mean,
+            errorbar=None,
+            color=shade,
+            linewidth=1.5,
+            linestyle=dashes,
+            ax=axes,
+            legend=False,
+            zorder=2,
+        )
+        sns.scatterplot(
+            aside,
+            x="threads",
+            y=column,
+            color=shade if is_filled else theme.PAPER,
+            s=22,
+            alpha=0.75,
+            marker=theme.marker(arm, arms),
+            edgecolor=theme.PAPER if is_filled else shade,
+            ax=axes,
+            linewidth=0.5 if is_filled else 1,
+            legend=False,
+            zorder=3,
+        )
     _thread_axis(axes, sorted(part["threads"].unique()))
     return present
 
@@ -113,7 +162,9 @@ def _told(part: pd.DataFrame, arms: Sequence[str], column: str, unit: str = "") 
     sentences = []
     for arm in arms:
         means = known[known["arm"] == arm].groupby("threads")[column].agg(_geometric_mean)
-        values = ", ".join(f"{numbers.significant(value)}{unit} at {threads}" for threads, value in means.items())
+        values = ", ".join(
+            f"{numbers.significant(value)}{unit} at {threads}" for threads, value in means.items()
+        )
         sentences.append(f"{arm}: {values} threads.")
     return " ".join(sentences)
 
@@ -130,8 +181,15 @@ def _stack(axes: Axes, means: pd.DataFrame, bars: Sequence[tuple[int, str]]) -> 
     for y, bar, end in zip(places, bars, ends, strict=True):
         share = means.loc[bar, "cpu_machine_pct"]
         if not np.isnan(share):
-            axes.annotate(f"{share:.0f} %", (end, y), xytext=(4, 0), textcoords="offset points", va="center",
-                          fontsize=8, color=theme.MUTED)
+            axes.annotate(
+                f"{share:.0f} %",
+                (end, y),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
+                color=theme.MUTED,
+            )
     axes.set_yticks(places, [f"{theme.short(arm, 18)} · {threads}" for threads, arm in bars])
     axes.tick_params(axis="y", labelcolor=theme.INK, labelsize=8.5)
     axes.set_ylim(places[-1] + 0.6, -0.6)
@@ -148,5 +206,7 @@ def _cores_told(means: pd.DataFrame, bars: Sequence[tuple[int, str]]) -> str:
         row = means.loc[(threads, arm)]
         parts = [f"{name} {row[column]:.2f}" for name, column in _PARTS.items() if not np.isnan(row[column])]
         whole = "" if np.isnan(row["cpu_machine_pct"]) else f", machine {row['cpu_machine_pct']:.0f} %"
-        sentences.append(f"{arm} at {numbers.count(threads, 'thread')}: {', '.join(parts) or 'not recorded'}{whole}.")
+        sentences.append(
+            f"{arm} at {numbers.count(threads, 'thread')}: {', '.join(parts) or 'not recorded'}{whole}."
+        )
     return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""HTML text that shows itself in a notebook, and the escaping that everything written by others goes through."""
+"""HTML that shows itself in a notebook, and the escaping that everything written by others goes through."""
 
 from __future__ import annotations
 
@@ -42,8 +42,11 @@ def slug(text: object) -> str:
 
 def element(name: str, *content: object, **attributes: object) -> Html:
     """Write one HTML element; content and attribute values are escaped, `class_` means class."""
-    pairs = (f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
-             for key, value in attributes.items() if value is not None)
+    pairs = (
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
     return Html(f"<{name}{''.join(pairs)}>{''.join(map(escape, content))}</{name}>")
 
 

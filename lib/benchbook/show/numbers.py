@@ -1,7 +1,7 @@
 """Numbers as people read them.
 
-Effects arrive as fractions (0.061 is +6.1 %). What could not be computed is said in words, never shown as zero.
-Spaces before a unit do not break, and a minus is a real minus.
+Effects arrive as fractions (0.061 is +6.1 %). What could not be computed is said in words, never shown as
+zero. Spaces before a unit do not break, and a minus is a real minus.
 """
 
 from __future__ import annotations
@@ -12,6 +12,14 @@ from collections.abc import Sequence
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"
 _NBSP = "\N{NO-BREAK SPACE}"
+
+
+_METRICS = {"qps": "QPS", "tps": "TPS", "latency_p95_ms": "p95 latency", "latency_p99_ms": "p99 latency"}
+
+
+def metric(name: str) -> str:
+    """Write the name of a metric as a sentence does: latency_p95_ms becomes p95 latency."""
+    return _METRICS.get(name, name)
 
 
 def is_known(value: object) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,8 +23,14 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 
 
-def render(notebook: Path, page: Path, title: str | None = None, study: str | None = None, commit: str | None = None,
-           root: Path | None = None) -> Path:
+def render(
+    notebook: Path,
+    page: Path,
+    title: str | None = None,
+    study: str | None = None,
+    commit: str | None = None,
+    root: Path | None = None,
+) -> Path:
     """Write the page of an executed notebook; see `html`. Links in it are relative to the page's place."""
     text = html(nbformat.read(notebook, as_version=4), title, study, commit, root)
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -33,23 +38,36 @@ def render(notebook: Path, page: Path, title: str | None = None, study: str | No
     return page
 
 
-def html(notebook: NotebookNode, title: str | None = None, study: str | None = None, commit: str | None = None,
-         root: Path | None = None) -> str:
+def html(
+    notebook: NotebookNode,
+    title: str | None = None,
+    study: str | None = None,
+    commit: str | None = None,
+    root: Path | None = None,
+) -> str:
     """Return the page of an executed notebook; the same outputs give the same bytes.
 
-    A cell tagged `hide` is left out, one tagged `hide-input` or `hide-output` in part; all code is at the end, folded.
-    The title is the first level-1 heading unless given. Study and commit stand in the foot. Raises ValueError for a
-    picture without alt text: somebody could not read it.
+    A cell tagged `hide` or `hide-output` shows nothing; the code of all cells is at the end, folded. The
+    title is the first level-1 heading unless given. Study and commit stand in the foot. Raises ValueError
+    for a picture without alt text: somebody could not read it.
     """
     notebook = canonical(notebook, root)
     _check_pictures(notebook)
     provenance = {"benchbook": version("benchbook"), "study": study, "commit": commit}
     exporter = _Exporter(config=Config({"NbConvertBase": {"display_data_priority": _SHOWN}}))
     script = (_TEMPLATES / "page" / "sort.js").read_text(encoding="utf-8")
-    body, _ = exporter.from_notebook_node(notebook, resources={"page": {
-        "title": title or "", "provenance": {key: value for key, value in provenance.items() if value},
-        "style": (_TEMPLATES / "page" / "style.css").read_text(encoding="utf-8"), "script": script,
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")}})
+    body, _ = exporter.from_notebook_node(
+        notebook,
+        resources={
+            "page": {
+                "title": title or "",
+                "provenance": {key: value for key, value in provenance.items() if value},
+                "style": (_TEMPLATES / "page" / "style.css").read_text(encoding="utf-8"),
+                "script": script,
+                "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+            }
+        },
+    )
     return _finish(body, title)
 
 
@@ -71,8 +89,10 @@ def _check_pictures(notebook: NotebookNode) -> None:
             kinds = [kind for kind in output.get("data", {}) if kind.startswith("image/")]
             alts = [output.metadata.get(kind, {}).get("alt") for kind in kinds]
             if kinds and "text/html" not in output.data and not (cell.metadata.get("alt") or any(alts)):
-                raise ValueError(f"cell {number}: a picture without alt text; show it as a benchbook.show.figures.Picture, "
-                                 "or write the text under `alt` in the cell's metadata")
+                raise ValueError(
+                    f"cell {number}: a picture without alt text; show it as a figures.Picture, or write "
+                    "the text under `alt` in the cell's metadata"
+                )
 
 
 def _finish(body: str, title: str | None) -> str:

@@ -22,7 +22,9 @@ class Panel:
         """Write the drawing as an <img> that needs no other file."""
         data = base64.b64encode(theme.svg(self.figure).encode()).decode("ascii")
         width, height = (round(96 * inches) for inches in self.figure.get_size_inches())
-        image = element("img", alt=self.alt, width=width, height=height, src=f"data:image/svg+xml;base64,{data}")
+        image = element(
+            "img", alt=self.alt, width=width, height=height, src=f"data:image/svg+xml;base64,{data}"
+        )
         return Html(image.text.removesuffix("</img>"))
 
 
@@ -48,8 +50,11 @@ class Picture:
         heading = element("h3", self.title, id=self.anchor)
         if not self.panels:
             return join([heading, element("p", self.missing, class_="empty")]).text
-        images = element("div", *(panel.image() for panel in self.panels),
-                         class_="panels" if len(self.panels) > 1 else "panels single")
+        images = element(
+            "div",
+            *(panel.image() for panel in self.panels),
+            class_="panels" if len(self.panels) > 1 else "panels single",
+        )
         return join([heading, element("figure", images, element("figcaption", self.caption))]).text
 
     def __repr__(self) -> str:

@@ -10,12 +10,31 @@ from benchbook.show.markup import Html, element, escape, join
 
 @dataclass(frozen=True)
 class Column:
-    """A column's heading, its unit, whether it is aligned as a number, and what it means."""
+    """A column's heading, its unit, what it means, and how its cells are set.
+
+    Numbers are aligned right; long texts may wrap; everything else stays on one line.
+    """
 
     label: str
     unit: str = ""
     is_number: bool = False
+    is_long: bool = False
     meaning: str | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """Give the class of the column's cells."""
+        return "n" if self.is_number else "w" if self.is_long else None
+
+
+def number(label: str, unit: str = "", meaning: str | None = None) -> Column:
+    """Give a column of numbers."""
+    return Column(label, unit, is_number=True, meaning=meaning)
+
+
+def long(label: str) -> Column:
+    """Give a column of texts that may wrap."""
+    return Column(label, is_long=True)
 
 
 @dataclass
@@ -29,22 +48,28 @@ class Notes:
         """Add a footnote, or find it again, and return the mark that points to it."""
         if text not in self.texts:
             self.texts.append(text)
-        number = self.texts.index(text) + 1
-        link = element("a", number, href=f"#{self.anchor}-note-{number}", aria_label=f"footnote {number}")
+        place = self.texts.index(text) + 1
+        link = element("a", place, href=f"#{self.anchor}-note-{place}", aria_label=f"footnote {place}")
         return element("sup", link, class_="note")
+
+    def marks(self, texts: Sequence[str]) -> Html:
+        """Mark several texts, with a space before each mark."""
+        return Html("".join(f" {self.mark(text.strip()).text}" for text in texts if text.strip()))
 
     def html(self) -> Html:
         """Write the footnotes as they stand below the table."""
-        items = (element("li", text, id=f"{self.anchor}-note-{number}") for number, text in enumerate(self.texts, 1))
-        return element("ol", *items, class_="notes") if self.texts else Html("")
+        lines = (
+            element("li", text, id=f"{self.anchor}-note-{place}") for place, text in enumerate(self.texts, 1)
+        )
+        return element("ol", *lines, class_="notes") if self.texts else Html("")
 
 
 @dataclass(frozen=True)
 class Table:
     """A table with its heading; shows itself in a notebook.
 
-    Cells are escaped unless they are `Html`. The first cell of a row is its heading. `empty` is what is said in place
-    of a table without rows. A wide table scrolls inside its own box, which the keyboard can reach.
+    Cells are escaped unless they are `Html`. The first cell of a row is its heading. `empty` is said in
+    place of a table without rows. A wide table scrolls inside its own box, which the keyboard can reach.
     """
 
     anchor: str
@@ -60,28 +85,32 @@ class Table:
         heading = element("h3", self.title, id=self.anchor)
         if not self.rows:
             return join([heading, element("p", self.empty, class_="empty")]).text
-        box = element("div", self._table(), class_="scroll", role="region", tabindex="0", aria_label=self.title)
+        box = element(
+            "div", self._table(), class_="scroll", role="region", tabindex="0", aria_label=self.title
+        )
         if self.is_folded:
-            box = element("details", element("summary", f"{len(self.rows)} rows"), box)
+            box = element("details", element("summary", f"Show {len(self.rows)} rows"), box)
         return join([heading, box, self.notes.html() if self.notes else ""]).text
 
     def __repr__(self) -> str:
         return f"<Table {self.anchor}, {len(self.rows)} rows>"
 
     def _table(self) -> Html:
-        # A run table has thousands of cells: the class of a number is the only attribute a cell carries.
-        kinds = [' class="n"' if column.is_number else "" for column in self.columns]
+        # A table of runs has thousands of cells: a class is the only attribute that a cell carries.
+        kinds = [f' class="{column.kind}"' if column.kind else "" for column in self.columns]
         lines = []
-        for row in self.rows:
-            cells = "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=True))
-            lines.append(f'<tr><th scope="row"{kinds[0]}>{escape(row[0])}</th>{cells}</tr>')
-        caption = element("caption", self.caption) if self.caption else ""
-        return element("table", caption, element("thead", element("tr", *map(_heading, self.columns))),
-                       element("tbody", Html("\n".join(lines))), class_="sortable")
+        for first, *others in self.rows:
+            cells = (f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], others, strict=True))
+            lines.append(f'<tr><th scope="row"{kinds[0]}>{escape(first)}</th>{"".join(cells)}</tr>')
+        return element(
+            "table",
+            element("caption", self.caption) if self.caption else "",
+            element("thead", element("tr", *map(_heading, self.columns))),
+            element("tbody", Html("\n".join(lines))),
+            class_="sortable",
+        )
 
 
 def _heading(column: Column) -> Html:
-    unit = element("span", column.unit, class_="unit") if column.unit else ""
-    space = " " if column.unit else ""
-    return element("th", column.label, space, unit, scope="col", class_="n" if column.is_number else None,
-                   title=column.meaning)
+    unit = (" ", element("span", column.unit, class_="unit")) if column.unit else ()
+    return element("th", column.label, *unit, scope="col", class_=column.kind, title=column.meaning)

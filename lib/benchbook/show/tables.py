@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from benchbook.show import numbers
-from benchbook.show.markup import Html, element, join, slug
-from benchbook.show.table import Column, Notes, Table
+from benchbook.show.badge import badge
+from benchbook.show.markup import Html, element, slug
+from benchbook.show.run_tables import runs, voids
+from benchbook.show.table import Column, Notes, Table, long, number
 
 Findings = Mapping[str, Any]
 
@@ -18,107 +18,150 @@ __all__ = ["checks", "differences", "effects", "facts", "runs", "scaling", "thre
 
 
 def effects(findings: Findings) -> Table:
-    """List every finding, A/A first: effect, interval, n, label, claim and verdict, warnings as footnotes."""
+    """List every finding, A/A first: effect, interval, n, label, claim, verdict; warnings as footnotes."""
     notes = Notes("findings")
-    rows = []
-    for found in (one for one in (findings.get("aa"), *findings["findings"]) if one):
-        marks = join([notes.mark(text) for text in found["warnings"]], " ")
-        shown = found if found["headline"] else {}
-        name = element("span", f"{found['workload']}: {found['treatment']} against {found['baseline']}",
-                       id=f"finding-{slug(found['id'])}")
-        claim = f"{found['claim']} ({numbers.span(*found['band'])})" if found.get("claim") and found.get("band") else ""
-        rows.append([join([name, marks], " "), numbers.percent(shown.get("effect")) if shown else "depends on threads",
-                     numbers.span(shown.get("low"), shown.get("high")) if shown else "",
-                     numbers.level(found["level"]), found["n"], label(found["label"]), claim,
-                     label(found["verdict"]) if found.get("verdict") else ""])
-    columns = [Column("Finding"), Column("Effect", "queries/s", True), Column("Interval", "", True), Column("Level", "", True),
-               Column("n", "blocks", True), Column("Shown"), Column("Claim"), Column("Verdict")]
-    return Table("findings", "Every finding", columns, rows, empty="No finding could be computed.", notes=notes,
-                 caption="The A/A pair comes first: it compares an arm with itself.")
+    listed = [found for found in (findings.get("aa"), *findings["findings"]) if found]
+    rows = [_effect(found, notes) for found in listed]
+    columns = [
+        long("Finding"),
+        Column("Metric"),
+        number("Effect"),
+        number("Interval", _levels(listed)),
+        number("n", "blocks"),
+        Column("Shown"),
+        long("Claim"),
+        Column("Verdict"),
+    ]
+    caption = "The A/A pair comes first: it compares an arm with itself." if findings.get("aa") else ""
+    empty = "No finding could be computed."
+    return Table("findings", "Every finding", columns, rows, caption, empty, notes)
+
+
+def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
+    text = f"{found['workload']}: {found['treatment']} against {found['baseline']}"
+    name = element("span", text, id=f"finding-{slug(found['id'])}")
+    is_whole = found["headline"]
+    band = f" ({numbers.span(*found['band'])})" if found.get("band") else ""
+    return [
+        Html(name.text + notes.marks(found["warnings"]).text),
+        numbers.metric(found["metric"]),
+        numbers.percent(found["effect"]) if is_whole else "depends on threads",
+        numbers.span(found["low"], found["high"]) if is_whole else "",
+        found["n"],
+        badge(found["label"]),
+        f"{found['claim']}{band}" if found.get("claim") else "",
+        badge(found["verdict"]) if found.get("verdict") else "",
+    ]
 
 
 def threads(findings: Findings) -> Table:
-    """List the effect at every thread count, exploratory, with the Benjamini-Hochberg q value where there is one."""
-    rows = [[found["workload"], f"{found['treatment']} against {found['baseline']}", point["threads"],
-             numbers.percent(point["effect"]), numbers.span(point["low"], point["high"]), point["n"],
-             f"{point['q']:.3f}" if numbers.is_known(point.get("q")) else ""]
-            for found in findings["findings"] for point in found["by_threads"]]
-    levels = sorted({point["level"] for found in findings["findings"] for point in found["by_threads"]})
-    columns = [Column("Workload"), Column("Arms"), Column("Threads", "", True), Column("Effect", "queries/s", True),
-               Column("Interval", numbers.listing([numbers.level(level) for level in levels]), True),
-               Column("n", "blocks", True),
-               Column("q", "", True, "expected share of false discoveries if this and smaller ones are believed")]
-    return Table("by-threads", "Effect at each thread count", columns, rows, empty="No effect by thread count was computed.",
-                 caption="Exploratory: one interval each, not corrected for looking at many.")
+    """List the effect at every thread count, exploratory, with its Benjamini-Hochberg q value."""
+    points = [(found, point) for found in findings["findings"] for point in found["by_threads"]]
+    rows = [
+        [
+            found["workload"],
+            f"{found['treatment']} against {found['baseline']}",
+            numbers.metric(found["metric"]),
+            point["threads"],
+            numbers.percent(point["effect"]),
+            numbers.span(point["low"], point["high"]),
+            point["n"],
+            numbers.decimal(point["q"], 3) if numbers.is_known(point.get("q")) else "",
+        ]
+        for found, point in points
+    ]
+    columns = [
+        Column("Workload"),
+        Column("Arms"),
+        Column("Metric"),
+        number("Threads"),
+        number("Effect"),
+        number("Interval", _levels([point for _, point in points])),
+        number("n", "blocks"),
+        number("q", meaning="expected share of false discoveries if this and all smaller ones are believed"),
+    ]
+    caption = "Exploratory: one interval each, not corrected for looking at many."
+    empty = "No effect by thread count was computed."
+    return Table("by-threads", "Effect at each thread count", columns, rows, caption, empty)
 
 
-def runs(table: pd.DataFrame, link: str) -> Table:
-    """List every run in the order it was made, with a link to its raw folder below `link`, warnings as footnotes."""
-    notes = Notes("runs")
-    rows = []
-    for run in table.sort_values("position", kind="stable").to_dict("records"):
-        log = element("a", "log", href=f"{link}/{run['folder']}/sysbench.out", aria_label=f"raw log of {run['run_id']}")
-        marks = join([notes.mark(text.strip()) for text in run["warnings"].split(";") if text.strip()], " ")
-        name = element("span", run["position"], id=f"run-{slug(run['run_id'])}", title=run["run_id"])
-        rows.append([name, join([log, marks], " "), run["block"], run["arm"], run["workload"], run["threads"],
-                     *(numbers.significant(run[key]) for key in ("qps", "tps")),
-                     *(numbers.significant(run[key]) for key in ("latency_p95_ms", "latency_p99_ms")),
-                     numbers.decimal(run["measured_s"], 1), run["ignored_errors"], run["ledger"],
-                     "" if run["attempt"] == 1 else run["attempt"], str(run["started_utc"])[:19].replace("T", " ")])
-    columns = [Column("#", "", True, "place in the schedule"), Column("Raw"), Column("Block", "", True), Column("Arm"),
-               Column("Workload"), Column("Threads", "", True), Column("QPS", "1/s", True), Column("TPS", "1/s", True),
-               Column("p95", "ms", True), Column("p99", "ms", True), Column("Measured", "s", True),
-               Column("Errors", "ignored", True), Column("Ledger", "", False, "do the server's own counters agree"),
-               Column("Attempt", "if not 1", True), Column("Started", "UTC")]
-    return Table("every-run", "Valid runs, in the order of the schedule", columns, rows, notes=notes,
-                 empty="No run was valid.")
-
-
-def voids(table: pd.DataFrame, link: str) -> Table:
-    """List every voided attempt with all its reasons and a link to what it left."""
-    rows = [[f"{void['run_id']}, attempt {void['attempt']}",
-             element("a", "log", href=f"{link}/{void['folder']}/sysbench.out", aria_label=f"raw log of voided {void['run_id']}"),
-             void["block"], void["arm"], void["workload"], void["threads"], void["status"],
-             element("ul", *(element("li", reason.strip()) for reason in void["reasons"].split(";") if reason.strip()))]
-            for void in table.sort_values(["block", "run_id", "attempt"], kind="stable").to_dict("records")]
-    columns = [Column("Run"), Column("Raw"), Column("Block", "", True), Column("Arm"), Column("Workload"),
-               Column("Threads", "", True), Column("Status"), Column("Reasons")]
-    return Table("voids", "Voided attempts", columns, rows, empty="No run was voided.",
-                 caption="A partner is a run that was sound itself and went with the other half of its pair.")
+def _levels(entries: Sequence[Mapping[str, Any]]) -> str:
+    return numbers.listing([numbers.level(level) for level in sorted({one["level"] for one in entries})])
 
 
 def differences(findings: Findings, arms: Sequence[str]) -> Table:
     """List every fact in which the arms differ, as the servers and hosts reported it."""
-    rows = [[entry["fact"], *(_value(entry["values"].get(arm)) for arm in arms)] for entry in findings["facts_differ"]]
-    return Table("differences", "Facts that differ", [Column("Fact"), *map(Column, arms)], rows,
-                 empty="The arms reported the same facts.")
+    entries = findings["facts_differ"]
+    known = [arm for arm in arms if any(arm in entry["values"] for entry in entries)]
+    rows = [[entry["fact"], *(_value(entry["values"].get(arm)) for arm in known)] for entry in entries]
+    columns = [Column("Fact"), *map(long, known)]
+    return Table("differences", "Facts that differ", columns, rows, empty="The arms reported the same facts.")
 
 
 def checks(findings: Findings) -> Table:
     """List the consistency checks, failed ones first."""
-    rows = [[check["check"], label("passed" if check["passed"] else "failed"), check["where"], check["detail"]]
-            for check in sorted(findings["checks"], key=lambda check: bool(check["passed"]))]
-    return Table("checks", "Consistency checks", [Column("Check"), Column("Result"), Column("Where"), Column("Detail")], rows,
-                 empty="No check was made.")
+    rows = [
+        [check["check"], badge("passed" if check["passed"] else "failed"), check["where"], check["detail"]]
+        for check in sorted(findings["checks"], key=lambda check: bool(check["passed"]))
+    ]
+    columns = [Column("Check"), Column("Result"), long("Where"), long("Detail")]
+    return Table("checks", "Consistency checks", columns, rows, empty="No check was made.")
 
 
 def scaling(findings: Findings) -> Table:
-    """List the scaling fits, or why there is none, with whatever the fit reports as columns."""
-    keys = list(dict.fromkeys(key for entry in findings.get("scaling") or [] for key in entry))
-    rows = [[_value(entry.get(key)) for key in keys] for entry in findings.get("scaling") or []]
-    columns = [Column(key.replace("_", " ").capitalize()) for key in keys]
+    """List the highest throughput of every arm and workload, and the fitted peak or why there is none."""
+    rows = [
+        [
+            entry["workload"],
+            entry["arm"],
+            numbers.listing(entry.get("threads") or []),
+            numbers.significant(entry.get("observed_max_qps")),
+            _value(entry.get("observed_max_threads")),
+            _peak(entry.get("peak_threads")),
+            _peak(entry.get("peak_qps")),
+            entry.get("reason") or "",
+        ]
+        for entry in findings.get("scaling") or []
+    ]
+    columns = [
+        Column("Workload"),
+        Column("Arm"),
+        Column("Threads"),
+        number("Highest QPS", "seen"),
+        number("at", "threads"),
+        number("Peak", "threads, fitted"),
+        number("Peak QPS", "fitted"),
+        long("Why not fitted"),
+    ]
     return Table("scaling", "Scaling", columns, rows, empty="No scaling was fitted.")
 
 
-def facts(tree: Mapping[str, Any] | None, title: str = "Facts", anchor: str = "facts", is_folded: bool = True) -> Table:
-    """List what servers and hosts said about themselves, one row a fact; nested names are joined by dots."""
-    rows = [[name, _value(value)] for name, value in _leaves(tree or {})]
-    return Table(anchor, title, [Column("Fact"), Column("Value")], rows, empty="Not recorded.", is_folded=is_folded)
+def _peak(fitted: Mapping[str, Any] | None) -> str:
+    if not fitted:
+        return ""
+    low, high = (numbers.significant(fitted.get(end)) for end in ("low", "high"))
+    return f"{numbers.significant(fitted['value'])} ({low} to {high})"
 
 
-def label(word: str) -> Html:
-    """Write a label or verdict as a small badge."""
-    return element("span", word, class_=f"badge {slug(word)}")
+def facts(tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Sequence[str] = ()) -> Table:
+    """List what servers and hosts said about themselves, one row a fact; nested names are joined by dots.
+
+    If the facts stand below the arms' names (or below `arms`), each arm has a column.
+    """
+    tree = tree or {}
+    below = tree["arms"] if isinstance(tree.get("arms"), Mapping) else tree
+    named = [arm for arm in arms if isinstance(below.get(arm), Mapping)]
+    if not named:
+        rows = [[name, _value(value)] for name, value in _leaves(tree) if name]
+        return Table(
+            anchor, title, [Column("Fact"), long("Value")], rows, "", "Not recorded.", is_folded=True
+        )
+    flat = {arm: dict(_leaves(below[arm])) for arm in named}
+    names = dict.fromkeys(name for own in flat.values() for name in own)
+    rows = [[name, *(_value(flat[arm].get(name)) for arm in named)] for name in names]
+    shared = {key: value for key, value in tree.items() if key != "arms" and key not in named}
+    rows += [[name, *[_value(value)] * len(named)] for name, value in _leaves(shared) if name]
+    return Table(anchor, title, [Column("Fact"), *map(long, named)], rows, is_folded=True)
 
 
 def _leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,9 +1,9 @@
 """How figures look: colours, markers, type, and SVG that is the same bytes for the same numbers.
 
-Every colour has a light and a dark value. Figures are drawn with the light ones; `svg` then replaces each by a CSS
-variable, so that a figure follows the reader's colour scheme and stays light on paper. Both sets have a contrast of
-at least 3:1 with their background, and the first arms differ for readers with any common colour blindness; the
-marker tells arms apart without colour. The hues are close to those of Okabe and Ito's palette.
+Every colour has a light and a dark value. Figures are drawn with the light ones; `svg` then replaces each by
+a CSS variable, so that a figure follows the reader's colour scheme and stays light on paper. Both sets have a
+contrast of at least 3:1 with their background. The first arms differ for readers with any common colour
+blindness (hues close to Okabe and Ito's palette), and the marker tells arms apart without colour.
 """
 
 from __future__ import annotations
@@ -21,9 +21,22 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 PAPER, INK, MUTED, RULE, ZONE, CLAIM = "#fefefd", "#1f2832", "#5a6571", "#d6dbe1", "#f0f2f5", "#f6e6b0"
-_DARK = {PAPER: "#1b2127", INK: "#e6e9ec", MUTED: "#a4aeb9", RULE: "#3a444e", ZONE: "#252d35", CLAIM: "#574a1c"}
-_ARMS = {"#0a66a5": "#6ab8f2", "#c2500a": "#ff9f5e", "#0a7c62": "#43d0a7", "#8d4484": "#de9fd6",
-         "#86680a": "#e2c04e", "#47546a": "#adb7c6"}
+_DARK = {
+    PAPER: "#1b2127",
+    INK: "#e6e9ec",
+    MUTED: "#a4aeb9",
+    RULE: "#3a444e",
+    ZONE: "#252d35",
+    CLAIM: "#574a1c",
+}
+_ARMS = {
+    "#0a66a5": "#6ab8f2",
+    "#c2500a": "#ff9f5e",
+    "#0a7c62": "#43d0a7",
+    "#8d4484": "#de9fd6",
+    "#86680a": "#e2c04e",
+    "#47546a": "#adb7c6",
+}
 _AGAIN = {"#767c85": "#a2a9b3"}
 PARTS = {"client": "#b9c3ce", "proxy": "#a98bbd", "server": "#3d6f8e"}
 _PARTS_DARK = dict(zip(PARTS.values(), ("#76828f", "#b79acb", "#5fa0c6"), strict=True))
@@ -31,16 +44,39 @@ _MARKERS = "osD^vPX"
 _ALL = {**_DARK, **_ARMS, **_AGAIN, **_PARTS_DARK}
 
 _RC = {
-    "axes.axisbelow": True, "axes.edgecolor": RULE, "axes.facecolor": PAPER, "axes.grid": True,
-    "axes.grid.axis": "y", "axes.labelcolor": MUTED, "axes.labelsize": 9, "axes.linewidth": 0.8,
-    "axes.spines.right": False, "axes.spines.top": False, "axes.titlecolor": INK, "axes.titlelocation": "left",
-    "axes.titlesize": 10.5, "axes.titleweight": "bold", "figure.facecolor": PAPER, "font.family": "DejaVu Sans",
-    "font.size": 9, "grid.color": RULE, "grid.linewidth": 0.6, "legend.fontsize": 9, "legend.frameon": False,
-    "legend.labelcolor": INK, "svg.fonttype": "path", "svg.hashsalt": "benchbook", "text.color": INK,
+    "axes.axisbelow": True,
+    "axes.edgecolor": RULE,
+    "axes.facecolor": PAPER,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "figure.facecolor": PAPER,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "benchbook",
+    "text.color": INK,
     # Names come from study files: a dollar sign in one is a dollar sign, not the start of a formula.
     "text.parse_math": False,
-    "xtick.color": RULE, "xtick.labelcolor": MUTED, "ytick.color": RULE, "ytick.labelcolor": MUTED,
-    "ytick.left": False, "xtick.major.size": 3,
+    "xtick.color": RULE,
+    "xtick.labelcolor": MUTED,
+    "ytick.color": RULE,
+    "ytick.labelcolor": MUTED,
+    "ytick.left": False,
+    "xtick.major.size": 3,
 }
 
 
@@ -78,13 +114,24 @@ def short(name: object, length: int = 30) -> str:
 
 def legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: Line2D) -> None:
     """Put the arms' markers above the axes, and any extra handles after them."""
-    handles = {short(arm): Line2D([], [], color=colour(arm, order), marker=marker(arm, order), markersize=5,
-                                  linewidth=1.4) for arm in arms}
+    handles = {
+        short(arm): Line2D(
+            [], [], color=colour(arm, order), marker=marker(arm, order), markersize=5, linewidth=1.4
+        )
+        for arm in arms
+    }
     handles |= {key.replace("_", " "): handle for key, handle in extra.items()}
     # A legend fills columns first; in one row the arms come first, and only long names need a second row.
     is_long = sum(len(label) + 5 for label in handles) > 64
-    figure.legend(list(handles.values()), list(handles), loc="outside upper left", ncols=2 if is_long else len(handles),
-                  handlelength=1.6, columnspacing=1.2, borderaxespad=0.2)
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside upper left",
+        ncols=2 if is_long else len(handles),
+        handlelength=1.6,
+        columnspacing=1.2,
+        borderaxespad=0.2,
+    )
 
 
 def round_log(axis: Axis) -> None:
@@ -95,13 +142,19 @@ def round_log(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
+def corner(axes: Axes, text: str, x: float) -> None:
+    """Write a small note at the top of the axes, right of `x`."""
+    place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (3, -3)}
+    axes.annotate(text, (x, 1), va="top", fontsize=8, color=MUTED, **place)
+
+
 def svg(figure: Figure) -> str:
     """Write a figure as SVG text: no date, no random ids, colours that follow the reader's scheme."""
     buffer = io.StringIO()
     with style():
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
-    text = text[text.index("<svg"):]
+    text = text[text.index("<svg") :]
     names = {shade: f"c{number}" for number, shade in enumerate(_ALL)}
     for shade, name in names.items():
         text = text.replace(shade, f"var(--{name})")

@@ -1,0 +1,123 @@
+"""What speaks against a study's answer, as a list: the A/A pair first, every warning last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from benchbook.show import numbers
+from benchbook.show.markup import Html, element
+
+_NAMED_FACTS = 6
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One point, and whether it asks for care."""
+
+    name: str
+    text: str
+    is_care: bool = False
+
+
+def doubts(findings: Mapping[str, Any], runs: pd.DataFrame) -> Html:
+    """Write the points as a list; those that ask for care are marked."""
+    items = (
+        element(
+            "li", element("b", doubt.name, "."), " ", doubt.text, class_="care" if doubt.is_care else None
+        )
+        for doubt in points(findings, runs)
+    )
+    return element("ul", *items, class_="doubts")
+
+
+def points(findings: Mapping[str, Any], runs: pd.DataFrame) -> Iterator[Doubt]:
+    """Give every point, from the A/A pair over blocks, runs, voids and checks to the warnings."""
+    yield twin(findings.get("aa"))
+    yield _blocks(findings)
+    yield _lengths(runs)
+    yield _voids(findings["voids"])
+    yield _checks(findings["checks"])
+    yield _differences(findings["facts_differ"])
+    yield Doubt("Scope", f"These numbers hold for {findings['scope']}; another machine is another study.")
+    for found in findings["findings"]:
+        yield from _second_opinion(found)
+    for text in dict.fromkeys(findings["warnings"]):
+        yield Doubt("Warning", text, True)
+    for found in findings["findings"]:
+        name = f"{found['workload']}, {found['treatment']}, {numbers.metric(found['metric'])}"
+        for text in found["warnings"]:
+            yield Doubt(name, f"{text.rstrip('.')}.", True)
+
+
+def twin(aa: Mapping[str, Any] | None) -> Doubt:
+    """Say what the A/A pair showed, and whether it showed something where there is nothing."""
+    if aa is None:
+        return Doubt(
+            "A/A", "No arm was compared with itself: what this set-up sees in nothing is unknown.", True
+        )
+    told = (
+        f"One arm under two names, on {aa['workload']}: {numbers.percent(aa['effect'])}, "
+        f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, n = {aa['n']}."
+    )
+    if aa["label"] in ("higher", "lower"):
+        care = "A difference was shown where there is none: take effects of about this size for noise."
+        return Doubt("A/A", f"{told} {care}", True)
+    return Doubt("A/A", f"{told} No difference was shown where there is none, as it should be.")
+
+
+def _blocks(findings: Mapping[str, Any]) -> Doubt:
+    blocks, note = findings["blocks"], findings["look"].get("note")
+    told = f"{blocks['complete']} of {numbers.count(blocks['planned'], 'planned block')} complete"
+    return Doubt("Blocks", f"{told}{f'; {note}' if note else ''}.", blocks["complete"] < blocks["planned"])
+
+
+def _lengths(runs: pd.DataFrame) -> Doubt:
+    if runs.empty:
+        return Doubt("Runs", "No run was valid.", True)
+    run_s, discard_s = (
+        numbers.listing([numbers.decimal(length, 0) for length in sorted(runs[column].unique())], "or")
+        for column in ("run_s", "discard_s")
+    )
+    told = f"{numbers.count(len(runs), 'run')}, each measured for {run_s} s after {discard_s} s of discard."
+    return Doubt("Runs", f"{told} The shorter a run, the more of its noise is left.")
+
+
+def _voids(voids: Mapping[str, Any]) -> Doubt:
+    if not any(arm["voided"] for arm in voids["by_arm"].values()):
+        return Doubt("Voids", "No run was voided.")
+    by_arm = [f"{name} {arm['voided']} of {arm['runs']}" for name, arm in voids["by_arm"].items()]
+    p = voids.get("fisher_p")
+    tested = f" Fisher's exact test for equal rates: {numbers.p_value(p)}." if numbers.is_known(p) else ""
+    is_care = numbers.is_known(p) and p < 0.05
+    return Doubt("Voids", f"Voided and run again: {numbers.listing(by_arm)}.{tested}", is_care)
+
+
+def _checks(checks: list[Mapping[str, Any]]) -> Doubt:
+    failed = [check["check"] for check in checks if not check["passed"]]
+    total = numbers.count(len(checks), "consistency check")
+    if failed:
+        return Doubt("Checks", f"Failed, of {total}: {numbers.listing(failed)}.", True)
+    return Doubt("Checks", f"{total}, all passed." if checks else "None was made.", not checks)
+
+
+def _differences(entries: list[Mapping[str, Any]]) -> Doubt:
+    if not entries:
+        return Doubt("Arms", "They reported no fact that differs.")
+    names = [entry["fact"] for entry in entries[:_NAMED_FACTS]]
+    more = len(entries) - len(names)
+    names += [numbers.count(more, "more fact", "more facts")] if more else []
+    return Doubt(
+        "Arms", f"They differ in {numbers.listing(names)}; judge whether only that was meant to differ."
+    )
+
+
+def _second_opinion(found: Mapping[str, Any]) -> Iterator[Doubt]:
+    second = found.get("second_opinion")
+    if second and not second["agrees"]:
+        ends = numbers.span(second["low"], second["high"])
+        told = f"The {second['method']} interval, {ends}, leads elsewhere."
+        yield Doubt(f"{found['workload']}, {found['treatment']}", told, True)
