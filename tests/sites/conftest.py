@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
 from benchbook.core.study import Study
 from benchbook.sites import clean, haproxy, mariadb_install
 

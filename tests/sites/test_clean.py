@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from benchbook.sites import clean, process
 from benchbook.sites import lab as labs
 

@@ -7,6 +7,7 @@ import shutil
 import socket
 
 import pytest
+
 from benchbook.sites import doctor, machine
 
 

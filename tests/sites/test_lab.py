@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from benchbook.sites import lab as labs
 from benchbook.sites.errors import SiteError
 

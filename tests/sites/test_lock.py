@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from benchbook.sites import lock
 from benchbook.sites.errors import LockHeld, SiteError
 

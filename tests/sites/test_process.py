@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from benchbook.sites import process, procfs
 from benchbook.sites.errors import SiteError
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+
 from benchbook.sites import procfs
 
 MARK = "BENCHBOOK_TEST_MARK"

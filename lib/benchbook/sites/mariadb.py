@@ -64,9 +64,13 @@ class MariaDB:
         return {"engine": "mariadb", "version": self.version, "settings": fixed}
 
     def ensure(self) -> None:
-        """Start the server if it does not run, making its data folder at need; prove that it is ours."""
-        if self.child is not None and self.child.is_alive:
+        """Start the server unless it runs and answers, making its data at need; prove that it is ours.
+
+        To see that it answers costs one connection.
+        """
+        if self.child is not None and self.child.is_alive and self._answers():
             return
+        self.stop()
         ports.must_be_free(self.port, "the server")
         install.make_data(self.lab, self.binary, self.engine.binary, self.made_with, self.user, self.keep)
         mark = self.log_mark()
@@ -117,8 +121,11 @@ class MariaDB:
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
         child = self._running()
-        with self.admin().connect() as connection:
-            row = connection.exec_driver_sql("SELECT VERSION(), @@datadir, @@port, @@server_uid").one()
+        try:
+            with self.admin().connect() as connection:
+                row = connection.exec_driver_sql("SELECT VERSION(), @@datadir, @@port, @@server_uid").one()
+        except sqlalchemy.exc.OperationalError as error:
+            raise SiteError(f"the server does not answer: {error.orig}; see {self.log}") from None
         return {
             "pid": child.pid,
             "started": child.started,
@@ -178,14 +185,23 @@ class MariaDB:
             raise SiteError(f"the server does not run{': ' + last if last else ''}; call site.up(arm) first")
         return self.child
 
-    def _connect(self) -> pymysql.Connection:
+    def _connect(self, read_timeout: float | None = None) -> pymysql.Connection:
         return pymysql.connect(
             unix_socket=str(self.socket),
             user=install.admin_name(),
             ssl_disabled=True,
             connect_timeout=10,
+            read_timeout=read_timeout,
             autocommit=True,
         )
+
+    def _answers(self) -> bool:
+        """Say whether the server takes a connection now; one that is crashing or stopped does not."""
+        try:
+            self._connect(read_timeout=5).close()
+        except (pymysql.err.OperationalError, OSError):
+            return False
+        return True
 
     def _write_config(self) -> None:
         places = {
@@ -209,7 +225,7 @@ class MariaDB:
                 said = "\n  ".join(self.log_errors(mark)) or install.tail(self.log)
                 raise SiteError(f"the server did not start; check engine.settings and {self.log}:\n  {said}")
             try:
-                self._connect().close()
+                self._connect(read_timeout=10).close()
                 return
             except pymysql.err.OperationalError as error:
                 if time.monotonic() - begun > START_S:

@@ -60,7 +60,7 @@ def word_over_tcp(lab: labs.Lab, port: int) -> str | None:
     arguments = {"host": "127.0.0.1", "port": port, "user": labs.USER, "password": lab.password()}
     try:
         connection = pymysql.connect(
-            **arguments, database=labs.SCHEMA, ssl_disabled=True, connect_timeout=10
+            **arguments, database=labs.SCHEMA, ssl_disabled=True, connect_timeout=10, read_timeout=30
         )
     except pymysql.err.OperationalError as error:
         if error.args[0] in UNKNOWN_THERE:
