@@ -1,0 +1,107 @@
+"""One judged run → its rows of the tidy tables."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from benchbook.core.histogram import percentile, value_of
+from benchbook.read.log import Interval
+from benchbook.read.schemas import SCHEMAS
+from benchbook.read.validity import Judgement
+
+Columns = dict[str, Any]
+
+WINDOW = ("events", "transactions", "reads", "writes", "other", "queries", "ignored_errors", "reconnects",
+          "latency_min_ms", "latency_avg_ms", "latency_max_ms")
+SERIES = [name for name in SCHEMAS["intervals"] if name in Interval._fields]
+SAMPLED = [name for name in SCHEMAS["monitor"] if name != "run_id"]
+MONITOR = csv.ConvertOptions(
+    column_types={name: pa.string() if name == "part" else pa.float64() for name in SAMPLED}
+)
+
+
+def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, folder: str) -> Columns:
+    """Return the row of a valid run in `runs`; `started_s` counts from the epoch until all runs are known."""
+    evidence, log = judged.evidence, judged.evidence.log
+    seen, final = evidence.seen, log.final
+    measured = log.measured_s
+    full = log.histogram.full() if log.histogram else None
+    return {
+        **{name: scheduled[name] for name in ("run_id", "block", "position", "group", "arm", "workload")},
+        "threads": scheduled["threads"],
+        "seed": scheduled["seed"],
+        "attempt": seen["attempt"],
+        "started_utc": seen["started_utc"],
+        "started_s": datetime.datetime.fromisoformat(seen["started_utc"]).timestamp(),
+        "discard_s": evidence.plan["discard_s"],
+        "run_s": evidence.plan["run_s"],
+        "measured_s": measured,
+        "sysbench_s": seen["sysbench_s"],
+        **{name: getattr(final, name) for name in WINDOW},
+        "qps": final.queries / measured,
+        "tps": final.transactions / measured,
+        "latency_p95_ms": _or_nan(percentile(full, 95) if full is not None else None),
+        "latency_p99_ms": _or_nan(percentile(full, 99) if full is not None else None),
+        "printed_percentile": final.percentile,
+        "printed_percentile_ms": final.latency_percentile_ms,
+        **_load(monitor, evidence.plan["discard_s"], log.final.total_time_s, seen),
+        "ledger": judged.ledger,
+        "warnings": "; ".join(judged.warnings),
+        "folder": folder,
+    }
+
+
+def interval_columns(judged: Judgement) -> Columns:
+    """Return the run's columns of `intervals`, as arrays without `run_id`."""
+    reports = judged.evidence.log.intervals
+    series = dict(zip(Interval._fields, zip(*reports, strict=True), strict=True)) if reports else {}
+    columns: Columns = {name: np.array(series.get(name, ()), dtype=float) for name in SERIES}
+    columns["is_discarded"] = columns["second"] <= judged.evidence.plan["discard_s"]
+    return columns
+
+
+def histogram_columns(judged: Judgement) -> Columns:
+    """Return the run's columns of `histograms`, as arrays without `run_id`."""
+    found = judged.evidence.log.histogram
+    buckets = found.buckets if found else np.array([], dtype=np.int64)
+    return {"bucket": buckets, "value_ms": np.asarray(value_of(buckets)),
+            "count": found.counts if found else np.array([], dtype=np.int64)}
+
+
+def monitor_table(text: str) -> pa.Table:
+    """Return `monitor.csv` as a table without `run_id`; raises ValueError if it is none."""
+    try:
+        table = csv.read_csv(pa.py_buffer(text.encode()), convert_options=MONITOR)
+        return table.select(SAMPLED)
+    except (pa.ArrowInvalid, KeyError) as error:
+        raise ValueError(f"monitor.csv: {error}") from error
+
+
+def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any]) -> Columns:
+    second = monitor["second"].to_numpy()
+    # A sample covers the second before it.
+    inside = (second >= discard_s + 0.5) & (second <= end_s + 0.5)
+    part, cores = np.array(monitor["part"].to_pylist()), monitor["cpu_cores"].to_numpy()
+    parts = ("client", "proxy", "server", "machine")
+    used = {name: _mean(cores[inside & (part == name)]) for name in parts}
+    stolen = _mean(monitor["steal_pct"].to_numpy()[inside & (part == "machine")])
+    return {
+        **{f"cpu_{name}_cores": used[name] for name in ("client", "proxy", "server")},
+        "cpu_machine_pct": 100 * used["machine"] / seen.get("machine_cores", math.nan),
+        "steal_pct": seen["steal_pct"] if math.isnan(stolen) else stolen,
+    }
+
+
+def _mean(values: np.ndarray) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else math.nan
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value

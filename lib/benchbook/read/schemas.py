@@ -1,0 +1,108 @@
+"""The tidy tables: for every column its type, its unit and what it means.
+
+Types: `str`, `int`, `float` (NaN where there is nothing), `Int` (a whole number or nothing) and `bool`.
+Rows are in the order of the schedule, within a run in the order of time or buckets.
+"""
+
+from __future__ import annotations
+
+Column = tuple[str, str, str]
+
+RUN_ID: Column = ("str", "", "the run, as in the schedule")
+SECOND: Column = ("float", "s", "since the run's start")
+
+SCHEMAS: dict[str, dict[str, Column]] = {
+    "runs": {
+        "run_id": RUN_ID,
+        "block": ("int", "", "block of the run, from 1"),
+        "position": ("int", "", "place in the order of the whole schedule, from 0"),
+        "group": ("str", "", "the adjacent arms of one block at one workload and thread count"),
+        "arm": ("str", "", "arm"),
+        "workload": ("str", "", "workload"),
+        "threads": ("int", "", "threads of sysbench"),
+        "attempt": ("int", "", "1, or more if earlier attempts were voided"),
+        "seed": ("int", "", "seed of sysbench's random numbers, shared in a group"),
+        "started_utc": ("str", "", "when sysbench was started, ISO 8601"),
+        "started_s": ("float", "s", "when sysbench was started, since the study's first run"),
+        "discard_s": ("float", "s", "asked length of the discard"),
+        "run_s": ("float", "s", "asked length of the measured window"),
+        "measured_s": ("float", "s", "length of the window that the counts cover"),
+        "sysbench_s": ("float", "s", "from the start of the process to its end"),
+        "events": ("int", "", "events in the window"),
+        "transactions": ("int", "", "transactions in the window"),
+        "reads": ("int", "", "reading statements in the window"),
+        "writes": ("int", "", "statements in the window that changed a row"),
+        "other": ("int", "", "other statements in the window"),
+        "queries": ("int", "", "all statements in the window"),
+        "ignored_errors": ("int", "", "errors in the window after which a transaction was tried again"),
+        "reconnects": ("int", "", "reconnects in the window"),
+        "qps": ("float", "1/s", "queries / measured_s"),
+        "tps": ("float", "1/s", "transactions / measured_s"),
+        "latency_min_ms": ("float", "ms", "fastest event in the window"),
+        "latency_avg_ms": ("float", "ms", "mean latency of the events in the window"),
+        "latency_max_ms": ("float", "ms", "slowest event in the window"),
+        "latency_p95_ms": ("float", "ms", "95th percentile from the histogram by sysbench's rule"),
+        "latency_p99_ms": ("float", "ms", "99th percentile from the histogram by sysbench's rule"),
+        "printed_percentile": ("int", "", "percentile that sysbench printed"),
+        "printed_percentile_ms": ("float", "ms", "its value as printed"),
+        "cpu_client_cores": ("float", "cores", "mean use by sysbench in the window"),
+        "cpu_proxy_cores": ("float", "cores", "mean use by the proxy in the window; NaN without one"),
+        "cpu_server_cores": ("float", "cores", "mean use by the server in the window"),
+        "cpu_machine_pct": ("float", "%", "mean use of all cores of the machine in the window"),
+        "steal_pct": ("float", "%", "share of the machine's time taken by its host, in the window"),
+        "ledger": ("str", "", "`agrees`, or why the server's books could not be compared"),
+        "warnings": ("str", "", "what does not make the run invalid but belongs beside its figures"),
+        "folder": ("str", "", "the run folder, relative to the study's data"),
+    },
+    "intervals": {
+        "run_id": RUN_ID,
+        "second": ("float", "s", "label of the report line: the end of its interval"),
+        "threads": ("int", "", "threads running"),
+        "tps": ("float", "1/s", "transactions"),
+        "qps": ("float", "1/s", "statements"),
+        "reads_per_s": ("float", "1/s", "reading statements"),
+        "writes_per_s": ("float", "1/s", "statements that changed a row"),
+        "other_per_s": ("float", "1/s", "other statements"),
+        "latency_percentile_ms": ("float", "ms", "the run's percentile; 0 in the interval a checkpoint ends"),
+        "errors_per_s": ("float", "1/s", "ignored errors"),
+        "reconnects_per_s": ("float", "1/s", "reconnects"),
+        "queue_length": ("Int", "", "transactions that wait, with a rate"),
+        "concurrency": ("Int", "", "transactions under way, with a rate"),
+        "is_discarded": ("bool", "", "part of the discard"),
+    },
+    "histograms": {
+        "run_id": RUN_ID,
+        "bucket": ("int", "", "bucket of sysbench's histogram, 0 to 1023"),
+        "value_ms": ("float", "ms", "latency that stands for the bucket"),
+        "count": ("int", "", "events of the window in the bucket"),
+    },
+    "monitor": {
+        "run_id": RUN_ID,
+        "second": SECOND,
+        "part": ("str", "", "client, proxy, server or machine"),
+        "cpu_cores": ("float", "cores", "use in the second before"),
+        "rss_mib": ("float", "MiB", "memory in use"),
+        "steal_pct": ("float", "%", "time taken by the host (machine)"),
+        "psi_cpu_pct": ("float", "%", "time in which some task waited for a core (machine)"),
+        "psi_io_pct": ("float", "%", "time in which some task waited for a disk (machine)"),
+        "psi_memory_pct": ("float", "%", "time in which some task waited for memory (machine)"),
+    },
+    "voids": {
+        "run_id": RUN_ID,
+        "attempt": ("int", "", "which attempt was voided"),
+        "block": ("int", "", "block of the run"),
+        "arm": ("str", "", "arm"),
+        "workload": ("str", "", "workload"),
+        "threads": ("int", "", "threads of sysbench"),
+        "status": ("str", "", "invalid, indeterminate, or partner of a run that was"),
+        "reasons": ("str", "", "the checks that did not pass, in words"),
+        "folder": ("str", "", "the folder kept, relative to the study's data"),
+    },
+    "refused": {
+        "run_id": RUN_ID,
+        "status": ("str", "", "missing, stranger, broken, differs (from its plan), invalid, indeterminate, "
+                   "or, of a folder set aside, why"),
+        "reasons": ("str", "", "in words"),
+        "folder": ("str", "", "the folder, relative to the study's data; empty if missing"),
+    },
+}

@@ -1,0 +1,187 @@
+"""Run folders → tidy tables, the same bytes from the same folders.
+
+A run is read only if its files are those of its manifest, its plan is the schedule's, and it is valid when
+judged again. Whatever is left out stands in the table `refused` with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchbook.core import runfolder
+from benchbook.core.params import Limits
+from benchbook.core.runfolder import RunFolder
+from benchbook.read import rows
+from benchbook.read.schemas import SCHEMAS
+from benchbook.read.validity import judge
+
+ARROW = {"str": pa.string(), "int": pa.int64(), "Int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+VOIDED = frozenset({"invalid", "indeterminate", "partner"})
+COMPARED = ("block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
+SERIES = ("intervals", "histograms", "monitor")
+
+
+class StrangersError(Exception):
+    """The raw folder holds runs that the schedule does not have."""
+
+
+def read_study(
+    raw_dir: Path, void_dir: Path, schedule: pd.DataFrame, limits: Limits | Mapping[str, Any] | None = None
+) -> dict[str, pa.Table]:
+    """Return the tables of `SCHEMAS` for a study; a run that can't be used is in `refused` alone.
+
+    `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed.
+    """
+    tables = _Tables(raw_dir, limits if isinstance(limits, Limits) else Limits(**(limits or {})))
+    planned = {row["run_id"]: row for row in schedule.sort_values("position").to_dict("records")}
+    for run_id, scheduled in planned.items():
+        tables.add(run_id, scheduled)
+    for folder in runfolder.listing(raw_dir):
+        if folder.name not in planned:
+            tables.refuse(folder.name, "stranger", ["not in the schedule"], f"{raw_dir.name}/{folder.name}")
+    for note in sorted(void_dir.glob(f"*.{runfolder.VOID}")) if void_dir.is_dir() else ():
+        tables.add_void(note, planned)
+    return tables.finish()
+
+
+def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:
+    """Raise StrangersError if any run folder is not in the schedule, naming all of them."""
+    refused = tables["refused"].to_pylist()
+    names = [row["folder"] for row in refused if row["status"] == "stranger"]
+    if names:
+        raise StrangersError(f"not in the schedule: {', '.join(names)}; move these folders away")
+
+
+def write(tables: Mapping[str, pa.Table], into: Path) -> list[Path]:
+    """Write each table to `NAME.parquet`; equal tables give equal bytes. Return the paths."""
+    into.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in SCHEMAS:
+        path = into / f"{name}.parquet"
+        part = path.with_suffix(".part")
+        pq.write_table(tables[name].cast(schema_of(name)), part, compression="zstd", compression_level=3,
+                       version="2.6", data_page_version="1.0", row_group_size=1_000_000)
+        part.replace(path)
+        paths.append(path)
+    return paths
+
+
+def load(from_dir: Path) -> dict[str, pd.DataFrame]:
+    """Return the tables that `write` left, as frames with the types of `SCHEMAS`."""
+    frames = {}
+    for name, columns in SCHEMAS.items():
+        table = pq.read_table(from_dir / f"{name}.parquet")
+        if table.column_names != list(columns):
+            raise ValueError(f"{from_dir / name}.parquet: columns of another version; run parse again")
+        frame = table.to_pandas(integer_object_nulls=False)
+        whole = [column for column, (kind, _, _) in columns.items() if kind == "Int"]
+        frames[name] = frame.astype(dict.fromkeys(whole, "Int64"))
+    return frames
+
+
+def schema_of(name: str) -> pa.Schema:
+    """Return a table's Arrow schema, with unit and meaning beside each column."""
+    return pa.schema([
+        pa.field(column, ARROW[kind], metadata={"unit": unit, "meaning": meaning})
+        for column, (kind, unit, meaning) in SCHEMAS[name].items()
+    ])
+
+
+class _Tables:
+    """The tables as they grow; series of a run are kept as arrays, not as rows."""
+
+    def __init__(self, raw_dir: Path, limits: Limits) -> None:
+        self.raw_dir = raw_dir
+        self.limits = limits
+        self.rows: dict[str, list[dict[str, Any]]] = {"runs": [], "voids": [], "refused": []}
+        self.series: dict[str, list[pa.Table]] = {name: [] for name in SERIES}
+
+    def add(self, run_id: str, scheduled: dict[str, Any]) -> None:
+        """Read one scheduled run, or say why not."""
+        folder = RunFolder(self.raw_dir / run_id)
+        place = f"{self.raw_dir.name}/{run_id}"
+        if not folder.path.is_dir():
+            self.refuse(run_id, "missing", ["no run folder"], "")
+            return
+        judged = judge(folder, self.limits)
+        plan, broken = judged.evidence.plan, judged.evidence.broken
+        differs = [
+            f"{name} is {plan.get(name)!r}, the schedule has {scheduled[name]!r}"
+            for name in COMPARED
+            if name in scheduled and plan.get(name) != scheduled[name]
+        ]
+        if broken or differs or judged.status != "valid":
+            status = "broken" if broken else "differs" if differs else judged.status
+            self.refuse(run_id, status, list(broken) or differs or judged.reasons, place)
+            return
+        try:
+            monitor = rows.monitor_table(folder.text(runfolder.MONITOR))
+            row = rows.run_row(judged, scheduled, monitor, place)
+        except (ValueError, KeyError, TypeError) as error:
+            self.refuse(run_id, "broken", [f"{type(error).__name__}: {error}"], place)
+            return
+        self.rows["runs"].append(row)
+        self.extend("intervals", run_id, rows.interval_columns(judged))
+        self.extend("histograms", run_id, rows.histogram_columns(judged))
+        self.extend("monitor", run_id, {name: monitor[name] for name in monitor.column_names})
+
+    def add_void(self, note: Path, planned: dict[str, dict[str, Any]]) -> None:
+        """Read why one folder was set aside; what is not about a scheduled run's validity is only listed."""
+        record = json.loads(note.read_text(encoding="utf-8"))
+        place = f"{note.parent.name}/{note.name.removesuffix('.' + runfolder.VOID)}"
+        scheduled = planned.get(record["run_id"])
+        if scheduled is None or record["status"] not in VOIDED:
+            self.refuse(record["run_id"], record["status"], record["reasons"], place)
+            return
+        self.rows["voids"].append({
+            **{name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")},
+            "attempt": record["attempt"], "status": record["status"], "reasons": "; ".join(record["reasons"]),
+            "folder": place,
+        })
+
+    def refuse(self, run_id: str, status: str, reasons: list[str], folder: str) -> None:
+        self.rows["refused"].append(
+            {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder})
+
+    def extend(self, name: str, run_id: str, columns: dict[str, Any]) -> None:
+        """Keep the series of one run; its id is stored once, not on every row."""
+        arrays = {}
+        for column, (kind, _, _) in SCHEMAS[name].items():
+            if column == "run_id":
+                length = len(next(iter(columns.values())))
+                arrays[column] = pa.DictionaryArray.from_arrays(np.zeros(length, dtype=np.int32), [run_id])
+            else:
+                values = columns[column]
+                arrays[column] = values if isinstance(values, pa.ChunkedArray) else _array(values, kind)
+        self.series[name].append(pa.table(arrays))
+
+    def finish(self) -> dict[str, pa.Table]:
+        """Return all tables, with times since the first run."""
+        first = min((row["started_s"] for row in self.rows["runs"]), default=0.0)
+        for row in self.rows["runs"]:
+            row["started_s"] = round(row["started_s"] - first, 3)
+        self.rows["voids"].sort(key=lambda row: (row["run_id"], row["attempt"]))
+        tables = {
+            name: pa.Table.from_pylist(found, schema=schema_of(name)) for name, found in self.rows.items()
+        }
+        for name, parts in self.series.items():
+            if parts:
+                whole = pa.concat_tables(parts)
+                tables[name] = whole.cast(schema_of(name)).combine_chunks()
+            else:
+                tables[name] = schema_of(name).empty_table()
+        return {name: tables[name] for name in SCHEMAS}
+
+
+def _array(values: np.ndarray, kind: str) -> pa.Array:
+    if kind == "Int":
+        return pa.array(values, from_pandas=True).cast(pa.int64())
+    return pa.array(values.astype(np.int64) if kind == "int" else values)

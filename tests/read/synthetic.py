@@ -1,0 +1,110 @@
+"""Outputs and run folders made up from numbers, for what no recorded run has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchbook.core import histogram, runfolder
+from tests.read.corpus import PLAN, healthy
+
+CHUNK_MS = 1.0068
+"""Every event takes the value of bucket 384, so that all sums can be checked by hand."""
+
+
+def output(
+    threads: int = 4, discard_s: int = 2, run_s: int = 5, tps: int = 100, percentile: int = 99,
+    statements: tuple[int, int, int] = (14, 4, 2), seed: int = 7, errors: int = 0, latency_ms: float = CHUNK_MS,
+) -> str:
+    """Return what sysbench 1.0.20 prints when every second has the same number of transactions.
+
+    `statements` are the reads, writes and others of one transaction.
+    """
+    lines = [
+        "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)", "", "Running the test with following options:",
+        f"Number of threads: {threads}", "Report intermediate results every 1 second(s)",
+        *([f"Report checkpoint(s) at {discard_s} seconds"] if discard_s else []),
+        f"Initializing random number generator from seed ({seed}).", "", "",
+        "Initializing worker threads...", "", "Threads started!", "",
+    ]
+    rates = [tps * count for count in statements]
+    for second in range(1, discard_s + run_s + 1):
+        if second == discard_s:
+            lines.append(f"[ {second}s ] Checkpoint report:")
+            lines += totals(threads, discard_s, discard_s, tps, percentile, statements, 0, latency_ms)
+        lines.append(
+            f"[ {second}s ] thds: {threads} tps: {tps:.2f} qps: {sum(rates):.2f} "
+            f"(r/w/o: {rates[0]:.2f}/{rates[1]:.2f}/{rates[2]:.2f}) lat (ms,{percentile}%): {latency_ms:.2f} "
+            "err/s: 0.00 reconn/s: 0.00"
+        )
+    bucket = histogram.bucket_of(latency_ms)
+    lines += [
+        "Latency histogram (values are in milliseconds)",
+        "       value  ------------- distribution ------------- count",
+        f"{histogram.value_of(bucket):12.3f} |{'*' * 40} {tps * run_s}",
+        " ",
+        *totals(threads, run_s, discard_s + run_s, tps, percentile, statements, errors, latency_ms),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def totals(
+    threads: int, window_s: int, total_s: int, tps: int, percentile: int, statements: tuple[int, int, int],
+    errors: int, latency_ms: float,
+) -> list[str]:
+    """Return one block of totals as lines."""
+    events = tps * window_s
+    reads, writes, other = (count * events for count in statements)
+    queries, spent_ms = reads + writes + other, latency_ms * events
+    grid = histogram.value_of(histogram.bucket_of(latency_ms))
+    return [
+        "SQL statistics:", "    queries performed:",
+        f"        read:                            {reads}", f"        write:                           {writes}",
+        f"        other:                           {other}", f"        total:                           {queries}",
+        f"    transactions:                        {events:<6d} ({events / window_s:.2f} per sec.)",
+        f"    queries:                             {queries:<6d} ({queries / window_s:.2f} per sec.)",
+        f"    ignored errors:                      {errors:<6d} ({errors / window_s:.2f} per sec.)",
+        "    reconnects:                          0      (0.00 per sec.)", "",
+        "General statistics:", f"    total time:                          {total_s:.4f}s",
+        f"    total number of events:              {events}", "", "Latency (ms):",
+        f"         min: {latency_ms:39.2f}", f"         avg: {latency_ms:39.2f}", f"         max: {latency_ms:39.2f}",
+        f"        {percentile:3d}th percentile: {grid:27.2f}", f"         sum: {spent_ms:39.2f}", "",
+        "Threads fairness:", f"    events (avg/stddev):           {events / threads:.4f}/0.00",
+        f"    execution time (avg/stddev):   {spent_ms / threads / 1000:.4f}/0.00", "",
+    ]
+
+
+def planned(**changed: Any) -> dict[str, Any]:
+    """Return a plan that `output()` without arguments fulfils."""
+    plan = {**PLAN, "discard_s": 2, "run_s": 5, "percentile": 99, "seed": 7, "histogram": True, **changed}
+    plan["options"] = {"ps_mode": "auto", "skip_trx": False, **changed.get("options", {})}
+    return plan
+
+
+def monitor(seconds: int, client: float = 0.3, server: float = 1.2) -> str:
+    """Return a `monitor.csv` with constant use; the machine's cores are the sum and a bit."""
+    rows = ["second,part,cpu_cores,rss_mib,steal_pct,psi_cpu_pct,psi_io_pct,psi_memory_pct"]
+    for second in range(1, seconds + 1):
+        rows += [f"{second}.01,client,{client},20.5,,,,", f"{second}.01,server,{server},300.0,,,,",
+                 f"{second}.01,machine,{client + server + 0.1},900.0,0.5,1.5,0.0,0.0"]
+    return "\n".join(rows) + "\n"
+
+
+def folder(raw: Path, plan: dict[str, Any], out: str, changed: dict[str, Any] | None = None) -> runfolder.RunFolder:
+    """Write a whole run folder with evidence that agrees with its output, but for `changed`."""
+    run = replace(healthy(out, plan, "", changed), plan=plan)
+    part = runfolder.begin(raw, plan)
+    (part / runfolder.OUT).write_text(out, encoding="utf-8")
+    (part / runfolder.ERR).write_text("", encoding="utf-8")
+    (part / runfolder.MONITOR).write_text(monitor(plan["discard_s"] + plan["run_s"]), encoding="utf-8")
+    runfolder.files.write_json(part / runfolder.EVIDENCE, run.seen)
+    return runfolder.keep(runfolder.seal(part, 1), raw)
+
+
+def many_buckets(events: int, seed: int = 1) -> np.ndarray:
+    """Return a histogram of log-normal latencies around 5 ms."""
+    values = np.random.default_rng(seed).lognormal(np.log(5), 0.6, events)
+    return np.bincount(histogram.bucket_of(values), minlength=histogram.BUCKETS)
