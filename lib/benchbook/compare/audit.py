@@ -1,21 +1,22 @@
-"""The audit of a source: what it measured, checks of its tables, a verdict on each claim, and what it leaves open."""
+"""The audit of a source: what it measured, checks of its tables, verdicts, and what it leaves open."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from benchbook.compare import consistency, missing
+from benchbook.compare import consistency
 from benchbook.compare.arithmetic import tidy
 from benchbook.compare.record import judge
-from benchbook.core.cells import select
 from benchbook.core.source import Published, keys
 
 # What a reader must be told when the document does not: a field of `conduct`, and what its silence means.
 SILENT = {
-    "repetitions": "How often each cell was run. One number a cell is printed, so nothing says how much it would differ "
+    "repetitions": "How often each cell was run. One number a cell is printed, so nothing says how much "
+    "it would differ "
     "in a second run, and no interval can be given.",
-    "order_of_arms": "In which order the arms were measured. If one came after the other, anything that changed with time "
+    "order_of_arms": "In which order the arms were measured. If one came after the other, anything that "
+    "changed with time "
     "looks like an effect.",
     "client_machines": "How many machines ran sysbench.",
     "run_s": "How long a run took.",
@@ -30,7 +31,7 @@ SILENT = {
 def audit(published: Published) -> dict[str, Any]:
     """Return everything the page of a source shows; the same files give the same dict."""
     source = published.source
-    checks = check_all(published)
+    checks = consistency.of_source(published)
     claims = judge(published)
     for claim in claims:
         touched = _tables(claim)
@@ -70,49 +71,6 @@ def audit(published: Published) -> dict[str, Any]:
             },
         },
     }
-
-
-def check_all(published: Published) -> list[consistency.Check]:
-    """Run every check on the tables of a source."""
-    source, cells = published.source, published.cells
-    measured = cells[cells["role"] == "metric"]
-    statements = {
-        name: workload.statements for name, workload in source.workloads.items() if workload.statements
-    }
-    growths = {
-        heading: (column.of, column.over)
-        for heading, column in source.columns.items()
-        if column.role == "growth"
-    }
-    return [
-        *consistency.equal_tables(measured, {name: arm.settings for name, arm in source.arms.items()}),
-        *missing.repeated_cells(measured),
-        *consistency.littles_law(measured, statements),
-        *(consistency.percentile_grid(measured) if source.sysbench else []),
-        *consistency.statements_per_transaction(measured, statements),
-        *consistency.growth_base(cells, growths),
-        *consistency.latency_order(measured),
-        *consistency.rising_threads(measured),
-        *missing.missing_cells(
-            cells,
-            compared_arms(published),
-            {name: load.threads_stated for name, load in source.workloads.items()},
-        ),
-    ]
-
-
-def compared_arms(published: Published) -> list[tuple[str, str]]:
-    """Return the pairs of arms that a claim of the source puts against each other."""
-    found: dict[tuple[str, str], None] = {}
-    for claim in published.source.claims.values():
-        if claim.baseline is None or claim.treatment is None:
-            continue
-        sides = [
-            select(select(published.cells, claim.cells), side)["arm"].dropna().unique()
-            for side in (claim.baseline, claim.treatment)
-        ]
-        found |= dict.fromkeys((one, other) for one in sides[0] for other in sides[1] if one != other)
-    return list(found)
 
 
 def _table(published: Published, name: str) -> dict[str, Any]:

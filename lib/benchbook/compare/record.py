@@ -20,15 +20,12 @@ from benchbook.compare.arithmetic import (
     plain,
     tidy,
 )
-from benchbook.compare.record_kinds import proportional, same_effect, trend, unit
+from benchbook.compare.claimed import is_inside, judged_by, limits, published_text
+from benchbook.compare.record_kinds import FAILS, HOLDS, OPEN, proportional, same_effect, trend, unit
 from benchbook.compare.verdicts import Band as Limits
-from benchbook.compare.verdicts import at_least, at_most, point_band, range_band
 from benchbook.core.cells import Ambiguous, Cell, Pair, pair, select, values
-from benchbook.core.claim import Band, Beside, Claim, Condition, number
+from benchbook.core.claim import Beside, Claim, Condition
 from benchbook.core.source import Published
-
-HOLDS, FAILS, OPEN = "holds", "does not hold", "not derivable"
-VALUE_MARGIN = 0.02
 
 
 def judge(published: Published) -> list[dict[str, Any]]:
@@ -39,8 +36,9 @@ def judge(published: Published) -> list[dict[str, Any]]:
 def judge_claim(published: Published, name: str) -> dict[str, Any]:
     """Judge one claim.
 
-    The dict has id, claim, stands, kind, published (text), band ([low, high] or None), unit, judged_by, verdict, reason,
-    recomputed (text), mean, low, high, cells (each with its arithmetic and is_inside), n_inside, n_cells, beside, note.
+    The dict has id, claim, stands, kind, published (text), band ([low, high] or None), unit, judged_by,
+    verdict, reason, recomputed (text), mean, low, high, cells (each with its arithmetic and is_inside),
+    n_inside, n_cells, beside, note.
     """
     claim = published.source.claims[name]
     band = limits(claim)
@@ -76,68 +74,6 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
         }
     result["beside"] = [_beside(beside, published.cells) for beside in claim.beside]
     return result
-
-
-def limits(claim: Claim) -> Limits | None:
-    """Return the band of a claim: the project's rule for effects; around a point or range of values, 2 % of the value."""
-    band = claim.band
-    if band is None:
-        return point_band(1.0) if claim.kind == "proportional" else None
-    if band.above is not None:
-        return at_least(number(band.above))
-    if band.below is not None:
-        return at_most(number(band.below))
-    low, high = (number(given) for given in (band.range or (band.point, band.point)))
-    if band.tolerance is not None:
-        return Limits(low - number(band.tolerance), high + number(band.tolerance))
-    if claim.kind in ("effect", "proportional"):
-        return range_band(low, high) if band.range else point_band(low)
-    return Limits(low - VALUE_MARGIN * abs(low), high + VALUE_MARGIN * abs(high))
-
-
-def judged_by(claim: Claim) -> str | None:
-    """Return what must lie in the band: a point says where cells centre, a range or a bound where each of them is."""
-    if claim.kind not in ("effect", "value"):
-        return None
-    return claim.judged_by or ("mean" if claim.band.point is not None else "every_cell")
-
-
-def published_text(claim: Claim) -> str:
-    """Write what was published: the source's own figure, or what the kind says."""
-    if claim.published is not None:
-        return claim.published
-    if claim.band is None:
-        along = (claim.along or "").replace("_", " ")
-        return {
-            "trend": f"{claim.direction} with {along}",
-            "same_effect": f"the same effect of {along}",
-            "proportional": f"proportional to {along}",
-        }.get(claim.kind, "")
-    return band_text(claim.band, claim.kind == "effect")
-
-
-def band_text(band: Band, is_effect: bool) -> str:
-    """Write a band as it was published, without the margins of the project's rule."""
-
-    def write(given: str | int | float) -> str:
-        value = number(given)
-        digits = len(str(given).partition(".")[2].rstrip(" %")) if isinstance(given, str) else 0
-        return (
-            percent(value, digits)
-            if isinstance(given, str) and is_effect
-            else (f"{100 * value:g} %" if isinstance(given, str) else plain(value))
-        )
-
-    if band.point is not None:
-        return f"about {write(band.point)}"
-    if band.range is not None:
-        return f"{write(band.range[0])} to {write(band.range[1])}"
-    return f"above {write(band.above)}" if band.above is not None else f"below {write(band.below)}"
-
-
-def is_inside(value: float, band: Limits) -> bool:
-    """Tell whether a value lies in a band; the ends belong to it."""
-    return (band.low is None or value >= band.low) and (band.high is None or value <= band.high)
 
 
 def _effect(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
@@ -264,7 +200,7 @@ def _meets(condition: Condition, one: Pair | Cell, claim: Claim, cells: pd.DataF
 
 
 def _nothing(claim: Claim, found: Sequence[Pair | Cell]) -> dict[str, Any]:
-    """Say why no cell is left: none to compare, or none that meets the conditions, with what the cells do have."""
+    """Say why no cell is left: none to compare, or none that meets the conditions."""
     asked = []
     for condition in claim.where:
         ends = [

@@ -1,4 +1,4 @@
-"""Claims that are not one effect or one value: trends, proportions, equal effects, and which unit a number has."""
+"""Claims that are no single effect or value: trends, proportions, equal effects, units."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def trend(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, A
             "cells": records,
             "n_cells": len(records),
         }
-    text = f"It {claim.direction} at {steps - len(wrong)} of {steps} steps along {claim.along.replace('_', ' ')}."
+    along = claim.along.replace("_", " ")
+    text = f"It {claim.direction} at {steps - len(wrong)} of {steps} steps along {along}."
     if wrong:
         text += f" Not at: {'; '.join(wrong)}."
     series = [value for _, value, _ in found]
@@ -88,7 +89,7 @@ def _goes(direction: str, before: float, after: float) -> bool:
 
 
 def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
-    """Judge y proportional to x by the exponent b of y = a x^b (least squares on logarithms); proportional is b = 1."""
+    """Judge y proportional to x by the exponent b of y = a x^b, least squares on logarithms."""
     found = [
         one
         for one in values(select(cells, claim.cells), claim.metric)
@@ -107,7 +108,8 @@ def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, A
         {
             **cell_record(one),
             "value": tidy(one.value / level),
-            "arithmetic": f"{one.working} / {level:g} = {plain(share)} for each, {percent(share / each[0] - 1)} "
+            "arithmetic": f"{one.working} / {level:g} = {plain(share)} for each, "
+            f"{percent(share / each[0] - 1)} "
             f"against the first",
         }
         for one, level, share in zip(found, levels, each, strict=True)
@@ -115,7 +117,8 @@ def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, A
     inside = (band.low is None or exponent >= band.low) and (band.high is None or exponent <= band.high)
     along = claim.along.replace("_", " ")
     reason = (
-        f"Least squares on logarithms give {claim.metric} proportional to {along} to the power {exponent:.3f}; "
+        f"Least squares on logarithms give {claim.metric} proportional to {along} to the power "
+        f"{exponent:.3f}; "
         f"the power must lie in {band.low:g} to {band.high:g}. Per unit the last cell stands at "
         f"{percent(each[-1] / each[0] - 1)} against the first."
     )
@@ -132,7 +135,7 @@ def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, A
 
 
 def same_effect(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, Any]:
-    """Judge whether a key changes two groups of cells alike: each effect of one in the point band of the other's.
+    """Judge whether a key changes two groups alike: each effect of one in the point band of the other's.
 
     Effects are against the first level of the key.
     """
@@ -150,7 +153,8 @@ def same_effect(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[
                 **pair_record(mine),
                 "is_inside": allowed.low <= mine.effect <= allowed.high,
                 "where": f"{claim.along.replace('_', ' ')} {mine.place[claim.along]}",
-                "arithmetic": f"{pair_record(mine)['arithmetic']}, beside {pair_record(theirs)['arithmetic']}",
+                "arithmetic": f"{pair_record(mine)['arithmetic']}, beside "
+                f"{pair_record(theirs)['arithmetic']}",
             }
         )
     inside = sum(record["is_inside"] for record in records)
@@ -161,7 +165,8 @@ def same_effect(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[
         "n_inside": inside,
         "low": tidy(min(a.effect for a, _ in pairs)),
         "high": tidy(max(a.effect for a, _ in pairs)),
-        "reason": f"Each effect must lie in the band around the other's effect (2 percentage points or a fifth of it); "
+        "reason": "Each effect must lie in the band around the other's effect (2 percentage points or a "
+        "fifth of it); "
         f"{inside} of {len(records)} do.",
         "recomputed": "; ".join(f"{percent(a.effect, 1)} beside {percent(b.effect, 1)}" for a, b in pairs),
     }

@@ -1,4 +1,4 @@
-"""Pick cells out of a source's table, and pair those of two arms: the arithmetic that every claim starts from."""
+"""Pick cells out of a source's tables and pair those of two arms: where every claim starts."""
 
 from __future__ import annotations
 
@@ -75,8 +75,9 @@ def selector_errors(cells: pd.DataFrame, selector: Selector | None) -> Iterator[
 def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str = "mean") -> list[Cell]:
     """Return one value a cell, in the order of the tables.
 
-    `metric` is a metric or a ratio `a / b` of two in one row. With `across`, cells that differ only in that key are put
-    together `by` mean, min, max or median first. Raise `Ambiguous` if two tables give one cell different values.
+    `metric` is a metric or a ratio `a / b` of two in one row. With `across`, cells that differ only in
+    that key are put together `by` mean, min, max or median first. Raise `Ambiguous` if two tables give one
+    cell different values.
     """
     names = keys(cells)
     numerator, *denominator = both_metrics(metric)
@@ -108,7 +109,8 @@ def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str 
 def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tuple[list[Pair], list[Cell]]:
     """Pair cells that agree in every key but those compared; return the pairs and the cells left alone.
 
-    The arm is always what may differ. A cell with a key that the other side lacks has no partner, unless that key is compared.
+    The arm is always what may differ. A cell with a key that the other side lacks has no partner, unless
+    that key is compared.
     """
     loose = {"arm", *THREADS} if compared & THREADS else {"arm"}
     shared = (_keys_of(baseline) | _keys_of(treatment)) - compared - loose

@@ -115,7 +115,7 @@ class Beside(Model):
     """Cells compared against; without it the values themselves are shown."""
     treatment: Selector | None = None
     """Cells compared."""
-    cells: Selector = {}
+    cells: Selector | None = None
     """What holds for all cells of the computation."""
     across: str | None = None
     """A key over which cells are put together first, such as `second`."""

@@ -32,7 +32,7 @@ class Column(Model):
     """What the numbers under one heading mean."""
 
     role: Literal["key", "metric", "growth", "text"]
-    """`key` tells cells apart, `metric` was measured, `growth` was computed by the authors, `text` is anything else."""
+    """`key` tells cells apart, `metric` was measured, `growth` was computed by the authors, `text` is the rest."""
     unit: str | None = Field(None, min_length=1, examples=["ms"])
     """Unit of the printed numbers; needed for metrics and growth."""
     metric: str | None = Field(None, pattern=r"^[a-z][a-z0-9_]*$", examples=["latency_p95_ms"])
@@ -65,7 +65,7 @@ class Table(Model):
     stands: str
     """Where the table stands in the document."""
     columns: tuple[str, ...] = ()
-    """Headings of the CSV file in their order, each explained under the source's `columns`; none for a .log file."""
+    """Headings of the CSV file in their order, each explained under `columns`; none for a .log file."""
     at: Mapping[str, Scalar] = {}
     """Keys that hold for the whole table: arm, workload, threads or anything that is varied."""
     is_unordered: bool = False
@@ -177,10 +177,10 @@ class Source(Model):
 class Published:
     """A source with its tables read.
 
-    `cells` has one row a printed number: table, row (1 is the first below the heading), heading, metric, value (in the
-    unit of the metric's name), printed (the text), half_unit (half of the last printed place), unit, and one column
-    for each key (arm, workload, threads and whatever else is varied; None where it does not apply).
-    `texts` holds every file's rows as printed, by table.
+    `cells` has one row a printed number: table, row (1 is the first below the heading), heading, metric,
+    value (in the unit of the metric's name), printed (the text), half_unit (half of the last printed place),
+    unit, role, and one column for each key (arm, workload, threads and whatever else is varied; None where
+    it does not apply). `texts` holds every file's rows as printed, by table.
     """
 
     name: str

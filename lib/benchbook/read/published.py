@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from benchbook.core import paths, source
+from benchbook.core.claim import Claim
 from benchbook.core.errors import InputErrors, did_you_mean
-from benchbook.core.source import FIXED, SCALES, Column, Published, Source, Table
-from benchbook.read import report_lines
+from benchbook.core.source import FIXED, SCALES, Published, Source
 from benchbook.read.claim_cells import claim_errors
+from benchbook.read.published_table import TableReader, unit_suffix
 
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
-SEPARATED = re.compile(r"-?\d{1,3}([ ,'_\N{NO-BREAK SPACE}]\d{3})+(\.\d+)?")
 KEYS_OF_ALL = ("arm", "workload", "threads")
 
 
 def load(name: str) -> Published:
-    """Read `data/published/NAME` whole; raise `InputErrors` with every mistake in source.yaml and its tables."""
+    """Read `data/published/NAME` whole; raise `InputErrors` with every mistake in its files."""
     return read(paths.published(name), name)
+
+
+def claims(ids: Sequence[str]) -> dict[str, Claim]:
+    """Return the claims that a study names as `source/claim`; a name that doesn't exist is refused."""
+    known = source.claim_ids() if ids else []
+    wrong = [f"claims: {one}: no such claim; {did_you_mean(one, known)}" for one in ids if one not in known]
+    if wrong:
+        raise InputErrors(wrong)
+    return {one: source.load(one.split("/")[0]).claims[one.split("/")[1]] for one in ids}
 
 
 def read(folder: Path, name: str) -> Published:
@@ -34,7 +39,7 @@ def read(folder: Path, name: str) -> Published:
     rows: list[dict[str, object]] = []
     texts: dict[str, pd.DataFrame] = {}
     for table_name, table in loaded.tables.items():
-        reader = _TableReader(loaded, table_name, table, f"data/published/{name}/{table.file}")
+        reader = TableReader(loaded, table_name, table, f"data/published/{name}/{table.file}")
         file = folder / table.file
         if not file.is_file():
             place = document.where(("tables", table_name, "file"))
@@ -47,7 +52,8 @@ def read(folder: Path, name: str) -> Published:
         errors += reader.errors
     named = {table.file for table in loaded.tables.values()} | {"source.yaml"}
     errors += [
-        f"data/published/{name}/{file.name}: no table of source.yaml names this file; add the table or remove it"
+        f"data/published/{name}/{file.name}: no table of source.yaml names this file; add the table or "
+        "remove it"
         for file in sorted(folder.iterdir())
         if file.name not in named
     ]
@@ -79,7 +85,7 @@ def _source_errors(loaded: Source, where: object) -> Iterator[str]:
         if heading not in used:
             yield line(path, "no table has this column; remove it or add it to a table's columns")
         name = column.metric or heading
-        suffix = _suffix(name)
+        suffix = unit_suffix(name)
         if column.role == "metric" and suffix and column.unit not in SCALES[suffix]:
             known = ", ".join(SCALES[suffix])
             yield line(
@@ -112,200 +118,3 @@ def _place_errors(
     for key, known in (("arm", loaded.arms), ("workload", loaded.workloads)):
         if key in at and at[key] not in known:
             yield line((*path, key), f"{at[key]}: no such {key}; {did_you_mean(str(at[key]), known)}")
-
-
-class _TableReader:
-    """Turn one file into cells, collecting every mistake."""
-
-    def __init__(self, loaded: Source, name: str, table: Table, file: str) -> None:
-        self.source, self.name, self.table, self.file = loaded, name, table, file
-        self.errors: list[str] = []
-        self.text = pd.DataFrame()
-
-    def complain(self, number: int, heading: str, value: str, wrong: str) -> None:
-        self.errors.append(f"{self.file}:{number}: {heading}: {value}: {wrong}")
-
-    def cells(self, text: str) -> list[dict[str, object]]:
-        """Return one dict a printed number."""
-        if self.table.file.endswith(".log"):
-            return self._report_lines(text)
-        lines = list(csv.reader(io.StringIO(text)))
-        header, body = (lines[0] if lines else []), lines[1:]
-        if tuple(header) != self.table.columns:
-            wanted = ",".join(self.table.columns)
-            self.complain(1, "header", ",".join(header), f"not the columns of source.yaml; write {wanted}")
-            return []
-        if not body:
-            self.complain(2, "rows", "none", "the table is empty; write its rows below the header")
-        for number, row in enumerate(body, start=2):
-            if len(row) != len(header):
-                self.complain(
-                    number,
-                    "row",
-                    ",".join(row),
-                    f"{len(row)} fields; write {len(header)}, quote a text with a comma",
-                )
-        if self.errors or not all(heading in self.source.columns for heading in header):
-            return []
-        self.text = pd.DataFrame(body, columns=header, dtype=str)
-        found = [
-            cell
-            for number, row in enumerate(body, start=2)
-            for cell in self._row(number, dict(zip(header, row, strict=True)))
-        ]
-        self._check_places(found)
-        return _with_half_units(found)
-
-    def _row(self, number: int, fields: Mapping[str, str]) -> Iterator[dict[str, object]]:
-        place: dict[str, object] = dict(self.table.at)
-        for heading, printed in fields.items():
-            if self.source.columns[heading].role == "key":
-                place[self.source.columns[heading].metric or heading] = self._key(number, heading, printed)
-        if "threads" not in place and {"processes", "threads_per_process"} <= place.keys():
-            both = place["processes"], place["threads_per_process"]
-            place["threads"] = both[0] * both[1] if all(isinstance(part, int) for part in both) else None
-        for heading, printed in fields.items():
-            column = self.source.columns[heading]
-            if column.role not in ("metric", "growth"):
-                continue
-            metric = column.metric or heading
-            yield {
-                **place,
-                **column.at,
-                "table": self.name,
-                "row": number - 1,
-                "heading": heading,
-                "metric": metric,
-                "value": self._number(number, heading, printed) * _scale(column, metric),
-                "printed": printed,
-                "unit": column.unit,
-                "role": column.role,
-            }
-
-    def _key(self, number: int, heading: str, printed: str) -> object:
-        for key, known in (("arm", self.source.arms), ("workload", self.source.workloads)):
-            if heading == key and printed not in known:
-                self.complain(number, heading, printed, f"no such {key}; {did_you_mean(printed, known)}")
-            if heading == key:
-                return printed
-        if heading in ("threads", "processes", "threads_per_process") and not re.fullmatch(
-            r"[1-9]\d*", printed
-        ):
-            self.complain(
-                number, heading, printed, "not a whole number of threads; write digits only, such as 150"
-            )
-        elif SEPARATED.fullmatch(printed):
-            self.complain(
-                number,
-                heading,
-                printed,
-                f"has a thousands separator; write {re.sub(r'[^0-9.-]', '', printed)}",
-            )
-        if not NUMBER.fullmatch(printed):
-            return printed
-        return int(printed) if re.fullmatch(r"-?\d+", printed) else float(printed)
-
-    def _number(self, number: int, heading: str, printed: str) -> float:
-        if NUMBER.fullmatch(printed):
-            return float(printed)
-        if printed == "":
-            return float("nan")
-        digits = re.sub(r"[^0-9.-]", "", printed) or "digits"
-        if SEPARATED.fullmatch(printed):
-            wrong = f"has a thousands separator; write {digits}"
-        elif re.match(r"-?[\d.]+\s*\D+$", printed):
-            wrong = f"holds its unit; write {digits}, the unit stands in source.yaml"
-        else:
-            wrong = "not a number; write digits with a point, or nothing where the document prints none"
-        self.complain(number, heading, printed, wrong)
-        return float("nan")
-
-    def _check_places(self, found: list[dict[str, object]]) -> None:
-        seen: dict[tuple[tuple[str, str], ...], int] = {}
-        levels: dict[tuple[tuple[str, str], ...], int] = {}
-        for cell in found:
-            place = {key: value for key, value in cell.items() if key not in FIXED}
-            shown = ", ".join(f"{key} {value}" for key, value in place.items())
-            identity = tuple(
-                sorted((key, str(value)) for key, value in {**place, "metric": cell["metric"]}.items())
-            )
-            line = int(cell["row"]) + 1
-            if identity in seen:
-                self.complain(
-                    line,
-                    str(cell["heading"]),
-                    str(cell["printed"]),
-                    f"cell given twice ({shown}), first on line {seen[identity]}; keep one, or add the key that differs",
-                )
-                continue
-            seen[identity] = line
-            threads = place.get("threads")
-            group = tuple(
-                part for part in identity if part[0] not in ("threads", "threads_per_process", "processes")
-            )
-            if isinstance(threads, int):
-                if threads < levels.get(group, 0) and not self.table.is_unordered:
-                    self.complain(
-                        line,
-                        "threads",
-                        str(threads),
-                        f"less than {levels[group]} in the row above; correct it, "
-                        "or write is_unordered: true for the table if the document prints it so",
-                    )
-                levels[group] = threads
-
-    def _report_lines(self, text: str) -> list[dict[str, object]]:
-        rows, wrong = report_lines.cells(text)
-        for number, line, what in wrong:
-            self.complain(number, "line", line, what)
-        self.text = pd.DataFrame({"line": text.splitlines()})
-        return _with_half_units(
-            [{**self.table.at, **row, "table": self.name, "role": "metric"} for row in rows]
-        )
-
-
-def _scale(column: Column, metric: str) -> float:
-    end = _suffix(metric)
-    return SCALES[end].get(str(column.unit), 1.0) if end else 1.0
-
-
-def _suffix(metric: str) -> str | None:
-    """Return the part of a metric's name that says its unit, if the project knows that unit."""
-    if metric.endswith("_per_s"):
-        return None
-    return next(
-        (end for end in SCALES if metric == end or (end.startswith("_") and metric.endswith(end))), None
-    )
-
-
-def _with_half_units(found: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Add half of the last printed place.
-
-    A zero that was dropped at the end (2.3 among 2.30) counts as printed; zeros that end every whole number of a column
-    (23300, 31400) count as rounding.
-    """
-    columns: dict[object, list[str]] = {}
-    for cell in found:
-        columns.setdefault(cell["heading"], []).append(str(cell["printed"]))
-    usual = {heading: _places(texts) for heading, texts in columns.items()}
-    for cell in found:
-        text = str(cell["printed"])
-        places = (
-            max(usual[cell["heading"]], len(text.partition(".")[2]))
-            if "." in text
-            else usual[cell["heading"]]
-        )
-        number = float(text) if NUMBER.fullmatch(text) else float("nan")
-        scale = float(cell["value"]) / number if number else 1.0
-        cell["half_unit"] = 0.5 * 10.0**-places * scale
-    return found
-
-
-def _places(texts: list[str]) -> int:
-    """Return the decimals that most numbers of a column have; negative for zeros that end all of them."""
-    decimals = [len(text.partition(".")[2]) for text in texts if text]
-    usual = max(sorted(set(decimals)), key=decimals.count) if decimals else 0
-    whole = [text for text in texts if text.strip("0")]
-    if usual or len(whole) < 2 or any("." in text for text in whole):
-        return usual
-    return -min(len(text) - len(text.rstrip("0")) for text in whole)

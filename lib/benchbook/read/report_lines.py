@@ -16,9 +16,10 @@ UNITS = {
 
 
 def cells(text: str) -> tuple[list[dict[str, object]], list[tuple[int, str, str]]]:
-    """Return one dict a printed number, and (line number, line, what is wrong) for lines that sysbench does not print.
+    """Return one dict a printed number, and (line number, line, wrong) for lines sysbench does not print.
 
-    Each line is a row; its label is the key `second`. The latency is named by its percentile, such as `latency_p95_ms`.
+    Each line is a row; its label is the key `second`. The latency is named by its percentile, such as
+    `latency_p95_ms`.
     """
     rows: list[dict[str, object]] = []
     wrong: list[tuple[int, str, str]] = []
@@ -35,7 +36,8 @@ def cells(text: str) -> tuple[list[dict[str, object]], list[tuple[int, str, str]
                 (
                     number,
                     line,
-                    f"second {interval.second:.0f} given twice, first on line {seen[interval.second]}; keep one",
+                    f"second {interval.second:.0f} given twice, first on line {seen[interval.second]}; "
+                    "keep one",
                 )
             )
         seen.setdefault(interval.second, number)

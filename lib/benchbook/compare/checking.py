@@ -1,0 +1,40 @@
+"""One result of a check: {check, passed, where, tables, detail}; `passed` None: nothing to check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from benchbook.core.cells import shown
+from benchbook.core.source import keys
+
+Check = dict[str, Any]
+
+
+def check(name: str, passed: bool | None, where: str, detail: str, tables: Sequence[str] = ()) -> Check:
+    """Return one result."""
+    return {"check": name, "passed": passed, "where": where, "tables": sorted(set(tables)), "detail": detail}
+
+
+def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:
+    """Return one line for n cells that pass, or that there was nothing to check; none if all failed."""
+    if n:
+        return [check(name, True, "everywhere else" if failed else "everywhere", f"{text}: {n}.")]
+    return (
+        [] if failed else [check(name, None, "nowhere", "Nothing to check: no table has the numbers for it.")]
+    )
+
+
+def place_of(line: Mapping[str, Any]) -> str:
+    names = [
+        key for key in line if key in keys(pd.DataFrame(columns=list(line))) and key not in ("qps", "tps")
+    ]
+    return shown(
+        {
+            key: line[key]
+            for key in names
+            if not isinstance(line[key], tuple) and not pd.isna(line[key]) and not key.startswith("latency_")
+        }
+    )

@@ -1,0 +1,72 @@
+"""What was claimed, as a band to judge by and as a text to print."""
+
+from __future__ import annotations
+
+from benchbook.compare.arithmetic import percent, plain
+from benchbook.compare.verdicts import Band as Limits
+from benchbook.compare.verdicts import at_least, at_most, point_band, range_band
+from benchbook.core.claim import Band, Claim, number
+
+VALUE_MARGIN = 0.02
+
+
+def limits(claim: Claim) -> Limits | None:
+    """Return the band of a claim: the project's rule for effects, 2 % of the value around values."""
+    band = claim.band
+    if band is None:
+        return point_band(1.0) if claim.kind == "proportional" else None
+    if band.above is not None:
+        return at_least(number(band.above))
+    if band.below is not None:
+        return at_most(number(band.below))
+    low, high = (number(given) for given in (band.range or (band.point, band.point)))
+    if band.tolerance is not None:
+        return Limits(low - number(band.tolerance), high + number(band.tolerance))
+    if claim.kind in ("effect", "proportional"):
+        return range_band(low, high) if band.range else point_band(low)
+    return Limits(low - VALUE_MARGIN * abs(low), high + VALUE_MARGIN * abs(high))
+
+
+def judged_by(claim: Claim) -> str | None:
+    """Return what must lie in the band: a point says where cells centre, a range or bound where each is."""
+    if claim.kind not in ("effect", "value"):
+        return None
+    return claim.judged_by or ("mean" if claim.band.point is not None else "every_cell")
+
+
+def published_text(claim: Claim) -> str:
+    """Write what was published: the source's own figure, or what the kind says."""
+    if claim.published is not None:
+        return claim.published
+    if claim.band is None:
+        along = (claim.along or "").replace("_", " ")
+        return {
+            "trend": f"{claim.direction} with {along}",
+            "same_effect": f"the same effect of {along}",
+            "proportional": f"proportional to {along}",
+        }.get(claim.kind, "")
+    return band_text(claim.band, claim.kind == "effect")
+
+
+def band_text(band: Band, is_effect: bool) -> str:
+    """Write a band as it was published, without the margins of the project's rule."""
+
+    def write(given: str | int | float) -> str:
+        value = number(given)
+        digits = len(str(given).partition(".")[2].rstrip(" %")) if isinstance(given, str) else 0
+        return (
+            percent(value, digits)
+            if isinstance(given, str) and is_effect
+            else (f"{100 * value:g} %" if isinstance(given, str) else plain(value))
+        )
+
+    if band.point is not None:
+        return f"about {write(band.point)}"
+    if band.range is not None:
+        return f"{write(band.range[0])} to {write(band.range[1])}"
+    return f"above {write(band.above)}" if band.above is not None else f"below {write(band.below)}"
+
+
+def is_inside(value: float, band: Limits) -> bool:
+    """Tell whether a value lies in a band; the ends belong to it."""
+    return (band.low is None or value >= band.low) and (band.high is None or value <= band.high)

@@ -1,0 +1,141 @@
+"""Laws that numbers of one row must obey together: throughput and latency, statements, percentiles, order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare.arithmetic import plain
+from benchbook.compare.checking import Check, check, place_of, summary
+from benchbook.core import histogram
+from benchbook.core.source import keys
+
+LITTLE_TOLERANCE = 0.01
+STATEMENTS_TOLERANCE = 0.01
+
+
+def littles_law(cells: pd.DataFrame, statements: Mapping[str, float]) -> list[Check]:
+    """Compare threads x statements of an event / QPS with the printed mean latency; more than 1 % is flagged.
+
+    Little (1961): in a closed loop the number of clients is throughput times time. A difference that the
+    rounding of the two printed numbers can explain is not flagged. `statements` is by workload.
+    """
+    name, found, n = "Little's law", [], 0
+    wide = _wide(cells, ("qps", "latency_avg_ms"))
+    for line in wide:
+        count = statements.get(line["workload"])
+        if count is None or not _number(line.get("threads")):
+            continue
+        n += 1
+        (qps, qps_half), (latency, latency_half) = line["qps"], line["latency_avg_ms"]
+        implied = 1000 * line["threads"] * count / qps
+        low = 1000 * line["threads"] * count / (qps + qps_half) / (latency + latency_half)
+        high = 1000 * line["threads"] * count / max(qps - qps_half, 1e-9) / max(latency - latency_half, 1e-9)
+        ratio = implied / latency
+        if low > 1 + LITTLE_TOLERANCE or high < 1 - LITTLE_TOLERANCE:
+            found.append(
+                check(
+                    name,
+                    False,
+                    f"{line['table']}, {place_of(line)}",
+                    f"{line['threads']} threads x {count:g} statements / {plain(qps)} a second = "
+                    f"{implied:.2f} ms, printed {plain(latency)} ms: ratio {ratio:.4f}.",
+                    [line["table"]],
+                )
+            )
+    return [
+        *found,
+        *summary(name, n - len(found), "Cells that agree within 1 % or their rounding", len(found)),
+    ]
+
+
+def percentile_grid(cells: pd.DataFrame) -> list[Check]:
+    """Look for percentiles that sysbench's histogram cannot give; an average of several leaves its grid."""
+    name, found, n, coarse = "percentile grid", [], 0, 0
+    chosen = cells[cells["metric"].str.fullmatch(r"latency_p\d+_ms") & cells["value"].notna()]
+    for line in chosen.to_dict("records"):
+        if line["value"] <= 0:
+            continue
+        if line["half_unit"] > max(0.005, 0.25 * (histogram.RATIO - 1) * line["value"]):
+            coarse += 1
+            continue
+        n += 1
+        if not histogram.is_on_grid(line["value"]):
+            near = histogram.value_of(histogram.bucket_of(line["value"]))
+            found.append(
+                check(
+                    name,
+                    False,
+                    f"{line['table']}, {place_of(line)}",
+                    f"{line['printed']} ({line['metric']}) is not a value of sysbench's histogram; the "
+                    "nearest is "
+                    f"{near:.2f} ms. An average of several percentiles looks like this.",
+                    [line["table"]],
+                )
+            )
+    text = "Percentiles on sysbench's grid" + (f" ({coarse} too coarsely rounded to tell)" if coarse else "")
+    return [*found, *summary(name, n - len(found), text, len(found))]
+
+
+def statements_per_transaction(cells: pd.DataFrame, statements: Mapping[str, float]) -> list[Check]:
+    """Compare QPS / TPS with the statements that the workload's script sends in one transaction."""
+    name, found, n = "statements per transaction", [], 0
+    for line in _wide(cells, ("qps", "tps")):
+        count = statements.get(line["workload"])
+        if count is None or line["tps"][0] == 0:
+            continue
+        n += 1
+        ratio = line["qps"][0] / line["tps"][0]
+        if abs(ratio / count - 1) > STATEMENTS_TOLERANCE:
+            found.append(
+                check(
+                    name,
+                    False,
+                    f"{line['table']}, {place_of(line)}",
+                    f"{plain(line['qps'][0])} / {plain(line['tps'][0])} = {ratio:.3f} statements, the "
+                    "script sends "
+                    f"{count:g}.",
+                    [line["table"]],
+                )
+            )
+    text = "Cells that agree within 1 %"
+    return [*found, *summary(name, n - len(found), text, len(found))]
+
+
+def latency_order(cells: pd.DataFrame) -> list[Check]:
+    """Check minimum <= mean <= maximum, and no percentile above the maximum by more than its bucket."""
+    name, found, n = "order of latencies", [], 0
+    for (table, _), group in cells[cells["metric"].str.startswith("latency_")].groupby(
+        ["table", "row"], sort=False
+    ):
+        by = {line["metric"]: line["value"] for line in group.to_dict("records")}
+        low, mean, high = (by.get(f"latency_{part}_ms") for part in ("min", "avg", "max"))
+        parts = [part for part in (low, mean, high) if part is not None]
+        if len(parts) < 2:
+            continue
+        n += 1
+        over = [m for m, v in by.items() if "_p" in m and high is not None and v > high * histogram.RATIO]
+        if parts != sorted(parts) or over:
+            written = ", ".join(f"{metric} {plain(value)}" for metric, value in by.items())
+            found.append(
+                check(
+                    name, False, f"{table}, {place_of(group.iloc[0].to_dict())}", f"{written}.", [str(table)]
+                )
+            )
+    return [*found, *summary(name, n - len(found), "Rows in order", len(found))]
+
+
+def _wide(cells: pd.DataFrame, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield rows that have all of the metrics, each as (value, half of its last place)."""
+    chosen = cells[cells["metric"].isin(metrics) & cells["value"].notna()]
+    for _, group in chosen.groupby(["table", "row"], sort=False):
+        for _, cell in group.groupby([group[key].map(str) for key in keys(group)], sort=False):
+            lines = cell.to_dict("records")
+            if {line["metric"] for line in lines} == set(metrics):
+                yield {**lines[0], **{line["metric"]: (line["value"], line["half_unit"]) for line in lines}}
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not pd.isna(value)
