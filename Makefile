@@ -7,6 +7,12 @@ export BENCHBOOK_ROOT := $(CURDIR)
 # In the clone, so that `sudo make` and `make` don't meet in one folder under /var.
 export DVC_SITE_CACHE_DIR := $(CURDIR)/.dvc/tmp/site
 export DVC_NO_ANALYTICS := 1
+# Root in somebody else's clone, such as a folder mounted into a container: git would refuse to look.
+ifndef GIT_CONFIG_COUNT
+export GIT_CONFIG_COUNT := 1
+export GIT_CONFIG_KEY_0 := safe.directory
+export GIT_CONFIG_VALUE_0 := $(CURDIR)
+endif
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 STUDY ?= quick
@@ -43,7 +49,7 @@ doctor: setup ## What this machine can do, and what it can't and why
 plan: setup ## Schedule of STUDY and how long it takes, before a second is spent
 	@benchbook plan $(STUDY)
 
-up: setup ## Start the servers of STUDY, to look around
+up: setup ## Bring the arms of STUDY up and hold them until Ctrl-C, for a look by hand
 	@benchbook up $(STUDY)
 
 down: setup ## Stop everything we started; remove namespaces, rules and cgroups
