@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.compare.record import limits
+from benchbook.compare.claimed import limits
 from benchbook.compare.verdicts import Band
 from benchbook.core import claim as published
 from benchbook.core.study import Study
