@@ -30,6 +30,7 @@ FOLDER = "BENCHBOOK_LAB_FOLDER"
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PLAIN = {"PATH": PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -125,14 +126,7 @@ def start(
             cwd=cwd or folder,
             process_group=0,
             preexec_fn=dies_with(os.getpid(), account, cpus),
-            env={
-                "PATH": PATH,
-                "LC_ALL": "C.UTF-8",
-                "TZ": "UTC",
-                **(env or {}),
-                TOKEN: token,
-                FOLDER: str(folder),
-            },
+            env=PLAIN | {**(env or {}), TOKEN: token, FOLDER: str(folder)},
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise SiteError(
