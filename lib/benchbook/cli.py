@@ -11,7 +11,8 @@ from benchbook.core.errors import BenchbookError, InputErrors
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; print errors without a traceback. Exit codes: 0, 1 something failed, 2 an input is wrong."""
+    """Run one command; print errors without a traceback. Exit codes: 0, 1 something failed, 2 an input is
+    wrong."""
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
@@ -27,7 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="benchbook", description="Reproducible database benchmarks: study files, six notebooks, one report.")
+    parser = argparse.ArgumentParser(
+        prog="benchbook",
+        description="Reproducible database benchmarks: study files, six notebooks, one report.",
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, command: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
@@ -42,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--runs", action="store_true", help="list every run in its order")
     up = add("up", _up, "bring the arms of a study up and hold them until Ctrl-C, for a look by hand")
     up.add_argument("study", help="name of a file in studies/")
-    down = add("down", _down, "stop everything this project started on this machine and remove what it set up")
+    down = add(
+        "down", _down, "stop everything this project started on this machine and remove what it set up"
+    )
     down.add_argument("--purge", action="store_true", help="remove the servers' data too")
     stage = add("stage", _stage, "run one stage's notebook for a study, as the pipeline does")
     stage.add_argument("stage", help="provision, prepare, warm-up, run-matrix, parse, analyze or report")
@@ -97,7 +103,10 @@ def _up(arguments: argparse.Namespace) -> int:
     with sites.open_site(study, lab_folder(paths.root(), arguments.study)) as site:
         for arm in study.arms:
             endpoint = site.up(arm)
-            print(f"{arm}: {endpoint.host}:{endpoint.port}, database {endpoint.database}, account in {endpoint.secret}")
+            print(
+                f"{arm}: {endpoint.host}:{endpoint.port}, database {endpoint.database}, "
+                f"account in {endpoint.secret}"
+            )
         print("held until Ctrl-C", flush=True)
         site.hold()
     return 0
@@ -116,7 +125,9 @@ def _stage(arguments: argparse.Namespace) -> int:
     from benchbook import stage
 
     if arguments.stage not in stage.STAGES:
-        raise InputErrors([f"stage: {arguments.stage}: no such stage; write one of {', '.join(stage.STAGES)}"])
+        raise InputErrors(
+            [f"stage: {arguments.stage}: no such stage; write one of {', '.join(stage.STAGES)}"]
+        )
     return stage.run(arguments.stage, arguments.study)
 
 

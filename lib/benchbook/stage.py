@@ -16,8 +16,13 @@ from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites import supervise
 
 STAGES = {
-    "provision": "01_provision", "prepare": "02_prepare", "warm-up": "03_warm_up",
-    "run-matrix": "04_run_matrix", "parse": "05_parse", "analyze": "06_analyze", "report": "07_report",
+    "provision": "01_provision",
+    "prepare": "02_prepare",
+    "warm-up": "03_warm_up",
+    "run-matrix": "04_run_matrix",
+    "parse": "05_parse",
+    "analyze": "06_analyze",
+    "report": "07_report",
 }
 
 
@@ -30,37 +35,71 @@ def run(stage: str, name: str) -> int:
     load.study(name)
     load.params()
     where = paths.study(name)
-    return execute(STAGES[stage], "study", name, where.notebooks, where.failed)
+    code = execute(STAGES[stage], "study", name, where.notebooks, where.failed)
+    if stage == "report" and code == 0:
+        _render(where.notebooks / "07_report.ipynb", where.report, name)
+    return code
 
 
 def audit(name: str) -> int:
-    """Execute the audit of a published source."""
+    """Execute the audit of a published source and render its page."""
     load.params()
-    folder = paths.audit(name).parent
-    return execute("audit", "source", name, folder / "notebooks", folder / "failed")
+    where = paths.source(name)
+    code = execute("audit", "source", name, where.notebooks, where.failed)
+    if code == 0:
+        _render(where.notebooks / "audit.ipynb", where.report)
+    return code
 
 
 def findings() -> int:
-    """Execute the notebook of the site's first page."""
+    """Execute the notebook of the site's first page and render it."""
+    load.params()
     folder = paths.root() / "data" / "site"
-    return execute("findings", None, None, folder / "notebooks", folder / "failed")
+    code = execute("findings", None, None, folder / "notebooks", folder / "failed")
+    if code == 0:
+        _render(folder / "notebooks" / "findings.ipynb", paths.reports() / "index.html")
+    return code
+
+
+def _render(notebook: Path, page: Path, study: str | None = None) -> None:
+    from benchbook.show import page as pages
+
+    pages.render(notebook, page, study=study, root=paths.root())
+    print(f"report: {_short(page, paths.root())}")
 
 
 def execute(notebook: str, parameter: str | None, value: str | None, into: Path, failed: Path) -> int:
-    """Run papermill on one notebook with at most one parameter; progress goes to the terminal as it is printed."""
+    """Run papermill on one notebook with at most one parameter; progress goes to the terminal as it is
+    printed."""
     root = paths.root()
     into.mkdir(parents=True, exist_ok=True)
     target, log = into / f"{notebook}.ipynb", into / f".{notebook}.log"
     os.environ.update(
-        BENCHBOOK_ROOT=str(root), PYTHONHASHSEED="0", PYTHONUNBUFFERED="1", JUPYTER_PREFER_ENV_PATH="1",
+        BENCHBOOK_ROOT=str(root),
+        PYTHONHASHSEED="0",
+        PYTHONUNBUFFERED="1",
+        JUPYTER_PREFER_ENV_PATH="1",
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )
     given = ["-r", parameter, value] if parameter and value else []
     with _stderr_to(log):
-        code = supervise.run([
-            sys.executable, "-m", "papermill", "--no-progress-bar", "--stdout-file", "-", "--kernel", "python3",
-            "--cwd", str(root), *given, str(root / "notebooks" / f"{notebook}.ipynb"), str(target),
-        ])
+        code = supervise.run(
+            [
+                sys.executable,
+                "-m",
+                "papermill",
+                "--no-progress-bar",
+                "--stdout-file",
+                "-",
+                "--kernel",
+                "python3",
+                "--cwd",
+                str(root),
+                *given,
+                str(root / "notebooks" / f"{notebook}.ipynb"),
+                str(target),
+            ]
+        )
     if code != 0:
         kept = _keep(target, log, failed)
         print(f"{notebook} failed: {_message(kept) or f'exit code {code}'}", file=sys.stderr)
@@ -71,7 +110,8 @@ def execute(notebook: str, parameter: str | None, value: str | None, into: Path,
 
 @contextlib.contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Send what the stage's processes write to stderr into a file: people get the stage's words and one line on failure."""
+    """Send what the stage's processes write to stderr into a file: people get the stage's words and one
+    line on failure."""
     sys.stderr.flush()
     terminal = os.dup(2)
     with log.open("wb") as stream:
@@ -112,5 +152,11 @@ def _short(path: Path, root: Path) -> str:
 
 
 BENCHBOOK_ERRORS = {
-    BenchbookError.__name__, InputErrors.__name__, "SiteError", "LockHeld", "SettingsDiffer", "DatasetError", "StrangersError",
+    BenchbookError.__name__,
+    InputErrors.__name__,
+    "SiteError",
+    "LockHeld",
+    "SettingsDiffer",
+    "DatasetError",
+    "StrangersError",
 }

@@ -1,4 +1,5 @@
-"""Small tables taken from the findings, in the forms that `dvc metrics` and `dvc plots` compare between revisions."""
+"""Small tables taken from the findings, in the forms that `dvc metrics` and `dvc plots` compare between
+revisions."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from benchbook.core.study import Study
 
 
 def metrics(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the effects in percent by workload, treatment and metric, with interval, n, blocks and voided runs."""
+    """Return the effects in percent by workload, treatment and metric, with interval, n, blocks and voided
+    runs."""
     table: dict[str, Any] = {
         "blocks": found["blocks"]["complete"],
         "voided_runs": sum(arm["voided"] for arm in found["voids"]["by_arm"].values()),
@@ -21,39 +23,63 @@ def metrics(found: Mapping[str, Any]) -> dict[str, Any]:
     }
     for one in [*found["findings"], *([found["aa"]] if found["aa"] else [])]:
         table.setdefault(one["workload"], {}).setdefault(one["treatment"], {})[one["metric"]] = {
-            "effect_pct": _percent(one["effect"]), "low_pct": _percent(one["low"]), "high_pct": _percent(one["high"]),
+            "effect_pct": _percent(one["effect"]),
+            "low_pct": _percent(one["low"]),
+            "high_pct": _percent(one["high"]),
             "n": one["n"],
         }
     return table
 
 
 def by_threads(found: Mapping[str, Any]) -> pd.DataFrame:
-    """Return workload, treatment, threads, effect_pct, low_pct, high_pct of QPS, one row a thread level of a finding."""
+    """Return workload, treatment, threads, effect_pct, low_pct, high_pct of QPS, one row a thread level of
+    a finding."""
     rows = [
-        (one["workload"], one["treatment"], level["threads"], *(_percent(level[key]) for key in ("effect", "low", "high")))
-        for one in found["findings"] if one["metric"] == "qps"
+        (
+            one["workload"],
+            one["treatment"],
+            level["threads"],
+            *(_percent(level[key]) for key in ("effect", "low", "high")),
+        )
+        for one in found["findings"]
+        if one["metric"] == "qps"
         for level in one["by_threads"]
     ]
-    return pd.DataFrame(rows, columns=["workload", "treatment", "threads", "effect_pct", "low_pct", "high_pct"])
+    return pd.DataFrame(
+        rows, columns=["workload", "treatment", "threads", "effect_pct", "low_pct", "high_pct"]
+    )
 
 
 def by_block(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete block."""
+    """Return workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete
+    block."""
     rows = []
     for workload in study.workloads:
         for treatment in study.treatments:
             ratios = block_ratios(runs, study.baseline, treatment, workload, study.threads).ratios
-            rows += [(workload, treatment, int(block), _percent(math.expm1(row.mean()))) for block, row in ratios.iterrows()]
+            rows += [
+                (workload, treatment, int(block), _percent(math.expm1(row.mean())))
+                for block, row in ratios.iterrows()
+            ]
     return pd.DataFrame(rows, columns=["workload", "treatment", "block", "effect_pct"])
 
 
 def table(found: Mapping[str, Any]) -> pd.DataFrame:
-    """Return every finding in one row: what is compared, effect and interval in percent, n, what is shown, verdict."""
+    """Return every finding in one row: what is compared, effect and interval in percent, n, what is shown,
+    verdict."""
     rows = [
         {
-            "workload": one["workload"], "metric": one["metric"], "treatment": one["treatment"], "baseline": one["baseline"],
-            "effect_pct": _percent(one["effect"]), "low_pct": _percent(one["low"]), "high_pct": _percent(one["high"]),
-            "blocks": one["n"], "shown": one["label"], "claim": one["claim"], "verdict": one["verdict"],
+            "workload": one["workload"],
+            "metric": one["metric"],
+            "treatment": one["treatment"],
+            "baseline": one["baseline"],
+            "effect_pct": _percent(one["effect"]),
+            "low_pct": _percent(one["low"]),
+            "high_pct": _percent(one["high"]),
+            "blocks": one["n"],
+            "shown": one["label"],
+            "claim": one["claim"],
+            "verdict": one["verdict"],
         }
         for one in [*([found["aa"]] if found["aa"] else []), *found["findings"]]
     ]

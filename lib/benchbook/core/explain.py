@@ -15,7 +15,8 @@ SECRETS = ("password", "mysql_password", "mysql-password", "secret", "token")
 
 
 def validate(document: Document, model: type[T]) -> T:
-    """Return the model of a document; raise `InputErrors` with every line FILE:LINE: key: value: wrong; remedy."""
+    """Return the model of a document; raise `InputErrors` with every line FILE:LINE: key: value: wrong;
+    remedy."""
     lines = dict(document.ambiguous)
     try:
         loaded = model.model_validate(_tuples(document.data))
@@ -55,7 +56,9 @@ def _explain(document: Document, schema: dict[str, Any], path: Path, error: dict
         return f"{where}: {key}: missing; add it" + (f", such as {example}" if example is not None else "")
     if kind == "extra_forbidden":
         if path[-1] in SECRETS:
-            return f"{where}: {key}: unknown key; a secret never stands in a file of the repository, remove it"
+            return (
+                f"{where}: {key}: unknown key; a secret never stands in a file of the repository, remove it"
+            )
         return f"{where}: {key}: unknown key; {did_you_mean(str(path[-1]), _keys(schema, path[:-1]))}"
     if kind == "value_error" and not path:
         inner, _, rest = str(context.get("error")).partition(": ")
@@ -98,7 +101,9 @@ def _node(schema: dict[str, Any], path: Path) -> dict[str, Any]:
     for part in path:
         node = _resolve(schema, node)
         node = (
-            node.get("properties", {}).get(part) or node.get("additionalProperties") or node.get("items")
+            node.get("properties", {}).get(part)
+            or node.get("additionalProperties")
+            or node.get("items")
             or next(iter(node.get("patternProperties", {}).values()), {})
         )
         if not isinstance(node, dict):
@@ -108,7 +113,10 @@ def _node(schema: dict[str, Any], path: Path) -> dict[str, Any]:
 
 def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
     if "$ref" in node:
-        return {**schema["$defs"][node["$ref"].rsplit("/", 1)[1]], **{k: v for k, v in node.items() if k == "examples"}}
+        return {
+            **schema["$defs"][node["$ref"].rsplit("/", 1)[1]],
+            **{k: v for k, v in node.items() if k == "examples"},
+        }
     for branch in node.get("anyOf", ()):
         resolved = _resolve(schema, branch)
         if resolved.get("type") != "null":

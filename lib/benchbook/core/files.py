@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def write_json(path: Path, value: Any) -> None:
     """Write sorted, indented JSON through a temporary file; NaN and infinity become null."""
-    text = json.dumps(_finite(value), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    text = json.dumps(
+        _finite(value), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False, default=str
+    )
     write_text(path, text + "\n")
 
 

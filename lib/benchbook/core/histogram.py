@@ -20,9 +20,10 @@ _PER_LOG = (BUCKETS - 1) / np.log(HIGHEST_MS / LOWEST_MS)
 VALUES_MS: NDArray[np.float64] = np.exp(np.arange(BUCKETS) / _PER_LOG + np.log(LOWEST_MS))
 VALUES_MS.setflags(write=False)
 
-_PRINTED: dict[str, list[int]] = {}
+_FIRST: dict[str, int] = {}
+_ALIKE = np.zeros(BUCKETS, dtype=np.int64)
 for _bucket, _value in enumerate(VALUES_MS):
-    _PRINTED.setdefault(f"{_value:.3f}", []).append(_bucket)
+    _ALIKE[_FIRST.setdefault(f"{_value:.3f}", _bucket)] += 1
 
 
 def bucket_of(ms: ArrayLike) -> int | NDArray[np.int64]:
@@ -97,24 +98,22 @@ def buckets_of_printed(printed: Sequence[str]) -> NDArray[np.int64]:
     one value are placed on the middle ones of its buckets, at most half a microsecond off. Raises ValueError
     for a value that is on no bucket, is out of order, or stands on more lines than it has buckets.
     """
-    buckets: list[int] = []
-    start = 0
-    while start < len(printed):
-        value = printed[start]
-        end = start + 1
-        while end < len(printed) and printed[end] == value:
-            end += 1
-        candidates = _PRINTED.get(value)
-        if candidates is None:
-            raise ValueError(f"{value} ms is no bucket of sysbench's histogram")
-        if end - start > len(candidates):
-            raise ValueError(f"{value} ms stands on {end - start} lines, it has {len(candidates)} buckets")
-        first = candidates[(len(candidates) - (end - start)) // 2]
-        if buckets and first <= buckets[-1]:
-            raise ValueError(f"{value} ms comes after {printed[start - 1]} ms")
-        buckets.extend(range(first, first + end - start))
-        start = end
-    return np.array(buckets, dtype=np.int64)
+    unknown = [value for value in printed if value not in _FIRST]
+    if unknown:
+        raise ValueError(f"{unknown[0]} ms is no bucket of sysbench's histogram")
+    if not printed:
+        return np.array([], dtype=np.int64)
+    first = np.array([_FIRST[value] for value in printed], dtype=np.int64)
+    if (back := np.flatnonzero(np.diff(first) < 0)).size:
+        raise ValueError(f"{printed[back[0] + 1]} ms comes after {printed[back[0]]} ms")
+    starts = np.flatnonzero(np.diff(first, prepend=-1))
+    lines = np.diff(starts, append=len(first))
+    spare = _ALIKE[first[starts]] - lines
+    if (spare < 0).any():
+        value = printed[starts[spare < 0][0]]
+        raise ValueError(f"{value} ms stands on more lines than it has buckets")
+    within = np.arange(len(first)) - np.repeat(starts, lines)
+    return first + np.repeat(spare // 2, lines) + within
 
 
 def _checked(counts: ArrayLike) -> NDArray[np.int64]:

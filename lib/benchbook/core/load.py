@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchbook.core import paths, yamlfile
-from benchbook.core.explain import validate
 from benchbook.core.errors import InputErrors, did_you_mean
+from benchbook.core.explain import validate
 from benchbook.core.params import Params
 from benchbook.core.sections import Sections
 from benchbook.core.study import Study
+
 
 def study(name: str, *sections: str) -> Study:
     """Read `studies/NAME.yaml`; raise `InputErrors` with every mistake.
@@ -35,12 +36,14 @@ def params(*sections: str) -> Params:
     loaded = validate(document, Params)
     known = paths.studies()
     wrong = [
-        f"{document.where(('studies', index))}: studies.{index}: {name}: no such study; {did_you_mean(name, known)}"
+        f"{document.where(('studies', index))}: studies.{index}: {name}: no such study; "
+        f"{did_you_mean(name, known)}"
         for index, name in enumerate(loaded.studies)
         if name not in known
     ]
     wrong += [
-        f"{document.where(('sources', index))}: sources.{index}: {name}: no folder data/published/{name}; add it or remove the name"
+        f"{document.where(('sources', index))}: sources.{index}: {name}: no folder data/published/{name}; "
+        "add it or remove the name"
         for index, name in enumerate(loaded.sources)
         if not (paths.published(name) / "source.yaml").is_file()
     ]

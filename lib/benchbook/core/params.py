@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from benchbook.core.study import Model, _distinct
+from benchbook.core.study_sections import Model, distinct
 
 
 class Analysis(Model):
     """Settings of the analysis; changing one re-analyses, it never measures again."""
 
-    looks: Annotated[tuple[int, ...], AfterValidator(_distinct)] = (5, 10, 20)
+    looks: Annotated[tuple[int, ...], AfterValidator(distinct)] = (5, 10, 20)
     """Block counts at which a verdict is looked for."""
     level: float = Field(0.98, gt=0.5, lt=1, examples=[0.98])
     """Confidence of the interval at each look; 0.98 at three looks keeps 5 % errors in all."""
@@ -30,7 +30,8 @@ class Limits(Model):
     overrun_s: float = Field(1.0, ge=0, le=60, examples=[1.0])
     """Seconds by which a run may end late (or 2 % of its length, if that is more)."""
     client_wait: float = Field(0.6, gt=0, le=10, examples=[0.6])
-    """Seconds a client thread may wait for a core, per second; the default allows for one machine doing everything."""
+    """Seconds a client thread may wait for a core, per second; the default allows for one machine doing
+    everything."""
     client_cpu: float = Field(0.9, gt=0, le=1, examples=[0.9])
     """Share of the client's cores that sysbench may use before it is the bottleneck."""
     steal_pct: float = Field(10.0, ge=0, le=100, examples=[2.0])
@@ -48,9 +49,9 @@ class Limits(Model):
 class Params(Model):
     """What `dvc repro` runs."""
 
-    studies: Annotated[tuple[str, ...], AfterValidator(_distinct)] = ()
+    studies: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
     """Studies to run, by the names of their files."""
-    sources: Annotated[tuple[str, ...], AfterValidator(_distinct)] = ()
+    sources: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
     """Published sources to audit, by the names of their folders."""
     analysis: Analysis = Analysis()
     """Settings of the analysis."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 def root() -> Path:
-    """Return the repository's root: BENCHBOOK_ROOT, else the nearest folder upwards with dvc.yaml, else this checkout."""
+    """Return the repository's root: BENCHBOOK_ROOT, else the nearest folder upwards with dvc.yaml, else
+    this checkout."""
     named = os.environ.get("BENCHBOOK_ROOT")
     if named:
         return Path(named).resolve()
@@ -117,14 +118,52 @@ def studies() -> list[str]:
     return sorted(path.stem for path in (root() / "studies").glob("*.yaml"))
 
 
+@dataclass(frozen=True)
+class SourcePaths:
+    """The places of one published source."""
+
+    name: str
+    base: Path
+
+    @property
+    def published(self) -> Path:
+        """The folder that carries its tables."""
+        return self.base / "data" / "published" / self.name
+
+    @property
+    def data(self) -> Path:
+        """Everything the pipeline made of it."""
+        return self.base / "data" / "audit" / self.name
+
+    @property
+    def audit(self) -> Path:
+        """Its claims, judged on its own tables."""
+        return self.data / "audit.json"
+
+    @property
+    def notebooks(self) -> Path:
+        """The executed notebook."""
+        return self.data / "notebooks"
+
+    @property
+    def failed(self) -> Path:
+        """Executed notebooks of failed stages, kept where DVC does not delete them."""
+        return self.data / "failed"
+
+    @property
+    def report(self) -> Path:
+        """The page of this source."""
+        return self.base / "reports" / "sources" / f"{self.name}.html"
+
+
+def source(name: str) -> SourcePaths:
+    """Return the places of one published source."""
+    return SourcePaths(name, root())
+
+
 def published(name: str) -> Path:
     """Return the folder that carries a source's tables."""
-    return root() / "data" / "published" / name
-
-
-def audit(name: str) -> Path:
-    """Return where the audit of a source is written."""
-    return root() / "data" / "audit" / name / "audit.json"
+    return source(name).published
 
 
 def reports() -> Path:

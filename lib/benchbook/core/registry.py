@@ -12,11 +12,26 @@ ACCESS = {"direct": None, "haproxy": "benchbook.sites.haproxy:HAProxy"}
 
 # The scripts that sysbench 1.0 and 1.1 ship and that measure queries.
 SCRIPTS = (
-    "oltp_delete", "oltp_insert", "oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_update_index",
-    "oltp_update_non_index", "oltp_write_only", "select_random_points", "select_random_ranges",
+    "oltp_delete",
+    "oltp_insert",
+    "oltp_point_select",
+    "oltp_read_only",
+    "oltp_read_write",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_write_only",
+    "select_random_points",
+    "select_random_ranges",
 )
 
 # Scripts that change rows.
-WRITING = frozenset((
-    "oltp_delete", "oltp_insert", "oltp_read_write", "oltp_update_index", "oltp_update_non_index", "oltp_write_only",
-))
+WRITING = frozenset(
+    (
+        "oltp_delete",
+        "oltp_insert",
+        "oltp_read_write",
+        "oltp_update_index",
+        "oltp_update_non_index",
+        "oltp_write_only",
+    )
+)

@@ -17,7 +17,13 @@ from benchbook.core import files
 from benchbook.core.model import FORMAT
 
 OUT, ERR = "sysbench.out", "sysbench.err"
-PLAN, EVIDENCE, MONITOR, MANIFEST, VOID = "plan.json", "evidence.json", "monitor.csv", "manifest.json", "void.json"
+PLAN, EVIDENCE, MONITOR, MANIFEST, VOID = (
+    "plan.json",
+    "evidence.json",
+    "monitor.csv",
+    "manifest.json",
+    "void.json",
+)
 CONTENT = (PLAN, OUT, ERR, EVIDENCE, MONITOR)
 PART = ".part"
 
@@ -80,14 +86,17 @@ def begin(parent: Path, plan: dict[str, Any]) -> Path:
 
 
 def seal(part: Path, attempt: int) -> RunFolder:
-    """Write the manifest from the bytes read back after they reached the disk; the folder is whole from here."""
+    """Write the manifest from the bytes read back after they reached the disk; the folder is whole from
+    here."""
     listed = {}
     for name in CONTENT:
         with (part / name).open("rb") as stream:
             os.fsync(stream.fileno())
         listed[name] = {"sha256": files.sha256(part / name), "bytes": (part / name).stat().st_size}
     run_id = part.name.removesuffix(PART)
-    files.write_json(part / MANIFEST, {"format": FORMAT, "run_id": run_id, "attempt": attempt, "files": listed})
+    files.write_json(
+        part / MANIFEST, {"format": FORMAT, "run_id": run_id, "attempt": attempt, "files": listed}
+    )
     _sync(part)
     return RunFolder(part)
 
@@ -104,10 +113,14 @@ def void(folder: Path, into: Path, status: str, reasons: list[str]) -> Path:
     """Move a folder, whole or not, to the evidence with the reason beside it; return its new path."""
     into.mkdir(parents=True, exist_ok=True)
     run_id = folder.name.removesuffix(PART)
-    number = 1 + sum(1 for path in into.iterdir() if path.is_dir() and path.name.rpartition(".a")[0] == run_id)
+    number = 1 + sum(
+        1 for path in into.iterdir() if path.is_dir() and path.name.rpartition(".a")[0] == run_id
+    )
     target = into / f"{run_id}.a{number}"
-    files.write_json(target.with_name(f"{target.name}.{VOID}"),
-                     {"run_id": run_id, "attempt": number, "status": status, "reasons": reasons})
+    files.write_json(
+        target.with_name(f"{target.name}.{VOID}"),
+        {"run_id": run_id, "attempt": number, "status": status, "reasons": reasons},
+    )
     folder.rename(target)
     _sync(into)
     return target

@@ -21,13 +21,18 @@ class Sections:
         self._model, self._names = model, frozenset(names)
         unknown = self._names - set(type(model).model_fields)
         if unknown:
-            raise BenchbookError(f"{sorted(unknown)[0]}: not a section of {type(model).__name__}; correct the stage's notebook")
+            raise BenchbookError(
+                f"{sorted(unknown)[0]}: not a section of {type(model).__name__}; correct the stage's notebook"
+            )
 
     def __getattr__(self, name: str) -> Any:
         kind = type(self._model)
         if name in kind.model_fields:
             if name not in self._names:
-                raise BenchbookError(f"this stage reads `{name}` but does not declare it; add it to load.study(…) and to dvc.yaml")
+                raise BenchbookError(
+                    f"this stage reads `{name}` but does not declare it; "
+                    "add it to load.study(…) and to dvc.yaml"
+                )
             return getattr(self._model, name)
         found = kind.__dict__.get(name)
         if isinstance(found, property):

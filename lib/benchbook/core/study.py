@@ -1,203 +1,29 @@
-"""The study file as frozen types: every key with its unit, every mistake named at once."""
+"""The study file: one question, its sections put together, and what must hold between them."""
 
 from __future__ import annotations
 
-import math
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core import registry
 from benchbook.core.errors import did_you_mean
+from benchbook.core.study_sections import (
+    Arm,
+    Dataset,
+    Engine,
+    Model,
+    Name,
+    Plan,
+    Site,
+    Threads,
+    TwinArm,
+    WarmUp,
+    Workload,
+    distinct,
+)
 
-MAX_INT32 = 2_147_483_647
-# Errors that sysbench must never ignore: with them it loops for ever or crashes while reconnecting.
-FATAL_ERRORS = {2006, 2011, 2013, 2055}
 TWIN = "_again"
-NAME = r"^[a-z][a-z0-9_-]{0,39}$"
-
-
-def _known(kind: str, known: Any) -> AfterValidator:
-    def check(value: str) -> str:
-        if value not in known:
-            raise ValueError(f"unknown {kind}; {did_you_mean(value, known)}")
-        return value
-
-    return AfterValidator(check)
-
-
-def _enumeration(known: Any) -> Any:
-    return Field(json_schema_extra={"enum": sorted(known)})
-
-
-def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    repeated = sorted({value for value in values if values.count(value) > 1}, key=str)
-    if repeated:
-        raise ValueError(f"repeated value {repeated[0]}; write each value once")
-    return values
-
-
-SiteKind = Annotated[str, _known("site", registry.SITES), _enumeration(registry.SITES)]
-EngineName = Annotated[str, _known("engine", registry.ENGINES), _enumeration(registry.ENGINES)]
-Access = Annotated[str, _known("access", registry.ACCESS), _enumeration(registry.ACCESS)]
-Script = Annotated[str, _known("workload script", registry.SCRIPTS), _enumeration(registry.SCRIPTS)]
-Name = Annotated[str, Field(pattern=NAME)]
-Threads = Annotated[int, Field(ge=1, le=65535, examples=[8])]
-
-
-class Model(BaseModel):
-    """A section of a study file: frozen, strict, and without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
-
-
-class Site(Model):
-    """Where the arms run."""
-
-    kind: SiteKind = "local"
-    """Kind of site: `local` is this machine."""
-    port: int = Field(33060, ge=1024, le=65000, examples=[33060])
-    """First TCP port (1024 to 65000); the server takes it, proxies the next ones."""
-    cpus: Literal["split", "shared"] = "split"
-    """`split` keeps the server on one half of the cores and client and proxy on the other; `shared` pins nothing."""
-
-
-class Engine(Model):
-    """The database server."""
-
-    name: EngineName = "mariadb"
-    """Engine: `mariadb` is the server of the OS package."""
-    version: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["10.11"])
-    """Version that must be found, from the left: "10.11" accepts 10.11.6. Null accepts any and records it."""
-    binary: str | None = None
-    """Path of another server binary of the same engine; null takes the one of the OS package."""
-    settings: dict[str, int | float | str | bool] = {}
-    """Server variables, in the server's own names and units; each is read back from the server and compared."""
-
-    @field_validator("settings")
-    @classmethod
-    def _settings(cls, values: dict[str, Any]) -> dict[str, Any]:
-        for key, value in values.items():
-            if not re.fullmatch(r"[a-z][a-z0-9_.]{0,63}", key):
-                raise ValueError(f"{key!r} is not the name of a server variable; use lower case, digits and _")
-            if isinstance(value, str) and not re.fullmatch(r"[\w.,:/@%+= -]{0,200}", value):
-                raise ValueError(f"{key}: {value!r} holds characters that a settings file cannot carry; use plain text")
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"{key}: {value} is not finite; write a number")
-        return values
-
-
-class Arm(Model):
-    """One full setting of everything that is varied."""
-
-    access: Access = "direct"
-    """How the client reaches the server: `direct`, or through the proxy named."""
-
-
-class TwinArm(Model):
-    """Where the baseline is measured against itself: the A/A pair."""
-
-    workloads: Annotated[tuple[str, ...], AfterValidator(_distinct)] | None = None
-    """Workloads of the A/A pair; null takes all."""
-    threads: Annotated[tuple[Threads, ...], AfterValidator(_distinct)] | None = None
-    """Thread levels of the A/A pair; null takes all."""
-
-
-class Dataset(Model):
-    """What is loaded before measuring."""
-
-    tables: int = Field(ge=1, le=1000, examples=[4])
-    """Number of sysbench tables."""
-    table_size: int = Field(ge=1, le=MAX_INT32, examples=[10000])
-    """Rows a table."""
-    seed: int = Field(1, ge=1, le=MAX_INT32, examples=[1])
-    """Seed of the rows: the same seed loads the same rows, wherever and however often."""
-
-
-class Workload(Model):
-    """A sysbench script with its options; options left out take sysbench's own default, which is passed explicitly."""
-
-    script: Script | None = None
-    """sysbench script; null takes the workload's name."""
-    rand_type: Literal["uniform", "gaussian", "special", "pareto"] = "uniform"
-    """Distribution of the rows that are touched."""
-    rand_pareto_h: float | None = Field(None, gt=0, lt=1, examples=[0.2])
-    """Shape of the Pareto distribution, between 0 and 1; only with `rand_type: pareto`."""
-    ps_mode: Literal["auto", "disable"] = "auto"
-    """Prepared statements on the server (`auto`) or none (`disable`)."""
-    rate: int = Field(0, ge=0, le=10_000_000, examples=[500])
-    """Transactions a second offered with exponential arrivals; 0 runs as fast as it goes (closed loop)."""
-    skip_trx: bool = False
-    """Leave out BEGIN and COMMIT."""
-    range_size: int = Field(100, ge=1, le=1_000_000, examples=[100])
-    """Rows of one range query."""
-    point_selects: int = Field(10, ge=0, le=10_000, examples=[10])
-    """Point selects of one transaction."""
-    simple_ranges: int = Field(1, ge=0, le=10_000, examples=[1])
-    """Simple range queries of one transaction."""
-    sum_ranges: int = Field(1, ge=0, le=10_000, examples=[1])
-    """SUM range queries of one transaction."""
-    order_ranges: int = Field(1, ge=0, le=10_000, examples=[1])
-    """Ordered range queries of one transaction."""
-    distinct_ranges: int = Field(1, ge=0, le=10_000, examples=[1])
-    """DISTINCT range queries of one transaction."""
-    index_updates: int = Field(1, ge=0, le=10_000, examples=[1])
-    """Updates of the indexed column in one transaction."""
-    non_index_updates: int = Field(1, ge=0, le=10_000, examples=[1])
-    """Updates of a column without index in one transaction."""
-    delete_inserts: int = Field(1, ge=0, le=10_000, examples=[1])
-    """Pairs of DELETE and INSERT in one transaction."""
-    random_points: int = Field(10, ge=1, le=10_000, examples=[10])
-    """Rows of one IN list (`select_random_points`)."""
-    number_of_ranges: int = Field(10, ge=1, le=10_000, examples=[10])
-    """Ranges of one query (`select_random_ranges`)."""
-    delta: int = Field(5, ge=1, le=10_000, examples=[5])
-    """Rows of each of these ranges."""
-    ignore_errors: Annotated[tuple[int, ...], AfterValidator(_distinct)] = (1213, 1020, 1205)
-    """MySQL error numbers after which a transaction is tried again: deadlock and lock wait by default."""
-
-    @field_validator("ignore_errors")
-    @classmethod
-    def _ignorable(cls, values: tuple[int, ...]) -> tuple[int, ...]:
-        fatal = sorted(FATAL_ERRORS & set(values))
-        if fatal:
-            raise ValueError(f"{fatal[0]} makes sysbench crash or run for ever; leave out 2006, 2011, 2013 and 2055")
-        return values
-
-    @model_validator(mode="after")
-    def _pareto(self) -> Workload:
-        if self.rand_pareto_h is not None and self.rand_type != "pareto":
-            raise ValueError("rand_pareto_h needs rand_type: pareto; remove one of them")
-        return self
-
-
-class Plan(Model):
-    """How much is measured, and in which order."""
-
-    seed: int = Field(ge=1, le=MAX_INT32, examples=[20261120])
-    """Seed of the order of runs and of sysbench's random numbers."""
-    blocks: int = Field(ge=1, le=1000, examples=[5])
-    """Passes over all cells; verdicts are looked for at 5, 10 and 20."""
-    discard_s: int = Field(ge=0, le=86_400, examples=[15])
-    """Seconds at the start of each run that are not counted."""
-    run_s: int = Field(ge=2, le=86_400, examples=[45])
-    """Seconds measured in each run, after the discard."""
-    max_repeats: int = Field(2, ge=0, le=20, examples=[2])
-    """How often a group of runs is repeated in its block after one of them was invalid."""
-    budget_minutes: int = Field(1440, ge=1, le=100_000, examples=[1440])
-    """Longest time the schedule may take, in minutes."""
-
-
-class WarmUp(Model):
-    """What is done before measuring, never counted."""
-
-    prewarm: bool = True
-    """Read all tables and indexes into memory."""
-    analyze: bool = True
-    """Run ANALYZE TABLE after loading."""
-    pilot_s: int = Field(20, ge=0, le=86_400, examples=[300])
-    """Seconds of a pilot run, one for each arm and workload at the lowest and highest thread level; 0 runs none."""
 
 
 class Study(Model):
@@ -219,13 +45,13 @@ class Study(Model):
     """The tables that are loaded."""
     workloads: dict[Name, Workload] = Field(min_length=1)
     """The workloads by name."""
-    threads: Annotated[tuple[Threads, ...], Field(min_length=1), AfterValidator(_distinct)]
+    threads: Annotated[tuple[Threads, ...], Field(min_length=1), AfterValidator(distinct)]
     """Thread levels: client connections of a run."""
     plan: Plan
     """Blocks, lengths and seed."""
     warm_up: WarmUp = WarmUp()
     """Warm-up and pilots."""
-    claims: Annotated[tuple[str, ...], AfterValidator(_distinct)] = ()
+    claims: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
     """Published claims that this study answers, each `source/claim`."""
 
     @property
@@ -276,25 +102,43 @@ class Study(Model):
     def _whole(self) -> Study:
         for name, workload in self.workloads.items():
             if workload.script is None and name not in registry.SCRIPTS:
-                raise ValueError(f"workloads.{name}: unknown; {did_you_mean(name, registry.SCRIPTS)} Or name its script")
+                raise ValueError(
+                    f"workloads.{name}: unknown; {did_you_mean(name, registry.SCRIPTS)} Or name its script"
+                )
         for arm in self.arms:
             if arm.endswith(TWIN):
-                raise ValueError(f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name")
+                raise ValueError(
+                    f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
+                )
         twin = self.aa
         for name in (twin.workloads or ()) if twin else ():
             if name not in self.workloads:
-                raise ValueError(f"aa.workloads: {name}: not a workload of this study; {did_you_mean(name, self.workloads)}")
+                raise ValueError(
+                    f"aa.workloads: {name}: not a workload of this study; "
+                    f"{did_you_mean(name, self.workloads)}"
+                )
         for level in (twin.threads or ()) if twin else ():
             if level not in self.threads:
-                raise ValueError(f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}")
+                raise ValueError(
+                    f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}"
+                )
         runs = len(self.arms) * len(self.workloads) * len(self.threads) * self.plan.blocks
         hours = runs * (self.plan.discard_s + self.plan.run_s) / 3600
         if hours * 60 > self.plan.budget_minutes:
-            raise ValueError(f"plan.budget_minutes: {self.plan.budget_minutes}: {runs} runs take {hours:.1f} hours or more; "
-                             "measure less, or raise the budget")
+            raise ValueError(
+                f"plan.budget_minutes: {self.plan.budget_minutes}: "
+                f"{runs} runs take {hours:.1f} hours or more; "
+                "measure less, or raise the budget"
+            )
         limit = self.engine.settings.get("max_connections")
         if isinstance(limit, int) and max(self.threads) + 10 > limit:
-            raise ValueError(f"threads: {max(self.threads)}: above max_connections {limit} less 10; lower one, raise the other")
+            raise ValueError(
+                f"threads: {max(self.threads)}: above max_connections {limit} less 10; "
+                "lower one, raise the other"
+            )
         if not self.warm_up.prewarm and self.plan.discard_s == 0:
-            raise ValueError("plan.discard_s: 0: contradicts warm_up.prewarm: false (nothing would be warm); set one of them")
+            raise ValueError(
+                "plan.discard_s: 0: contradicts warm_up.prewarm: false (nothing would be warm); "
+                "set one of them"
+            )
         return self

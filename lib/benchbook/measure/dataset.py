@@ -54,25 +54,33 @@ def ensure(site: Any, study: Study, known: dict[str, Any] | None = None) -> dict
     wrong = _differs(state, known)
     if wrong:
         raise DatasetError(
-            f"the data could not be brought back as it was: {'; '.join(wrong)}. Run `dvc repro -f prepare@STUDY` to start anew"
+            f"the data could not be brought back as it was: {'; '.join(wrong)}. "
+            "Run `dvc repro -f prepare@STUDY` to start anew"
         )
     return state | {"events": events}
 
 
 def load(site: Any, study: Study) -> dict[str, Any]:
-    """Create the schema, load every table, check rows, indexes and content, keep a copy; return what was loaded."""
+    """Create the schema, load every table, check rows, indexes and content, keep a copy; return what was
+    loaded."""
     endpoint = site.up(study.baseline)
     data = study.dataset
     with session(site) as connection:
         _empty(connection)
-    said = _load_tables(site, [
-        sysbench.load(endpoint, table, data.table_size, data.seed) for table in range(1, data.tables + 1)
-    ], timeout_s=60 + data.tables * data.table_size / LOAD_ROWS_A_SECOND)
+    said = _load_tables(
+        site,
+        [sysbench.load(endpoint, table, data.table_size, data.seed) for table in range(1, data.tables + 1)],
+        timeout_s=60 + data.tables * data.table_size / LOAD_ROWS_A_SECOND,
+    )
     with session(site) as connection:
         state = describe(connection, study)
     wrong = problems(state, study)
     if wrong or said:
-        raise DatasetError("prepare failed: " + "; ".join([*wrong, *said[:3]]) + ". Look at the server's log, then run the stage again")
+        raise DatasetError(
+            "prepare failed: "
+            + "; ".join([*wrong, *said[:3]])
+            + ". Look at the server's log, then run the stage again"
+        )
     site.snapshot(label(study))
     return state
 
@@ -83,17 +91,27 @@ def describe(connection: Connection, study: Study) -> dict[str, Any]:
     rows = ledger.rows(connection, data.tables)
     there = [name for name, count in rows.items() if count >= 0]
     indexes = {
-        name: sorted({str(row["Key_name"]) for row in connection.execute(text(f"SHOW INDEX FROM {name}")).mappings()})
+        name: sorted(
+            {str(row["Key_name"]) for row in connection.execute(text(f"SHOW INDEX FROM {name}")).mappings()}
+        )
         for name in there
     }
     small = data.tables * data.table_size <= CHECKSUM_UP_TO
-    checksums = {
-        name: int(connection.execute(text(f"CHECKSUM TABLE {name}")).first()[1])  # type: ignore[index]
-        for name in there
-    } if small else None
+    checksums = (
+        {
+            name: int(connection.execute(text(f"CHECKSUM TABLE {name}")).first()[1])  # type: ignore[index]
+            for name in there
+        }
+        if small
+        else None
+    )
     state = {
-        "tables": data.tables, "table_size": data.table_size, "seed": data.seed,
-        "rows": rows, "indexes": indexes, "checksums": checksums,
+        "tables": data.tables,
+        "table_size": data.table_size,
+        "seed": data.seed,
+        "rows": rows,
+        "indexes": indexes,
+        "checksums": checksums,
     }
     return state | {"fingerprint": fingerprint(state)}
 
@@ -116,12 +134,14 @@ def table(state: dict[str, Any]) -> pd.DataFrame:
     """Return what was loaded as a table, one row a table of the schema."""
     names = list(state["rows"])
     checksums = state["checksums"] or {}
-    return pd.DataFrame({
-        "table": names,
-        "rows": [state["rows"][name] for name in names],
-        "indexes": [", ".join(state["indexes"].get(name, [])) for name in names],
-        "checksum": [checksums.get(name, "not taken: too large") for name in names],
-    })
+    return pd.DataFrame(
+        {
+            "table": names,
+            "rows": [state["rows"][name] for name in names],
+            "indexes": [", ".join(state["indexes"].get(name, [])) for name in names],
+            "checksum": [checksums.get(name, "not taken: too large") for name in names],
+        }
+    )
 
 
 def analyze(connection: Connection, tables: int) -> list[dict[str, str]]:
@@ -160,7 +180,10 @@ def _load_tables(site: Any, argvs: list[list[str]], timeout_s: float) -> list[st
                     running[number] = site.client(argv, out, err, cwd=Path(scratch))
                 for number in [number for number, child in running.items() if child.popen.poll() is not None]:
                     code = running.pop(number).popen.returncode
-                    text = "".join((Path(scratch) / f"{number}.{kind}").read_text("utf-8", "replace") for kind in ("out", "err"))
+                    text = "".join(
+                        (Path(scratch) / f"{number}.{kind}").read_text("utf-8", "replace")
+                        for kind in ("out", "err")
+                    )
                     fatal = [line for line in text.splitlines() if "FATAL" in line]
                     said += fatal or ([f"sysbench ended with exit code {code}"] if code else [])
                 if time.monotonic() > deadline:
@@ -187,5 +210,3 @@ def _empty(connection: Connection) -> None:
     for (name,) in connection.execute(text("SHOW TABLES")).all():
         if str(name).startswith("sbtest") and str(name)[6:].isdigit():
             connection.execute(text(f"DROP TABLE {name}"))
-
-

@@ -48,7 +48,11 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     planned, site = run.planned, run.site
     endpoint = site.up(run.arm)
     part = runfolder.begin(into, planned.to_dict())
-    evidence: dict[str, Any] = {"attempt": attempt, "limits": run.limits, "tls": {"asked": "off", "cipher": ""}}
+    evidence: dict[str, Any] = {
+        "attempt": attempt,
+        "limits": run.limits,
+        "tls": {"asked": "off", "cipher": ""},
+    }
     mark = site.log_mark()
     countable = planned.tables * planned.table_size <= COUNT_ROWS_UP_TO
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
@@ -61,7 +65,9 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     cpu_before = _children_cpu_s()
     started_wall, started = time.time(), time.monotonic()
     client = site.client(argv, part / runfolder.OUT, part / runfolder.ERR, cwd=part)
-    monitor = Monitor({"client": [client.pid], **site.monitored(run.arm)}, part / runfolder.MONITOR, client.pid)
+    monitor = Monitor(
+        {"client": [client.pid], **site.monitored(run.arm)}, part / runfolder.MONITOR, client.pid
+    )
     monitor.start()
     try:
         exit_code, ended_by = _wait(client.popen, planned.discard_s + planned.run_s + THREAD_INIT_S + GRACE_S)
@@ -107,7 +113,13 @@ def _after(run: Run, before: dict[str, int], countable: bool, foreign: int) -> d
         _settled(run.connection)
         after, uptime = ledger.snapshot(run.connection)
         return {
-            "ledger": {"available": True, "reason": None, "before": before, "after": after, "own_connections": 0},
+            "ledger": {
+                "available": True,
+                "reason": None,
+                "before": before,
+                "after": after,
+                "own_connections": 0,
+            },
             "uptime_after_s": uptime,
             "rows_after": ledger.rows(run.connection, run.planned.tables) if countable else None,
             "foreign_sessions": foreign + ledger.foreign_sessions(run.connection),
@@ -117,7 +129,13 @@ def _after(run: Run, before: dict[str, int], countable: bool, foreign: int) -> d
     except Exception as error:
         reason = f"the server does not answer after the run: {type(error).__name__}"
         return {
-            "ledger": {"available": True, "reason": reason, "before": before, "after": None, "own_connections": 0},
+            "ledger": {
+                "available": True,
+                "reason": reason,
+                "before": before,
+                "after": None,
+                "own_connections": 0,
+            },
             "uptime_after_s": None,
             "rows_after": None,
             "foreign_sessions": foreign,
@@ -134,7 +152,8 @@ def _settled(connection: Connection, wait_s: float = 2.0) -> None:
 
 
 def _wait(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[int, str]:
-    """Wait for sysbench; after the deadline end it, gently and then not. Return exit code and who ended it."""
+    """Wait for sysbench; after the deadline end it, gently and then not. Return exit code and who ended it.
+    Wait for sysbench; after the deadline end it, gently and then not. Return exit code and who ended it."""
     steps: list[tuple[float, Callable[[], None]]] = [
         (deadline_s, lambda: popen.send_signal(signal.SIGTERM)),
         (5.0, popen.kill),
@@ -153,7 +172,8 @@ def _wait(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[int, str]:
 
 
 def _children_cpu_s() -> float:
-    """Return the CPU seconds of all children that have ended; servers go on, so the difference is the client's."""
+    """Return the CPU seconds of all children that have ended; servers go on, so the difference is the
+    client's."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

@@ -8,17 +8,38 @@ from sqlalchemy import Connection, text
 
 # Cumulative counters that sysbench's own counts can be held against, query by query.
 COUNTERS = (
-    "Com_select", "Com_insert", "Com_update", "Com_delete", "Com_begin", "Com_commit", "Com_rollback",
-    "Com_stmt_prepare", "Com_stmt_execute", "Connections", "Rows_sent", "Rows_read", "Handler_write",
-    "Handler_update", "Handler_delete", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted",
-    "Innodb_rows_read", "Innodb_deadlocks", "Ssl_accepts", "Aborted_connects", "Aborted_clients", "Questions",
+    "Com_select",
+    "Com_insert",
+    "Com_update",
+    "Com_delete",
+    "Com_begin",
+    "Com_commit",
+    "Com_rollback",
+    "Com_stmt_prepare",
+    "Com_stmt_execute",
+    "Connections",
+    "Rows_sent",
+    "Rows_read",
+    "Handler_write",
+    "Handler_update",
+    "Handler_delete",
+    "Innodb_rows_inserted",
+    "Innodb_rows_updated",
+    "Innodb_rows_deleted",
+    "Innodb_rows_read",
+    "Innodb_deadlocks",
+    "Ssl_accepts",
+    "Aborted_connects",
+    "Aborted_clients",
+    "Questions",
 )
 
 
 def snapshot(connection: Connection) -> tuple[dict[str, int], int]:
-    """Return the server's counters by name, and its uptime in seconds, over a connection that is already open."""
+    """Return the server's counters by name, and its uptime in seconds, over a connection that is already
+    open."""
     rows = connection.execute(text("SHOW GLOBAL STATUS")).all()
-    status = dict((str(name), value) for name, value in rows)
+    status = {str(name): value for name, value in rows}
     counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
     return counters, int(status.get("Uptime", 0))
 
@@ -27,7 +48,9 @@ def foreign_sessions(connection: Connection) -> int:
     """Count sessions that are neither ours nor the server's own."""
     rows = connection.execute(text("SHOW PROCESSLIST")).mappings().all()
     mine = connection.connection.dbapi_connection.thread_id()  # type: ignore[union-attr]
-    return sum(1 for row in rows if int(row["Id"]) != mine and row["User"] not in ("system user", "event_scheduler"))
+    return sum(
+        1 for row in rows if int(row["Id"]) != mine and row["User"] not in ("system user", "event_scheduler")
+    )
 
 
 def rows(connection: Connection, tables: int) -> dict[str, int]:
@@ -36,7 +59,11 @@ def rows(connection: Connection, tables: int) -> dict[str, int]:
     counted = {}
     for number in range(1, tables + 1):
         name = f"sbtest{number}"
-        counted[name] = int(connection.execute(text(f"SELECT COUNT(*) FROM {name}")).scalar_one()) if name in present else -1
+        counted[name] = (
+            int(connection.execute(text(f"SELECT COUNT(*) FROM {name}")).scalar_one())
+            if name in present
+            else -1
+        )
     return counted
 
 

@@ -57,20 +57,31 @@ class Walk:
     abandoned: list[str] = field(default_factory=list)
 
     def table(self) -> pd.DataFrame:
-        """Return what the walk did in one row; `overhead_s` is what the harness took around each run, in seconds."""
+        """Return what the walk did in one row; `overhead_s` is what the harness took around each run, in
+        seconds."""
         overhead = (self.spent_s - self.sysbench_s) / self.done if self.done else 0.0
-        return pd.DataFrame([{
-            "runs planned": len(self.runs), "made now": self.done, "wall_s": round(self.spent_s, 1),
-            "sysbench_s": round(self.sysbench_s, 1), "overhead_s a run": round(overhead, 2),
-            "groups given up": ", ".join(self.abandoned) or "none",
-        }])
+        return pd.DataFrame(
+            [
+                {
+                    "runs planned": len(self.runs),
+                    "made now": self.done,
+                    "wall_s": round(self.spent_s, 1),
+                    "sysbench_s": round(self.sysbench_s, 1),
+                    "overhead_s a run": round(overhead, 2),
+                    "groups given up": ", ".join(self.abandoned) or "none",
+                }
+            ]
+        )
 
 
-def tidy_up(runs: Iterable[PlannedRun], raw: Path, void: Path, judge: Judge, say: Callable[[str], None] = print) -> list[str]:
+def tidy_up(
+    runs: Iterable[PlannedRun], raw: Path, void: Path, judge: Judge, say: Callable[[str], None] = print
+) -> list[str]:
     """Bring `raw` into agreement with the schedule before anything starts; return the ids that are missing.
 
     Half-written folders, folders that are not whole, runs made under other settings and runs that are no
-    longer valid go to `void`, each with its reason. Runs in `void` whose settings are asked for again come back.
+    longer valid go to `void`, each with its reason. Runs in `void` whose settings are asked for again come
+    back.
     """
     planned = {run.run_id: run for run in runs}
     raw.mkdir(parents=True, exist_ok=True)
@@ -91,19 +102,32 @@ def tidy_up(runs: Iterable[PlannedRun], raw: Path, void: Path, judge: Judge, say
         record = json.loads(note.read_text(encoding="utf-8"))
         folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
         target = raw / record["run_id"]
-        if record["status"] == "earlier" and record["run_id"] in planned and not target.exists() and not folder.verify():
+        if (
+            record["status"] == "earlier"
+            and record["run_id"] in planned
+            and not target.exists()
+            and not folder.verify()
+        ):
             folder.path.rename(target)
             note.unlink()
     return [run_id for run_id in planned if not (raw / run_id).is_dir()]
 
 
 def run(
-    name: str, study: Study, runs: list[PlannedRun], facts: dict[str, Any], data: dict[str, Any], where: paths.StudyPaths,
-    judge: Judge, limits: dict[str, Any],
+    name: str,
+    study: Study,
+    runs: list[PlannedRun],
+    facts: dict[str, Any],
+    data: dict[str, Any],
+    where: paths.StudyPaths,
+    judge: Judge,
+    limits: dict[str, Any],
 ) -> Walk:
-    """Bring `raw` to what the schedule asks for and return what was done; with nothing missing no server starts.
+    """Bring `raw` to what the schedule asks for and return what was done; with nothing missing no server
+    starts.
 
-    Before the first run the arms are held against `facts` and the data against `data`, and lost data is brought back.
+    Before the first run the arms are held against `facts` and the data against `data`, and lost data is
+    brought back.
     """
     state = Walk(study, runs, None, where.raw, where.void, judge, limits)
     if not tidy_up(runs, where.raw, where.void, judge):
@@ -146,7 +170,9 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
     with session(state.site) as connection:
         wrong = dataset.problems(dataset.describe(connection, study), study)
         if wrong:
-            raise dataset.DatasetError(f"block {number}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`")
+            raise dataset.DatasetError(
+                f"block {number}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`"
+            )
         if study.warm_up.prewarm:
             dataset.prewarm(connection, study.dataset.tables)
         groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
@@ -171,15 +197,19 @@ def _group(state: Walk, members: list[PlannedRun], missing: set[str], connection
         if run.run_id not in missing:
             continue
         attempt = _attempts(state.void, run.run_id) + 1
-        folder = execute(Run(run, state.site, state.study.deployed(run.arm), connection, state.limits), state.raw, attempt)
+        folder = execute(
+            Run(run, state.site, state.study.deployed(run.arm), connection, state.limits), state.raw, attempt
+        )
         verdict = state.judge(folder)
         state.sysbench_s += float(folder.evidence()["sysbench_s"])
         state.done += 1
         runfolder.keep(folder, state.raw)
         missing.discard(run.run_id)
         left = len(missing) * (time.monotonic() - began) / state.done
-        state.say(f"[{len(state.runs) - len(missing)}/{len(state.runs)}] block {run.block} · {run.workload} · "
-                  f"{run.threads} threads · {run.arm}: {_outcome(verdict)} · {_clock(left)} left")
+        state.say(
+            f"[{len(state.runs) - len(missing)}/{len(state.runs)}] block {run.block} · {run.workload} · "
+            f"{run.threads} threads · {run.arm}: {_outcome(verdict)} · {_clock(left)} left"
+        )
         if verdict.status != "valid":
             verdicts[run.run_id] = verdict
             for reason in verdict.reasons:
@@ -192,7 +222,8 @@ def _group(state: Walk, members: list[PlannedRun], missing: set[str], connection
 def _void_group(
     run: PlannedRun, runs: Iterable[PlannedRun], raw: Path, void: Path, verdicts: dict[str, Judgement]
 ) -> list[str]:
-    """Move all runs of a group out of `raw`: a pair with one invalid run is no pair. Return the ids of the group."""
+    """Move all runs of a group out of `raw`: a pair with one invalid run is no pair. Return the ids of the
+    group."""
     members = [other.run_id for other in runs if other.group == run.group]
     for run_id in members:
         folder = raw / run_id

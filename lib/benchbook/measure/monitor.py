@@ -1,4 +1,5 @@
-"""Watch the machine while a run goes on: CPU of each part every second, and pauses of the client's machine."""
+"""Watch the machine while a run goes on: CPU of each part every second, and pauses of the client's machine.
+Watch the machine while a run goes on: CPU of each part every second, and pauses of the client's machine."""
 
 from __future__ import annotations
 
@@ -10,7 +11,16 @@ from pathlib import Path
 
 import psutil
 
-COLUMNS = ("second", "part", "cpu_cores", "rss_mib", "steal_pct", "psi_cpu_pct", "psi_io_pct", "psi_memory_pct")
+COLUMNS = (
+    "second",
+    "part",
+    "cpu_cores",
+    "rss_mib",
+    "steal_pct",
+    "psi_cpu_pct",
+    "psi_io_pct",
+    "psi_memory_pct",
+)
 TICK_S = 0.01
 MIB = 1024 * 1024
 
@@ -23,7 +33,9 @@ class Monitor:
     """
 
     def __init__(self, parts: Mapping[str, Sequence[int]], path: Path, client: int) -> None:
-        self.parts = {part: [process for pid in pids if (process := _process(pid))] for part, pids in parts.items()}
+        self.parts = {
+            part: [process for pid in pids if (process := _process(pid))] for part, pids in parts.items()
+        }
         self.path = path
         self.client = client
         self.longest_pause_ms = 0.0
@@ -31,7 +43,10 @@ class Monitor:
         self.runqueue_wait_s = 0.0
         self._rows: list[list[object]] = []
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._sample, daemon=True), threading.Thread(target=self._tick, daemon=True)]
+        self._threads = [
+            threading.Thread(target=self._sample, daemon=True),
+            threading.Thread(target=self._tick, daemon=True),
+        ]
         self._steal_before = _steal()
 
     def start(self) -> None:
@@ -66,7 +81,18 @@ class Monitor:
                 # A part whose process has just ended has nothing to say about this second.
                 if cpu is not None and before[part] is not None:
                     used = (cpu - before[part]) / span
-                    self._rows.append([second, part, round(max(0.0, used), 4), round(_rss_mib(processes), 2), "", "", "", ""])
+                    self._rows.append(
+                        [
+                            second,
+                            part,
+                            round(max(0.0, used), 4),
+                            round(_rss_mib(processes), 2),
+                            "",
+                            "",
+                            "",
+                            "",
+                        ]
+                    )
                 before[part] = cpu if cpu is not None else before[part]
             times = psutil.cpu_times()
             self._rows.append([second, "machine", *_machine(machine, times, span), *_pressure()])

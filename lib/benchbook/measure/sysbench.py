@@ -10,8 +10,16 @@ from benchbook.core.model import Endpoint, PlannedRun
 BINARY = "sysbench"
 LOAD = Path(__file__).with_name("lua") / "load.lua"
 OLTP = (
-    "range_size", "point_selects", "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges",
-    "index_updates", "non_index_updates", "delete_inserts", "skip_trx",
+    "range_size",
+    "point_selects",
+    "simple_ranges",
+    "sum_ranges",
+    "order_ranges",
+    "distinct_ranges",
+    "index_updates",
+    "non_index_updates",
+    "delete_inserts",
+    "skip_trx",
 )
 # What each script reads beyond tables and table size; sysbench refuses an option that a script does not know.
 EXTRA = {"select_random_points": ("random_points",), "select_random_ranges": ("number_of_ranges", "delta")}
@@ -19,11 +27,18 @@ EXTRA = {"select_random_points": ("random_points",), "select_random_ranges": ("n
 
 def connection(endpoint: Endpoint) -> list[str]:
     """Return the options that say where the server is; the account stands in the secret file."""
-    place = [f"--mysql-socket={endpoint.socket}"] if endpoint.socket else [
-        f"--mysql-host={endpoint.host}", f"--mysql-port={endpoint.port}"
+    place = (
+        [f"--mysql-socket={endpoint.socket}"]
+        if endpoint.socket
+        else [f"--mysql-host={endpoint.host}", f"--mysql-port={endpoint.port}"]
+    )
+    return [
+        f"--config-file={endpoint.secret}",
+        "--db-driver=mysql",
+        *place,
+        f"--mysql-db={endpoint.database}",
+        "--mysql-ssl=off",
     ]
-    return [f"--config-file={endpoint.secret}", "--db-driver=mysql", *place,
-            f"--mysql-db={endpoint.database}", "--mysql-ssl=off"]
 
 
 def run(endpoint: Endpoint, planned: PlannedRun) -> list[str]:
@@ -36,16 +51,19 @@ def run(endpoint: Endpoint, planned: PlannedRun) -> list[str]:
     pareto = [f"--rand-pareto-h={options['rand_pareto_h']}"] if options.get("rand_pareto_h") else []
     checkpoint = [f"--report-checkpoints={planned.discard_s}"] if planned.discard_s else []
     return [
-        BINARY, *connection(endpoint),
+        BINARY,
+        *connection(endpoint),
         f"--mysql-ignore-errors={','.join(map(str, options['ignore_errors'])) or 'none'}",
         f"--threads={planned.threads}",
         f"--time={planned.discard_s + planned.run_s}",
         "--events=0",
         f"--rate={planned.rate}",
-        "--report-interval=1", *checkpoint,
+        "--report-interval=1",
+        *checkpoint,
         f"--percentile={planned.percentile}",
         "--histogram=on",
-        f"--rand-type={options['rand_type']}", *pareto,
+        f"--rand-type={options['rand_type']}",
+        *pareto,
         f"--rand-seed={planned.seed}",
         f"--db-ps-mode={options['ps_mode']}",
         "--forced-shutdown=off",
@@ -60,8 +78,19 @@ def run(endpoint: Endpoint, planned: PlannedRun) -> list[str]:
 
 def load(endpoint: Endpoint, table: int, table_size: int, seed: int) -> list[str]:
     """Return the argv that creates and loads one table; the seed fixes every row."""
-    return [BINARY, *connection(endpoint), "--threads=1", "--events=1", "--time=0", f"--rand-seed={seed + table - 1}",
-            "--rand-type=uniform", str(LOAD), f"--table-number={table}", f"--table-size={table_size}", "run"]
+    return [
+        BINARY,
+        *connection(endpoint),
+        "--threads=1",
+        "--events=1",
+        "--time=0",
+        f"--rand-seed={seed + table - 1}",
+        "--rand-type=uniform",
+        str(LOAD),
+        f"--table-number={table}",
+        f"--table-size={table_size}",
+        "run",
+    ]
 
 
 def script_options(script: str, options: dict[str, Any]) -> list[str]:

@@ -48,7 +48,10 @@ def pilots(
     folders = []
     with session(site) as connection:
         for number, pilot in enumerate(planned, start=1):
-            say(f"pilot {number} of {len(planned)}: {pilot.workload}, {pilot.threads} threads, {pilot.arm}, {pilot.run_s} s")
+            say(
+                f"pilot {number} of {len(planned)}: {pilot.workload}, {pilot.threads} threads, "
+                f"{pilot.arm}, {pilot.run_s} s"
+            )
             run = Run(pilot, site, study.deployed(pilot.arm), connection, limits)
             folders.append(runfolder.keep(execute(run, into, 1), into))
     site.restore(dataset.label(study))

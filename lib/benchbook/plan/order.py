@@ -27,7 +27,8 @@ def shuffled(items: Sequence[T], *seed: object) -> list[T]:
 def run_seed(seed: int, block: int, workload: str, threads: int, place: int = 0) -> int:
     """Return sysbench's seed (1 to 2**31 - 1), different between groups.
 
-    The arms of a group share it (`place` 0), so that both are asked for the same rows. Where a workload writes,
+    The arms of a group share it (`place` 0), so that both are asked for the same rows.
+    Where a workload writes,
     each arm has its own `place`: with the same seed the second arm would write the values that the first has
     just written, which changes no row and costs the server less.
     """
@@ -35,7 +36,8 @@ def run_seed(seed: int, block: int, workload: str, threads: int, place: int = 0)
 
 
 def williams(arms: int) -> list[list[int]]:
-    """Return the rows of a balanced square: each arm stands in each place, and follows each other, equally often.
+    """Return the rows of a balanced square: each arm stands in each place, and follows each other, equally
+    often.
 
     An even number of arms needs as many rows, an odd number twice as many.
     Source: E. J. Williams, Experimental designs balanced for the estimation of residual effects of

@@ -21,9 +21,11 @@ BLOCK_OVERHEAD_S = 4.0
 
 
 def conditions(facts: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return for each arm the digests of what it was found to be and of the data, from `facts.json` and `dataset.json`."""
+    """Return for each arm the digests of what it was found to be and of the data, from `facts.json` and
+    `dataset.json`."""
     return {
-        arm: {"facts": fingerprint(lasting(found)), "data": data["fingerprint"]} for arm, found in facts["arms"].items()
+        arm: {"facts": fingerprint(lasting(found)), "data": data["fingerprint"]}
+        for arm, found in facts["arms"].items()
     }
 
 
@@ -43,7 +45,9 @@ def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) ->
     for block in range(1, study.plan.blocks + 1):
         cells = order.shuffled(
             [(workload, threads) for workload in study.workloads for threads in study.threads],
-            study.plan.seed, "cells", block,
+            study.plan.seed,
+            "cells",
+            block,
         )
         sizes = Counter(len(_arms(study, *cell)) for cell in cells)
         seen: Counter[int] = Counter()
@@ -52,18 +56,27 @@ def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) ->
             size = len(arms)
             for arm in order.arm_order(arms, study.plan.seed, block, seen[size], sizes[size]):
                 cell = _cell(name, study, arm, workload, threads)
-                runs.append(PlannedRun(
-                    **cell, block=block, position=len(runs), group=f"b{block:02d}-{workload}-t{threads:04d}",
-                    discard_s=study.plan.discard_s, run_s=study.plan.run_s,
-                    seed=order.run_seed(study.plan.seed, block, workload, threads, _place(study, workload, arm)),
-                    conditions=conditions.get(study.deployed(arm), {}),
-                ))
+                runs.append(
+                    PlannedRun(
+                        **cell,
+                        block=block,
+                        position=len(runs),
+                        group=f"b{block:02d}-{workload}-t{threads:04d}",
+                        discard_s=study.plan.discard_s,
+                        run_s=study.plan.run_s,
+                        seed=order.run_seed(
+                            study.plan.seed, block, workload, threads, _place(study, workload, arm)
+                        ),
+                        conditions=conditions.get(study.deployed(arm), {}),
+                    )
+                )
             seen[size] += 1
     return runs
 
 
 def pilot_runs(name: str, study: Study) -> list[PlannedRun]:
-    """Return the pilots: each arm and workload at the lowest and the highest thread level, as block 0, without discard."""
+    """Return the pilots: each arm and workload at the lowest and the highest thread level, as block 0,
+    without discard."""
     cells = [
         (arm, workload, threads)
         for workload in study.workloads
@@ -72,8 +85,13 @@ def pilot_runs(name: str, study: Study) -> list[PlannedRun]:
     ]
     return [
         PlannedRun(
-            **_cell(name, study, arm, workload, threads), block=0, position=position, group="pilot", discard_s=0,
-            run_s=study.warm_up.pilot_s, seed=order.run_seed(study.dataset.seed, 0, workload, threads),
+            **_cell(name, study, arm, workload, threads),
+            block=0,
+            position=position,
+            group="pilot",
+            discard_s=0,
+            run_s=study.warm_up.pilot_s,
+            seed=order.run_seed(study.dataset.seed, 0, workload, threads),
         )
         for position, (arm, workload, threads) in enumerate(cells)
     ]
@@ -86,7 +104,9 @@ def table(runs: list[PlannedRun]) -> pd.DataFrame:
 
 def seconds(study: Study, runs: list[PlannedRun]) -> float:
     """Estimate how long run-matrix takes, in seconds, without repeats."""
-    return sum(run.discard_s + run.run_s + RUN_OVERHEAD_S for run in runs) + study.plan.blocks * BLOCK_OVERHEAD_S
+    return (
+        sum(run.discard_s + run.run_s + RUN_OVERHEAD_S for run in runs) + study.plan.blocks * BLOCK_OVERHEAD_S
+    )
 
 
 def pilot_seconds(study: Study) -> float:
@@ -102,7 +122,7 @@ def summary(name: str, study: Study) -> str:
     measuring, piloting = seconds(study, runs), pilot_seconds(study)
     twin = sum(run.arm == study.twin for run in runs)
     lines = [
-        f"{study.title}",
+        f"{name}",
         f"  arms        {', '.join(study.arms)} (baseline: {study.baseline})",
         f"  workloads   {', '.join(study.workloads)}",
         f"  threads     {', '.join(map(str, study.threads))}",
@@ -116,7 +136,13 @@ def summary(name: str, study: Study) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )
 
 
 def _arms(study: Study, workload: str, threads: int) -> list[str]:

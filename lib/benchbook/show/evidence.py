@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,8 +42,8 @@ class Evidence:
 
     @property
     def link(self) -> str:
-        """Give the way from a page in reports/ to the study's folder."""
-        return f"../data/{self.name}"
+        """Give the way from the study's page to the study's folder."""
+        return os.path.relpath(self.folder, paths.study(self.name).report.parent)
 
 
 def arms_in_order(findings: Mapping[str, Any], runs: pd.DataFrame) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchbook.core import registry
+from benchbook.sites import supervise
 from benchbook.sites.errors import LockHeld, SettingsDiffer, SiteError
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ def load(target: str) -> Any:
 def open_site(study: Study, lab: Path) -> Iterator[Any]:
     """Open the site of a study in a lab folder; on leaving, whatever the reason, all it started is stopped.
 
+    In a stage's notebook the kernel is first tied to the stage, so that not even SIGKILL leaves a server
+    behind.
     Takes the machine's lock (LockHeld within a second if another holds it). Nothing is started before `up`.
     """
+    supervise.die_with_parent()
     with load(registry.SITES[study.site.kind])(study, lab) as site:
         yield site

@@ -44,8 +44,10 @@ def verify(site: Any, study: Study, facts: dict[str, Any]) -> None:
         ]
     if changed:
         raise BenchbookError(
-            "the arms are not what provision recorded: " + "; ".join(changed[:8])
-            + f". To measure them as they are now, run `dvc repro -f provision@{facts['study']}`, then `make repro`"
+            "the arms are not what provision recorded: "
+            + "; ".join(changed[:8])
+            + ". To measure them as they are now, "
+            + f"run `dvc repro -f provision@{facts['study']}`, then `make repro`"
         )
 
 
@@ -57,10 +59,21 @@ def asked(study: Study) -> pd.DataFrame:
 
 def found(facts: dict[str, Any]) -> pd.DataFrame:
     """Return the main facts as a table: a row a fact, a column an arm."""
-    shown = ("engine.version", "proxy.version", "site.cpus.server", "site.cpus.client", "machine.cpu_model", "machine.cores",
-             "machine.memory_mib", "machine.kernel", "machine.sysbench")
+    shown = (
+        "engine.version",
+        "proxy.version",
+        "site.cpus.server",
+        "site.cpus.client",
+        "machine.cpu_model",
+        "machine.cores",
+        "machine.memory_mib",
+        "machine.kernel",
+        "machine.sysbench",
+    )
     columns = {arm: flat(values) for arm, values in facts["arms"].items()}
-    return pd.DataFrame({arm: [values.get(key) for key in shown] for arm, values in columns.items()}, index=list(shown))
+    return pd.DataFrame(
+        {arm: [values.get(key) for key in shown] for arm, values in columns.items()}, index=list(shown)
+    )
 
 
 def differences(facts: dict[str, Any]) -> pd.DataFrame:
@@ -76,7 +89,8 @@ def differences(facts: dict[str, Any]) -> pd.DataFrame:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the lasting facts with dotted keys; what changes from hour to hour and Python's version are left out."""
+    """Return the lasting facts with dotted keys; what changes from hour to hour and Python's version are
+    left out."""
     rows: dict[str, Any] = {}
     for key, item in value.items():
         name = f"{prefix}{key}"
