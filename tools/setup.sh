@@ -2,6 +2,7 @@
 # Make this clone ready: system packages, .venv as the lock says, the package itself.
 # Does only what is missing, so run it as often as you like; when nothing is, it takes a blink.
 # Exit 2: this machine needs something from you first, and nothing was changed.
+# With --check it only looks: exit 0 if .venv is as the lock says, else 1.
 #
 # PYTHON=/path/to/python3.12 chooses the interpreter. The tests of this script describe other
 # machines with BENCHBOOK_UNAME, BENCHBOOK_OS_RELEASE, BENCHBOOK_UID and BENCHBOOK_SBIN.
@@ -10,6 +11,7 @@ CDPATH='' cd -- "$(dirname -- "$0")/.."
 here=$(pwd -P)
 missing='' packages='' wanted=''
 stamp=.venv/benchbook-setup
+unfinished=.venv/benchbook-unfinished
 # Servers live where an ordinary user's PATH doesn't look.
 PATH=$PATH:${BENCHBOOK_SBIN-/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec}
 oldest=11 newest=14 # of Python 3, as in pyproject.toml
@@ -19,7 +21,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 key() { printf '%s\n' "$here"; cksum requirements.lock pyproject.toml tools/setup.sh; }
 is_ready() {
-  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(key)" ] && .venv/bin/python -S -c '' 2>/dev/null
+  [ -f "$stamp" ] && [ ! -e $unfinished ] && [ "$(cat "$stamp")" = "$(key)" ] && .venv/bin/python -S -c '' 2>/dev/null
 }
 
 # --- what is missing ------------------------------------------------------------------------
@@ -195,14 +197,23 @@ choose_root() {
 locked() { awk -v name="$1==" 'index($0, name) == 1 {on = 1} on {print} on && !/\\$/ {exit}' requirements.lock; }
 
 make_venv() {
-  if [ -e .venv ]; then
+  if [ -e $unfinished ]; then
+    # A package that was being written when somebody pulled the plug counts as installed to any tool.
+    say 'the last set-up was cut short: making .venv anew'
+    rm -rf .venv
+  elif [ -e .venv ]; then
     # Scripts in a .venv hold its absolute path: one that was moved, or whose Python is gone, is of no use.
-    if is_good_python .venv/bin/python && grep -qF "$here/.venv" .venv/bin/activate 2>/dev/null; then return; fi
+    if is_good_python .venv/bin/python && grep -qF "$here/.venv" .venv/bin/activate 2>/dev/null; then
+      : >$unfinished
+      return
+    fi
     say '.venv was made for another place or another Python: making it anew'
     rm -rf .venv
   fi
   find_python
   say "making .venv with $("$python" -V 2>&1)"
+  mkdir .venv
+  : >$unfinished
   "$python" -m venv .venv
 }
 
@@ -247,6 +258,10 @@ hand_back() { # what `sudo make` writes belongs to the owner of the clone
   chown -R --from=0 "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" .venv .git/config 2>/dev/null || true
 }
 
+if [ "${1-}" = --check ]; then
+  is_ready || exit 1
+  exit 0
+fi
 began=$(date +%s)
 install_packages
 is_ready && exit 0
@@ -256,5 +271,6 @@ fill_venv
 tell_jupyter
 tell_git
 key >"$stamp"
+rm -f $unfinished
 hand_back
 say "ready, after $(($(date +%s) - began)) s"

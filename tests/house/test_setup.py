@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -241,9 +242,32 @@ def test_without_the_tools_of_some_arms_set_up_goes_on(machine: Machine):
     assert "making .venv" in done.stderr
 
 
-def test_when_nothing_is_missing_nothing_is_done():
-    if not (tree.ROOT / ".venv" / "benchbook-setup").is_file():
-        pytest.skip("this environment was not made by set-up")
-    asked = ["sh", "tools/setup.sh"]
-    done = subprocess.run(asked, cwd=tree.ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def test_a_set_up_that_was_cut_short_begins_again(machine: Machine):
+    machine.has("sysbench", "mariadbd", "haproxy")
+    (machine.clone / ".venv").mkdir()
+    (machine.clone / ".venv" / "benchbook-unfinished").touch()
+    (machine.clone / ".venv" / "half a package").touch()
+    assert "cut short" in machine.set_up().stderr
+    assert not (machine.clone / ".venv" / "half a package").exists()
+
+
+def test_a_moved_environment_is_made_anew(machine: Machine):
+    machine.has("sysbench", "mariadbd", "haproxy")
+    (machine.clone / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(machine.bin / "python3", machine.clone / ".venv" / "bin" / "python")
+    (machine.clone / ".venv" / "bin" / "activate").write_text("VIRTUAL_ENV=/somewhere/else/.venv\n")
+    assert "another place" in machine.set_up().stderr
+
+
+def test_the_environment_of_these_tests_is_the_one_of_the_lock():
+    """`make test` sets up first; whoever calls pytest by hand may have another environment."""
+    if "BENCHBOOK_REQUIRE_SERVER" not in os.environ:
+        pytest.skip("not under make test")
+    subprocess.run(["sh", "tools/setup.sh", "--check"], cwd=tree.ROOT, check=True, timeout=5)
+
+
+def test_looking_changes_nothing(machine: Machine):
+    before = sorted(machine.clone.rglob("*"))
+    asked = [shutil.which("sh"), "tools/setup.sh", "--check"]
+    assert subprocess.run(asked, cwd=machine.clone, check=False).returncode == 1
+    assert sorted(machine.clone.rglob("*")) == before

@@ -29,6 +29,7 @@ def is_ignored(name: str) -> bool:
     return subprocess.run(asked, cwd=ROOT, check=False).returncode == 0
 
 
+@cache
 def text_of(name: Path) -> str | None:
     """Return a tracked file's text, or None if it isn't text."""
     try:
