@@ -75,6 +75,9 @@ def percentile_grid(cells: pd.DataFrame) -> list[Check]:
                     [line["table"]],
                 )
             )
+    if coarse and n == len(found):
+        found.append(check(name, None, "nowhere", f"{coarse} percentiles are too coarsely rounded to tell."))
+        return found
     text = "Percentiles on sysbench's grid" + (f" ({coarse} too coarsely rounded to tell)" if coarse else "")
     return [*found, *summary(name, n - len(found), text, len(found))]
 

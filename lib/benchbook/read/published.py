@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import pandas as pd
 
 from benchbook.core import paths, source
 from benchbook.core.claim import Claim
 from benchbook.core.errors import InputErrors, did_you_mean
+from benchbook.core.explain import validate
 from benchbook.core.source import FIXED, SCALES, Published, Source
 from benchbook.read.claim_cells import claim_errors
 from benchbook.read.published_table import TableReader, unit_suffix
 
 KEYS_OF_ALL = ("arm", "workload", "threads")
-
-
-def load(name: str) -> Published:
-    """Read `data/published/NAME` whole; raise `InputErrors` with every mistake in its files."""
-    return read(paths.published(name), name)
 
 
 def claims(ids: Sequence[str]) -> dict[str, Claim]:
@@ -31,10 +26,10 @@ def claims(ids: Sequence[str]) -> dict[str, Claim]:
     return {one: source.load(one.split("/")[0]).claims[one.split("/")[1]] for one in ids}
 
 
-def read(folder: Path, name: str) -> Published:
-    """Read a source from any folder that is laid out like `data/published/NAME`."""
-    document = source.document(name)
-    loaded = source.load(name)
+def load(name: str) -> Published:
+    """Read `data/published/NAME` whole; raise `InputErrors` with every mistake in its files."""
+    folder, document = paths.published(name), source.document(name)
+    loaded = validate(document, Source)
     errors: list[str] = list(_source_errors(loaded, document.where))
     rows: list[dict[str, object]] = []
     texts: dict[str, pd.DataFrame] = {}

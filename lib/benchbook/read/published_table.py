@@ -49,22 +49,17 @@ class TableReader:
             return []
         if not body:
             self.complain(2, "rows", "none", "the table is empty; write its rows below the header")
+        whole = []
         for number, row in enumerate(body, start=2):
-            if len(row) != len(header):
-                self.complain(
-                    number,
-                    "row",
-                    ",".join(row),
-                    f"{len(row)} fields; write {len(header)}, quote a text with a comma",
-                )
-        if self.errors or not all(heading in self.source.columns for heading in header):
+            if len(row) == len(header):
+                whole.append((number, dict(zip(header, row, strict=True))))
+                continue
+            wrong = f"{len(row)} fields; write {len(header)}, quote a text with a comma"
+            self.complain(number, "row", ",".join(row), wrong)
+        if not all(heading in self.source.columns for heading in header):
             return []
-        self.text = pd.DataFrame(body, columns=header, dtype=str)
-        found = [
-            cell
-            for number, row in enumerate(body, start=2)
-            for cell in self._row(number, dict(zip(header, row, strict=True)))
-        ]
+        self.text = pd.DataFrame([fields for _, fields in whole], columns=header, dtype=str)
+        found = [cell for number, fields in whole for cell in self._row(number, fields)]
         self._check_places(found)
         return _with_half_units(found)
 

@@ -1,0 +1,190 @@
+"""Each check finds the fault it is for, in the published tables and in made-up ones, and nothing else."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from benchbook.compare import consistency, laws, printed, tables
+from benchbook.core import histogram
+from benchbook.core.source import Published, names
+from benchbook.read import published
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, Published]:
+    return {name: published.load(name) for name in names()}
+
+
+def cells(rows: list[tuple], **more: object) -> pd.DataFrame:
+    """Cells from (table, arm, threads, metric, printed)."""
+    made = []
+    for table, arm, threads, metric, text in rows:
+        made.append(
+            {
+                "table": table,
+                "row": threads,
+                "heading": metric,
+                "metric": metric,
+                "value": float(text or "nan"),
+                "printed": text,
+                "half_unit": 0.5 * 10.0 ** -len(text.partition(".")[2]),
+                "unit": "",
+                "role": "metric",
+                "arm": arm,
+                "workload": "load",
+                "threads": threads,
+                **more,
+            }
+        )
+    return pd.DataFrame(made)
+
+
+def failed(found: list[dict]) -> list[dict]:
+    return [one for one in found if one["passed"] is False]
+
+
+def test_littles_law_on_the_basic_proxy_tables(sources: dict[str, Published]):
+    """200 threads x 20 / 120163 = 33.288 ms beside a printed 31.28: 1.0642. The other 23 cells agree."""
+    source = sources["tiproxy-haproxy"]
+    basic = source.cells[source.cells["table"].str.contains("point-select|read-only|write-only|read-write")]
+    found = laws.littles_law(basic, {name: load.statements for name, load in source.source.workloads.items()})
+    assert [one["where"] for one in failed(found)] == [
+        "haproxy-read-write, arm haproxy, workload oltp_read_write, threads 200"
+    ]
+    assert "ratio 1.0642" in found[0]["detail"]
+    assert found[-1]["detail"].endswith(": 23.")
+
+
+def test_littles_law_allows_for_rounding():
+    """100 / 2700 = 37.04 ms; printed 37.6 is 1.5 % off, but 2700 may be 2650 to 2750: 36.4 to 37.7 ms."""
+    rows = [("t", "a", 100, "qps", "2700"), ("t", "a", 100, "latency_avg_ms", "37.6")]
+    exact = cells(rows)
+    assert failed(laws.littles_law(exact, {"load": 1}))
+    exact.loc[exact["metric"] == "qps", "half_unit"] = 50.0
+    assert not failed(laws.littles_law(exact, {"load": 1}))
+
+
+def test_every_published_percentile_but_one_is_on_sysbench_s_grid(sources: dict[str, Published]):
+    """48 distinct Kubernetes cells and 24 of the proxies' basic tables are among them."""
+    off = [one for source in sources.values() for one in failed(laws.percentile_grid(source.cells))]
+    assert [one["where"].split(",")[0] for one in off] == ["read-only"]
+    assert "63.20" in off[0]["detail"]
+
+
+def test_an_average_of_two_grid_values_is_off_the_grid():
+    values = [histogram.value_of(bucket) for bucket in (700, 710)]
+    assert not failed(laws.percentile_grid(cells([("t", "a", 1, "latency_p95_ms", f"{values[0]:.2f}")])))
+    average = f"{sum(values) / 2:.2f}"
+    assert failed(laws.percentile_grid(cells([("t", "a", 1, "latency_p95_ms", average)])))
+
+
+def test_a_percentile_in_whole_milliseconds_proves_nothing():
+    found = laws.percentile_grid(cells([("t", "a", 1, "latency_p99_ms", "12")]))
+    assert not failed(found) and "too coarsely rounded" in found[0]["detail"]
+
+
+def test_statements_per_transaction():
+    rows = [("t", "a", 1, "qps", "1600"), ("t", "a", 1, "tps", "100")]
+    assert not failed(laws.statements_per_transaction(cells(rows), {"load": 16}))
+    assert failed(laws.statements_per_transaction(cells(rows), {"load": 20}))
+
+
+def test_the_load_balancer_table_is_the_cos_table(sources: dict[str, Published]):
+    found = {one["where"]: one for one in consistency.of_source(sources["tidb-kubernetes"])}
+    same = found["cos and load-balancer"]
+    assert same["passed"] is False and "12 of 12 numbers are equal" in same["detail"]
+    assert "os (cos, ubuntu)" in same["detail"]
+
+
+def test_one_measurement_may_be_printed_twice(sources: dict[str, Published]):
+    found = {one["where"]: one for one in consistency.of_source(sources["tidb-kubernetes"])}
+    assert found["host-network and cos"]["passed"] is True
+
+
+ROWS = [("one", "a", n, "qps", f"{100 + n}.5") for n in range(1, 7)]
+
+
+def test_a_copied_table_with_one_digit_changed_is_still_found():
+    copy = [("two", "b", n, metric, text) for _, _, n, metric, text in ROWS]
+    copy[2] = ("two", "b", 3, "qps", "999.5")
+    found = failed(tables.equal_tables(cells(ROWS + copy), {"a": {"cpu": 1}, "b": {"cpu": 2}}))
+    assert found[0]["detail"].startswith("5 of 6 numbers are equal") and "cpu (1, 2)" in found[0]["detail"]
+
+
+def test_a_copied_arm_inside_one_table_is_found():
+    copy = [("one", "b", n, metric, text) for _, _, n, metric, text in ROWS]
+    found = failed(tables.equal_tables(cells(ROWS + copy), {}))
+    assert found[0]["where"] == "one (a) and one (b)" and "arm (a, b)" in found[0]["detail"]
+
+
+def test_one_setting_printed_twice_with_a_different_number_is_a_fault():
+    copy = [("two", *rest) for _, *rest in ROWS]
+    copy[0] = ("two", "a", 1, "qps", "7.5")
+    settings = {"a": {"cpu": 1}}
+    assert failed(tables.equal_tables(cells(ROWS + copy), settings))
+    assert "101.5 in one and 7.5 in two" in failed(tables.repeated_cells(cells(ROWS + copy)))[0]["detail"]
+
+
+def test_growth_is_recomputed_against_both_bases(sources: dict[str, Published]):
+    source = sources["tidb-upgrade"]
+    found = failed(printed.growth_base(source.cells, {"qps_growth_pct": ("qps", {"arm": "2.1.8"})}))
+    assert len(found) == 3
+    assert all(one["detail"].endswith("It was divided by the new value.") for one in found)
+    assert "23300 / 8210 − 1 = +183.80 %, (23300 − 8210) / 23300 = +64.76 %" in found[0]["detail"]
+
+
+def growth(percent: str) -> list[dict]:
+    """150 over 100: 50 % of the old value, 33.3 % of the new."""
+    rows = [("t", "old", 1, "qps", "100"), ("t", "new", 1, "qps", "150"), ("t", "new", 1, "growth", percent)]
+    return printed.growth_base(cells(rows), {"growth": ("qps", {"arm": "old"})})
+
+
+@pytest.mark.parametrize(
+    ("percent", "said"), [("33", "by the new value"), ("33.3", "by the new value"), ("40", "neither")]
+)
+def test_a_growth_over_the_wrong_base(percent: str, said: str):
+    assert said in failed(growth(percent))[0]["detail"]
+
+
+def test_a_growth_over_the_old_value_passes():
+    assert not failed(growth("50"))
+
+
+def test_threads_that_fall_are_told():
+    assert not failed(printed.rising_threads(cells(ROWS)))
+    assert failed(printed.rising_threads(cells(ROWS[::-1])))
+
+
+def test_blanks_gaps_and_announced_threads_are_missing():
+    rows = [*ROWS, *(("two", "b", n, "qps", "7.5") for n in (1, 2, 3, 4, 5)), ("two", "b", 7, "qps", "")]
+    found = tables.missing_cells(cells(rows), [("a", "b")], {"load": (1, 64)})
+    assert [one["detail"] for one in found] == [
+        "qps is blank.",
+        "No numbers at 6 threads, where a has them.",
+        "No numbers at 64 threads, which the document says were run.",
+    ]
+
+
+def test_latencies_out_of_order_are_told():
+    rows = [
+        ("t", "a", 1, f"latency_{part}_ms", text)
+        for part, text in (("min", "2.0"), ("avg", "1.0"), ("max", "9.0"))
+    ]
+    assert failed(laws.latency_order(cells(rows)))
+
+
+def test_our_own_runs_pass_through_the_same_checks():
+    """Three runs of one cell; the last has a mean latency that 8 threads cannot have: 8 / 1000 s = 8 ms."""
+    line = {
+        "run_id": "r1", "arm": "direct", "workload": "load", "threads": 8, "block": 1,
+        "qps": 1000.0, "tps": 1000.0,
+        "queries": 10000, "transactions": 10000, "latency_avg_ms": 8.0,
+        "latency_p95_ms": histogram.value_of(600),
+    }  # fmt: skip
+    runs = pd.DataFrame(
+        [line, line | {"run_id": "r2", "block": 2}, line | {"run_id": "r3", "latency_avg_ms": 9.0}]
+    )
+    found = failed(consistency.of_runs(runs))
+    assert [one["check"] for one in found] == ["Little's law"]
+    assert "printed 9 ms" in found[0]["detail"]

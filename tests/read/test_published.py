@@ -1,0 +1,262 @@
+"""Published numbers arrive as printed; a mistake in a source is told with file, line, value, remedy."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchbook.core import paths
+from benchbook.core.errors import InputErrors
+from benchbook.core.source import Published, names
+from benchbook.read import published
+
+SOURCE = """
+title: "A sixth report"
+language: en
+publisher: null
+date: null
+found: "On a desk."
+subject: "Two arms under one load."
+versions: {server: "1"}
+hardware: {machine: one}
+configuration: {}
+sysbench: null
+conduct: {}
+arms:
+  slow: {means: "the slow one"}
+  fast: {means: "the fast one"}
+workloads:
+  reads: {statements: 1}
+columns:
+  threads: {role: key}
+  arm: {role: key}
+  qps: {role: metric, unit: 1/s}
+  latency_avg_ms: {role: metric, unit: ms}
+tables:
+  main:
+    title: Main
+    file: main.csv
+    stands: "First page"
+    columns: [threads, arm, qps, latency_avg_ms]
+    at: {workload: reads}
+claims:
+  faster:
+    kind: effect
+    claim: "The fast one is about twice as fast."
+    stands: "Last page"
+    metric: qps
+    baseline: {arm: slow}
+    treatment: {arm: fast}
+    band: {point: "100 %"}
+"""
+TABLE = (
+    "threads,arm,qps,latency_avg_ms\n1,slow,1000,1.00\n1,fast,2000,0.50\n2,slow,1900,1.05\n2,fast,3900,0.51\n"
+)
+
+
+@pytest.fixture
+def sixth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source made of data alone, in a repository of its own."""
+    folder = tmp_path / "data" / "published" / "sixth"
+    folder.mkdir(parents=True)
+    (folder / "source.yaml").write_text(SOURCE.lstrip(), encoding="utf-8")
+    (folder / "main.csv").write_text(TABLE, encoding="utf-8")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    return folder
+
+
+def change(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def mistakes() -> list[str]:
+    with pytest.raises(InputErrors) as caught:
+        published.load("sixth")
+    return caught.value.errors
+
+
+def test_a_sixth_source_is_data_alone(sixth: Path):
+    cells = published.load("sixth").cells
+    assert cells.loc[(cells["arm"] == "fast") & (cells["metric"] == "qps"), "value"].tolist() == [2000, 3900]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "threads,arm,qps",
+            "threads,arm,tps",
+            r"main\.csv:1: header: .*write threads,arm,qps,latency_avg_ms",
+        ),
+        ("2,slow,1900", '2,slow,"1,900"', r"main\.csv:4: qps: 1,900: has a thousands separator; write 1900"),
+        ("2,slow,1900", "2,slow,1 900", r"main\.csv:4: qps: 1 900: has a thousands separator; write 1900"),
+        ("1.05", "1.05ms", r"main\.csv:4: latency_avg_ms: 1.05ms: holds its unit; write 1.05"),
+        ("1.05", "about one", r"main\.csv:4: latency_avg_ms: about one: not a number"),
+        ("2,fast", "1,fast", r"main\.csv:5: qps: 3900: cell given twice \(.*threads 1.*\), first on line 3"),
+        ("1,slow,1000", "3,slow,1000", r"main\.csv:4: threads: 2: less than 3 in the row above"),
+        ("2,slow,1900", "two,slow,1900", r"main\.csv:4: threads: two: not a whole number of threads"),
+        ("2,fast", "2,quick", r"main\.csv:5: arm: quick: no such arm"),
+        ("2,fast,3900,0.51", "2,fast,3900", r"main\.csv:5: row: .*3 fields; write 4"),
+    ],
+)
+def test_a_mistake_in_a_table_is_told_with_its_place(sixth: Path, old: str, new: str, said: str):
+    change(sixth / "main.csv", old, new)
+    assert any(re.search(said, line) for line in mistakes())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "qps: {role: metric, unit: 1/s}",
+            "qps: {role: metric}",
+            r"source\.yaml:\d+: columns\.qps: .*without a unit; write unit",
+        ),
+        (
+            "qps: {role: metric, unit: 1/s}",
+            "qps: {role: metric, unit: ms}",
+            r"columns\.qps\.unit: ms: not a unit of qps",
+        ),
+        (
+            "at: {workload: reads}",
+            "at: {workload: writes}",
+            r"tables\.main\.at\.workload: writes: no such workload",
+        ),
+        ("file: main.csv", "file: other.csv", r"tables\.main\.file: other\.csv: no such file"),
+        (
+            "treatment: {arm: fast}",
+            "treatment: {arm: swift}",
+            r"claims\.faster\.treatment\.arm: swift: no cell has this arm",
+        ),
+        (
+            "treatment: {arm: fast}",
+            "treatment: {table: second}",
+            r"treatment\.table: second: no cell has this table",
+        ),
+        ("treatment: {arm: fast}", "treatment: {zone: b}", r"treatment\.zone: zone: no table has this key"),
+        ("metric: qps", "metric: tps", r"claims\.faster\.metric: tps: no table has this metric"),
+        (
+            'title: "A sixth report"',
+            'title: "A sixth report"\nauthor: me',
+            r"source\.yaml:\d+: author: unknown key",
+        ),
+        ('{point: "100 %"}', "{point: 1}", r"claims\.faster: .*in percent"),
+    ],
+)
+def test_a_mistake_in_the_description_is_told_with_its_line(sixth: Path, old: str, new: str, said: str):
+    change(sixth / "source.yaml", old, new)
+    assert any(re.search(said, line) for line in mistakes())
+
+
+def test_all_mistakes_are_told_at_once(sixth: Path):
+    change(sixth / "main.csv", "1,slow,1000", "1,slow,1k")
+    change(sixth / "main.csv", "1.05", "1,05")
+    (sixth / "stray.csv").write_text("x\n1\n", encoding="utf-8")
+    assert len(mistakes()) >= 3
+    assert any("stray.csv: no table of source.yaml names this file" in line for line in mistakes())
+
+
+def test_rows_in_falling_order_are_carried_if_the_document_prints_them_so(sixth: Path):
+    change(sixth / "main.csv", "1,slow,1000", "3,slow,1000")
+    change(
+        sixth / "source.yaml",
+        "    at: {workload: reads}",
+        "    at: {workload: reads}\n    is_unordered: true",
+    )
+    assert len(published.load("sixth").cells) == 8
+
+
+def test_units_become_those_of_the_metric_s_name(sixth: Path):
+    change(sixth / "source.yaml", "unit: 1/s", "unit: 1000/s")
+    cells = published.load("sixth").cells
+    assert cells.loc[cells["metric"] == "qps", "value"].tolist() == [1e6, 2e6, 1.9e6, 3.9e6]
+    assert cells.loc[cells["metric"] == "qps", "printed"].tolist() == ["1000", "2000", "1900", "3900"]
+
+
+def test_arms_may_stand_side_by_side_in_one_row(sixth: Path):
+    """threads | slow | fast: the column says the arm."""
+    (sixth / "main.csv").write_text("threads,slow,fast\n1,1000,2000\n2,1900,3900\n", encoding="utf-8")
+    text = (sixth / "source.yaml").read_text(encoding="utf-8")
+    text = re.sub(
+        r"  arm: \{role: key\}\n  qps.*\n  latency.*\n",
+        "  slow: {role: metric, metric: qps, unit: 1/s, at: {arm: slow}}\n"
+        "  fast: {role: metric, metric: qps, unit: 1/s, at: {arm: fast}}\n",
+        text,
+    )
+    text = text.replace("[threads, arm, qps, latency_avg_ms]", "[threads, slow, fast]")
+    (sixth / "source.yaml").write_text(text, encoding="utf-8")
+    cells = published.load("sixth").cells
+    assert cells[["arm", "threads", "value"]].to_numpy().tolist() == [
+        ["slow", 1, 1000], ["fast", 1, 2000], ["slow", 2, 1900], ["fast", 2, 3900],
+    ]  # fmt: skip
+
+
+def test_a_claim_that_nobody_made_is_refused():
+    with pytest.raises(InputErrors, match=r"tidb-kubernetes/hostnetwork: no such claim; did you mean"):
+        published.claims(["tidb-kubernetes/hostnetwork"])
+    assert published.claims(["tidb-kubernetes/host-network"])["tidb-kubernetes/host-network"].metric == "qps"
+
+
+@pytest.fixture(scope="module")
+def five() -> dict[str, Published]:
+    return {name: published.load(name) for name in names()}
+
+
+def value(source: Published, metric: str, **place: object) -> float:
+    cells = source.cells[source.cells["metric"] == metric]
+    for key, wanted in place.items():
+        cells = cells[cells[key] == wanted]
+    assert len(cells) == 1
+    return cells["value"].iloc[0]
+
+
+def test_numbers_of_each_source_against_the_documents(five: dict[str, Published]):
+    """One cell a source, looked up by hand in the document."""
+    assert value(five["tidb-kubernetes"], "qps", table="load-balancer", threads=900) == 438730.81
+    assert value(five["tidb-kubernetes"], "latency_p95_ms", table="read-write", threads=1500) == 344.082
+    assert value(five["mysql-kubernetes"], "tps", table="best-effort", second=610) == 20196.89
+    assert (
+        value(five["tiproxy-haproxy"], "cpu_proxy_pct", table="haproxy-result-rows", range_size=1000) == 240
+    )
+    assert (
+        value(five["tidb-upgrade"], "latency_p99_ms", table="write-only-versions", arm="2.1.8", threads=1536)
+        == 493.24
+    )
+    assert value(five["tidb-sysbench-howto"], "latency_max_ms", table="update-index", threads=96) == 4787.14
+
+
+def test_threads_are_processes_times_threads_of_each(five: dict[str, Published]):
+    cells = five["tidb-upgrade"].cells
+    assert sorted(cells["threads"].dropna().unique()) == [3 * 64, 3 * 256, 3 * 512]
+
+
+def test_printed_report_lines_go_through_the_parser_of_our_own_logs(five: dict[str, Published]):
+    cells = five["mysql-kubernetes"].cells
+    # 25 lines, 8 numbers each: tps, qps, r, w, o, percentile, errors, reconnects.
+    assert len(cells) == 25 * 8
+    assert set(cells["arm"]) == {"bare-metal", "best-effort", "guaranteed"}
+
+
+def test_a_cut_report_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "data" / "published" / "mysql-kubernetes"
+    shutil.copytree(paths.published("mysql-kubernetes"), folder)
+    log = folder / "bare-metal.log"
+    log.write_text(log.read_text(encoding="utf-8").rstrip()[:-9] + "\n", encoding="utf-8")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    with pytest.raises(InputErrors, match=r"bare-metal\.log:3: line: .*not a report line of sysbench"):
+        published.load("mysql-kubernetes")
+
+
+def test_half_of_the_last_place_follows_the_column(five: dict[str, Published]):
+    """23300, 31400 end in zeros: known to 50. 2.3 stands among 2.30: known to 0.005."""
+    upgrade, kubernetes = five["tidb-upgrade"].cells, five["tidb-kubernetes"].cells
+    assert set(
+        upgrade.loc[(upgrade["table"] == "write-only") & (upgrade["metric"] == "qps"), "half_unit"]
+    ) == {50}
+    dropped = kubernetes[(kubernetes["table"] == "n1-machines") & (kubernetes["printed"] == "2.3")]
+    assert dropped["half_unit"].tolist() == [0.005]
