@@ -16,19 +16,34 @@ CHUNK_MS = 1.0068
 
 
 def output(
-    threads: int = 4, discard_s: int = 2, run_s: int = 5, tps: int = 100, percentile: int = 99,
-    statements: tuple[int, int, int] = (14, 4, 2), seed: int = 7, errors: int = 0, latency_ms: float = CHUNK_MS,
+    threads: int = 4,
+    discard_s: int = 2,
+    run_s: int = 5,
+    tps: int = 100,
+    percentile: int = 99,
+    statements: tuple[int, int, int] = (14, 4, 2),
+    seed: int = 7,
+    errors: int = 0,
+    latency_ms: float = CHUNK_MS,
 ) -> str:
     """Return what sysbench 1.0.20 prints when every second has the same number of transactions.
 
     `statements` are the reads, writes and others of one transaction.
     """
     lines = [
-        "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)", "", "Running the test with following options:",
-        f"Number of threads: {threads}", "Report intermediate results every 1 second(s)",
+        "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)",
+        "",
+        "Running the test with following options:",
+        f"Number of threads: {threads}",
+        "Report intermediate results every 1 second(s)",
         *([f"Report checkpoint(s) at {discard_s} seconds"] if discard_s else []),
-        f"Initializing random number generator from seed ({seed}).", "", "",
-        "Initializing worker threads...", "", "Threads started!", "",
+        f"Initializing random number generator from seed ({seed}).",
+        "",
+        "",
+        "Initializing worker threads...",
+        "",
+        "Threads started!",
+        "",
     ]
     rates = [tps * count for count in statements]
     for second in range(1, discard_s + run_s + 1):
@@ -52,8 +67,14 @@ def output(
 
 
 def totals(
-    threads: int, window_s: int, total_s: int, tps: int, percentile: int, statements: tuple[int, int, int],
-    errors: int, latency_ms: float,
+    threads: int,
+    window_s: int,
+    total_s: int,
+    tps: int,
+    percentile: int,
+    statements: tuple[int, int, int],
+    errors: int,
+    latency_ms: float,
 ) -> list[str]:
     """Return one block of totals as lines."""
     events = tps * window_s
@@ -61,19 +82,32 @@ def totals(
     queries, spent_ms = reads + writes + other, latency_ms * events
     grid = histogram.value_of(histogram.bucket_of(latency_ms))
     return [
-        "SQL statistics:", "    queries performed:",
-        f"        read:                            {reads}", f"        write:                           {writes}",
-        f"        other:                           {other}", f"        total:                           {queries}",
+        "SQL statistics:",
+        "    queries performed:",
+        f"        read:                            {reads}",
+        f"        write:                           {writes}",
+        f"        other:                           {other}",
+        f"        total:                           {queries}",
         f"    transactions:                        {events:<6d} ({events / window_s:.2f} per sec.)",
         f"    queries:                             {queries:<6d} ({queries / window_s:.2f} per sec.)",
         f"    ignored errors:                      {errors:<6d} ({errors / window_s:.2f} per sec.)",
-        "    reconnects:                          0      (0.00 per sec.)", "",
-        "General statistics:", f"    total time:                          {total_s:.4f}s",
-        f"    total number of events:              {events}", "", "Latency (ms):",
-        f"         min: {latency_ms:39.2f}", f"         avg: {latency_ms:39.2f}", f"         max: {latency_ms:39.2f}",
-        f"        {percentile:3d}th percentile: {grid:27.2f}", f"         sum: {spent_ms:39.2f}", "",
-        "Threads fairness:", f"    events (avg/stddev):           {events / threads:.4f}/0.00",
-        f"    execution time (avg/stddev):   {spent_ms / threads / 1000:.4f}/0.00", "",
+        "    reconnects:                          0      (0.00 per sec.)",
+        "",
+        "General statistics:",
+        f"    total time:                          {total_s:.4f}s",
+        f"    total number of events:              {events}",
+        "",
+        "Latency (ms):",
+        f"         min: {latency_ms:39.2f}",
+        f"         avg: {latency_ms:39.2f}",
+        f"         max: {latency_ms:39.2f}",
+        f"        {percentile:3d}th percentile: {grid:27.2f}",
+        f"         sum: {spent_ms:39.2f}",
+        "",
+        "Threads fairness:",
+        f"    events (avg/stddev):           {events / threads:.4f}/0.00",
+        f"    execution time (avg/stddev):   {spent_ms / threads / 1000:.4f}/0.00",
+        "",
     ]
 
 
@@ -88,12 +122,17 @@ def monitor(seconds: int, client: float = 0.3, server: float = 1.2) -> str:
     """Return a `monitor.csv` with constant use; the machine's cores are the sum and a bit."""
     rows = ["second,part,cpu_cores,rss_mib,steal_pct,psi_cpu_pct,psi_io_pct,psi_memory_pct"]
     for second in range(1, seconds + 1):
-        rows += [f"{second}.01,client,{client},20.5,,,,", f"{second}.01,server,{server},300.0,,,,",
-                 f"{second}.01,machine,{client + server + 0.1},900.0,0.5,1.5,0.0,0.0"]
+        rows += [
+            f"{second}.01,client,{client},20.5,,,,",
+            f"{second}.01,server,{server},300.0,,,,",
+            f"{second}.01,machine,{client + server + 0.1},900.0,0.5,1.5,0.0,0.0",
+        ]
     return "\n".join(rows) + "\n"
 
 
-def folder(raw: Path, plan: dict[str, Any], out: str, changed: dict[str, Any] | None = None) -> runfolder.RunFolder:
+def folder(
+    raw: Path, plan: dict[str, Any], out: str, changed: dict[str, Any] | None = None
+) -> runfolder.RunFolder:
     """Write a whole run folder with evidence that agrees with its output, but for `changed`."""
     run = replace(healthy(out, plan, "", changed), plan=plan)
     part = runfolder.begin(raw, plan)

@@ -30,6 +30,8 @@ def exit_code(run: Evidence, limits: Limits) -> list[str]:
 
 def stderr(run: Evidence, limits: Limits) -> list[str]:
     """V2: nothing on stderr."""
+    if run.err is None:
+        raise Missing("no file of stderr")
     return [f"stderr says {run.err.strip()[:120]!r}"] if run.err else []
 
 

@@ -28,7 +28,7 @@ class Evidence:
     plan: dict[str, Any]
     seen: dict[str, Any]
     out: str
-    err: str
+    err: str | None
     broken: tuple[str, ...] = ()
 
     @classmethod
@@ -38,7 +38,7 @@ class Evidence:
             plan=_or(folder.plan, {}),
             seen=_or(folder.evidence, {}),
             out=_or(lambda: folder.text(runfolder.OUT), ""),
-            err=_or(lambda: folder.text(runfolder.ERR), ""),
+            err=_or(lambda: folder.text(runfolder.ERR), None),
             broken=tuple(folder.verify()),
         )
 

@@ -11,7 +11,8 @@ import re
 from typing import NamedTuple
 
 N = r"(-?\d+)"
-X = r"(-?\d+\.\d+|-?inf|-?nan)"
+X = r"(-?\d+\.\d{2}|-?inf|-?nan)"
+S = r"(-?\d+\.\d{4}|-?inf|-?nan)"
 P = re.compile
 
 OPTIONS = "threads warm_up rate interval checkpoints"
@@ -59,16 +60,16 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("timers_blank", "DEBUG: ", "reconnects"),
     ("query_timers", "DEBUG: Query execution statistics:", "timers_blank"),
     ("fetch_timers", "DEBUG: Results fetching statistics:", "timer_total"),
-    ("timer_min", P(rf"DEBUG:     min: +{X}s"), "query_timers fetch_timers"),
-    ("timer_avg", P(rf"DEBUG:     avg: +{X}s"), "timer_min"),
-    ("timer_max", P(rf"DEBUG:     max: +{X}s"), "timer_avg"),
-    ("timer_total", P(rf"DEBUG:   total: +{X}s"), "timer_max"),
+    ("timer_min", P(rf"DEBUG:     min: +{S}s"), "query_timers fetch_timers"),
+    ("timer_avg", P(rf"DEBUG:     avg: +{S}s"), "timer_min"),
+    ("timer_max", P(rf"DEBUG:     max: +{S}s"), "timer_avg"),
+    ("timer_total", P(rf"DEBUG:   total: +{S}s"), "timer_max"),
     ("unfinished", P(rf"Number of unfinished transactions on forced shutdown: {N}"), TOTALS),
     ("general", "General statistics:", TOTALS),
     ("throughput", "Throughput:", TOTALS),
-    ("eps", P(rf"    events/s \(eps\): +{X}"), "throughput"),
-    ("total_time", P(rf"    total time: +{X}s"), "general"),
-    ("elapsed", P(rf"    time elapsed: +{X}s"), "eps"),
+    ("eps", P(rf"    events/s \(eps\): +{S}"), "throughput"),
+    ("total_time", P(rf"    total time: +{S}s"), "general"),
+    ("elapsed", P(rf"    time elapsed: +{S}s"), "eps"),
     ("events", P(rf"    total number of events: +{N}"), "total_time elapsed"),
     ("latency", "Latency (ms):", "events~"),
     ("min", P(rf"         min: +{X}"), "latency"),
@@ -78,12 +79,12 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("no_percentile", "         percentile stats:               disabled", "max"),
     ("sum", P(rf"         sum: +{X}"), "percentile no_percentile"),
     ("fairness", "Threads fairness:", "sum~"),
-    ("thread_events", P(rf"    events \(avg/stddev\): +{X}/{X}"), "fairness"),
-    ("thread_time", P(rf"    execution time \(avg/stddev\): +{X}/{X}"), "thread_events"),
+    ("thread_events", P(rf"    events \(avg/stddev\): +{S}/{X}"), "fairness"),
+    ("thread_time", P(rf"    execution time \(avg/stddev\): +{S}/{X}"), "thread_events"),
     ("stats", "DEBUG: Verbose per-thread statistics:", "thread_time~"),
-    ("stats_thread", P(rf"DEBUG:     thread # *(\d+): min: {X}s  avg: {X}s  max: {X}s  events: {N}"),
+    ("stats_thread", P(rf"DEBUG:     thread # *(\d+): min: {S}s  avg: {S}s  max: {S}s  events: {N}"),
      "stats~ stats_total"),
-    ("stats_total", P(rf"DEBUG: +total time taken by event execution: {X}s"), "stats_thread"),
+    ("stats_total", P(rf"DEBUG: +total time taken by event execution: {S}s"), "stats_thread"),
     ("create", P(r"Creating table '([^']+)'\.\.\."), COMMANDS),
     ("insert", P(rf"Inserting {N} records into '([^']+)'"), COMMANDS),
     ("index", P(r"Creating a secondary index on '([^']+)'\.\.\."), COMMANDS),

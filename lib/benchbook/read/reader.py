@@ -47,12 +47,9 @@ class Reader:
         self.commands: list[Command] = []
         self.json: list[tuple[int, str]] = []
         self.problems: list[Problem] = []
+        self.takes_bars = False
         self.is_started = False
         self.is_over = False
-
-    @property
-    def in_bars(self) -> bool:
-        return self.state in ("bar", "histogram_head")
 
     @property
     def last_state(self) -> str:
@@ -89,7 +86,9 @@ class Reader:
 
     def take(self, name: str, number: int, said: tuple[str | None, ...]) -> None:
         """Enter the state of a line and keep what it says."""
-        self.state = name
+        # The bars are so many that `parse` takes them itself, from the heading on.
+        self.takes_bars = name == "histogram_head"
+        self.state = "bar" if self.takes_bars else name
         if name in fields.HEADER:
             self.header.update(fields.values(fields.HEADER[name], said))
         elif name == "debug_mode":
@@ -223,6 +222,8 @@ class Reader:
 
     def histogram(self) -> Histogram | None:
         if not self.bars:
+            if self.bars_line:
+                self.object("grammar", self.bars_line, "a histogram without bars")
             return None
         try:
             buckets = buckets_of_printed([value for value, _ in self.bars])

@@ -21,11 +21,10 @@ def parse(text: str) -> SysbenchLog:
     tail = lines.pop()
     interval, bar = grammar.INTERVAL.fullmatch, grammar.KINDS["bar"].line.fullmatch
     for number, line in enumerate(lines, 1):
-        if line.startswith("[ ") and (match := interval(line)) is not None:
-            reader.interval(database_interval(number, match.groups()))
-        elif reader.in_bars and (match := bar(line)) is not None:
+        if line[12:14] == " |" and (match := bar(line)) is not None and reader.takes_bars:
             reader.bars.append(match.groups())
-            reader.state = "bar"
+        elif line[:2] == "[ " and (match := interval(line)) is not None:
+            reader.interval(database_interval(number, match.groups()))
         else:
             reader.other(number, line)
     return reader.finish(text, tail, len(lines))

@@ -1,0 +1,141 @@
+"""The server's books against sysbench's, with the numbers of recorded runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchbook.core.params import Limits
+from benchbook.read import checks_server
+from benchbook.read.evidence import Excused
+from tests.read import corpus, synthetic
+
+LIMITS = Limits()
+
+
+def bracket(name: str, grown: dict[str, int], **changed):
+    """Return a recorded run with the growth of the server's counters around it."""
+    case = corpus.case(name)
+    before = dict.fromkeys(grown, 77)
+    after = {counter: 77 + count for counter, count in grown.items()}
+    ledger = {"available": True, "reason": None, "own_connections": 0, "before": before, "after": after}
+    run = case.run()
+    return type(run)({**run.plan, **changed}, {**run.seen, "ledger": ledger}, run.out, run.err)
+
+
+# oltp_read_write, 4 threads, 4 tables: 137102 reads of 195860 statements in 9793 transactions.
+BASELINE = {
+    "Com_select": 137102,
+    "Com_begin": 9793,
+    "Com_commit": 9793,
+    "Com_stmt_execute": 195860,
+    "Connections": 4,
+    "Com_stmt_prepare": 4 * (9 * 4 + 2),
+    "Com_update": 2 * 9793,
+    "Com_delete": 9793,
+    "Com_insert": 9793,
+}
+
+
+def test_the_books_agree_to_the_query():
+    assert checks_server.ledger(bracket("00_baseline_ok", BASELINE), LIMITS) == []
+
+
+@pytest.mark.parametrize("counter", BASELINE)
+@pytest.mark.parametrize("off", [-1, 1])
+def test_one_more_or_less_is_found(counter, off):
+    faults = checks_server.ledger(
+        bracket("00_baseline_ok", {**BASELINE, counter: BASELINE[counter] + off}), LIMITS
+    )
+    assert len(faults) == 1 and faults[0].startswith(counter)
+
+
+def test_failed_transactions_are_in_the_servers_books():
+    # oltp_write_only with 6819 deadlocks in 3041 transactions and 33742 statements that worked.
+    grown = {
+        "Com_select": 0,
+        "Com_begin": 3041 + 6819,
+        "Com_commit": 3041,
+        "Com_stmt_execute": 33742 + 6819,
+        "Connections": 64,
+    }
+    assert checks_server.ledger(bracket("08_deadlock_default_ignored", grown), LIMITS) == []
+    grown["Com_begin"] = 3041
+    assert len(checks_server.ledger(bracket("08_deadlock_default_ignored", grown), LIMITS)) == 1
+
+
+def test_both_blocks_count():
+    # 2 s of discard and 5 s of window at 100 transactions a second: the server saw all 700.
+    run = corpus.healthy(synthetic.output(), synthetic.planned())
+    assert run.grown("Com_commit") == 700
+    assert checks_server.ledger(run, LIMITS) == []
+
+
+def test_statements_that_are_not_prepared():
+    run = corpus.healthy(synthetic.output(), synthetic.planned(options={"ps_mode": "disable"}))
+    assert run.grown("Com_stmt_execute") == 0
+    assert checks_server.ledger(run, LIMITS) == []
+
+
+def test_our_own_connections_are_known():
+    run = corpus.healthy(
+        synthetic.output(),
+        synthetic.planned(),
+        "",
+        {"ledger": {"own_connections": 2, "after": {"Connections": 1006}}},
+    )
+    assert checks_server.ledger(run, LIMITS) == []
+
+
+def test_our_own_looks_send_rows_too():
+    run = corpus.healthy(synthetic.output(), synthetic.planned())
+    sent = run.grown("Rows_sent")
+    for extra, faults in ((0, 0), (600, 0), (100_000, 1)):
+        run = corpus.healthy(
+            synthetic.output(),
+            synthetic.planned(),
+            "",
+            {"ledger": {"after": {"Rows_sent": 1000 + sent + extra}}},
+        )
+        assert len(checks_server.hits(run, LIMITS)) == faults
+
+
+def test_point_selects_that_miss_are_found():
+    # 55656 reads; 99 % of the keys were not in the table.
+    run = bracket("26_localhost_uses_socket_not_port", {"Rows_sent": 557})
+    assert "sent 557 rows" in checks_server.hits(run, LIMITS)[0]
+
+
+def test_writes_that_change_nothing_are_found():
+    run = corpus.case("20c_update_empty").run()
+    assert checks_server.hits(run, LIMITS) == ["0 of 90013 writes changed a row"]
+
+
+def test_an_insert_run_grows_its_tables_by_its_writes():
+    out = synthetic.output(statements=(0, 1, 0))
+    plan = synthetic.planned(script="oltp_insert")
+    run = corpus.healthy(out, plan)
+    assert run.get("rows_after", "sbtest1") == 10_000 + 700
+    assert checks_server.data(run, LIMITS) == []
+    lost = corpus.healthy(out, plan, "", {"rows_after": {"sbtest1": 10_600}})
+    assert checks_server.data(lost, LIMITS) == ["the run changed the number of rows by 600, 700 expected"]
+    # the neighbour in the block inserted before
+    later = {"sbtest2": 12_000}
+    assert (
+        checks_server.data(corpus.healthy(out, plan, "", {"rows_before": later, "rows_after": later}), LIMITS)
+        == []
+    )
+
+
+def test_a_site_without_a_ledger_is_excused():
+    run = corpus.healthy(
+        synthetic.output(), synthetic.planned(), "", {"ledger": {"available": False, "reason": "x"}}
+    )
+    with pytest.raises(Excused, match="ledger not available: x"):
+        checks_server.ledger(run, LIMITS)
+
+
+def test_uptime_tells_a_restart():
+    run = corpus.healthy(
+        synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 52}
+    )
+    assert checks_server.identity(run, LIMITS) == ["the server's uptime grew by 2 s in a run of 7.0 s"]

@@ -1,0 +1,225 @@
+"""The strict parser: whatever was cut, lost, doubled or overwritten must not pass for a whole output."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from benchbook.read.sysbench_log import parse
+from tests.read import corpus, synthetic
+
+GOLDEN = ("00_baseline_ok", "12_rate_ok", "15_percentile99_histogram")
+WITH_CHECKPOINT = "checkpoint_histogram"
+
+
+def is_complete(text: str) -> bool:
+    return parse(text).status == "complete"
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_no_cut_passes(name):
+    out = corpus.case(name).out
+    assert [end for end in range(len(out)) if is_complete(out[:end])] == []
+
+
+@pytest.mark.parametrize("name", [WITH_CHECKPOINT, "debug_threads", "v11_warmup_rate"])
+def test_no_cut_between_lines_passes(name):
+    out = corpus.case(name).out
+    ends = [end + 1 for end, char in enumerate(out[:-1]) if char == "\n"]
+    assert [end for end in ends if is_complete(out[:end]) or is_complete(out[: end - 1])] == []
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_no_hole_passes(name):
+    """A file system that lost a block leaves zeros: one of them and 64, at every place of a small output."""
+    out = corpus.case(name).out
+    step = 1 if len(out) < 5000 else 61
+    for size in (1, 64):
+        holes = (
+            out[:start] + "\0" * len(out[start : start + size]) + out[start + size :]
+            for start in range(0, len(out), step)
+        )
+        assert not any(is_complete(hole) for hole in holes)
+
+
+@pytest.mark.parametrize("name", [*GOLDEN, WITH_CHECKPOINT, "hist_p95", "v11_warmup_rate"])
+def test_no_doubled_line_passes(name):
+    lines = corpus.case(name).out.splitlines(keepends=True)
+    doubled = [lines[at] for at in range(len(lines)) if is_complete("".join([*lines[: at + 1], *lines[at:]]))]
+    assert doubled == []
+
+
+@pytest.mark.parametrize(
+    "name, silent",
+    [
+        # sysbench itself sometimes leaves out the last report line, so its loss is no sign; the manifest's
+        # hash is.
+        ("00_baseline_ok", ["[ 6s ]"]),
+        ("12_rate_ok", []),
+        ("15_percentile99_histogram", []),
+        (WITH_CHECKPOINT, []),
+        ("hist_p95", []),
+        ("v11_warmup_rate", []),
+    ],
+)
+def test_no_lost_line_passes(name, silent):
+    lines = corpus.case(name).out.splitlines(keepends=True)
+    lost = [
+        lines[at][:6] for at in range(len(lines)) if is_complete("".join([*lines[:at], *lines[at + 1 :]]))
+    ]
+    assert lost == silent
+
+
+def test_any_other_lost_report_line_is_missed_by_its_label():
+    lines = corpus.case("00_baseline_ok").out.splitlines(keepends=True)
+    log = parse("".join(line for line in lines if not line.startswith("[ 3s ]")))
+    assert log.why == (
+        "line 15: label 4 s where 3 s is due",
+        "line 18: the report lines make 8321 events, the total is 9793",
+    )
+
+
+def test_checkpoint_run_has_two_blocks_and_one_histogram():
+    log = parse(corpus.case(WITH_CHECKPOINT).out)
+    checkpoint, final = log.summaries
+    assert (checkpoint.is_checkpoint, checkpoint.checkpoint_s, checkpoint.events) == (True, 2, 600)
+    assert (final.is_checkpoint, final.events) == (False, 877)
+    assert log.histogram.events == 877
+    assert log.measured_s == pytest.approx(final.total_time_s - checkpoint.total_time_s)
+    assert [report.second for report in log.intervals] == [1, 2, 3, 4, 5]
+
+
+def test_every_field_of_a_common_output():
+    log = parse(corpus.case("00_baseline_ok").out)
+    assert (log.header.version, log.header.threads, log.header.interval_s, log.header.seed) == (
+        "1.0.20",
+        4,
+        1,
+        None,
+    )
+    report = log.intervals[1]
+    assert (report.second, report.threads, report.tps, report.qps) == (2, 4, 1484.38, 29680.54)
+    assert (report.reads_per_s, report.writes_per_s, report.other_per_s) == (20774.28, 5937.51, 2968.75)
+    assert (report.percentile, report.latency_percentile_ms, report.errors_per_s) == (95, 5.99, 0.0)
+    final = log.final
+    assert (final.reads, final.writes, final.other, final.total, final.queries) == (
+        137102,
+        39172,
+        19586,
+        195860,
+        195860,
+    )
+    assert (final.transactions, final.transactions_per_s, final.ignored_errors, final.reconnects) == (
+        9793,
+        1631.10,
+        0,
+        0,
+    )
+    assert (final.total_time_s, final.events) == (6.0032, 9793)
+    assert (final.latency_min_ms, final.latency_avg_ms, final.latency_max_ms, final.latency_sum_ms) == (
+        0.58,
+        2.45,
+        34.16,
+        23992.58,
+    )
+    assert (final.percentile, final.latency_percentile_ms) == (95, 5.18)
+    assert (final.thread_events_avg, final.thread_events_stddev) == (2448.25, 353.02)
+    assert (final.thread_time_avg_s, final.thread_time_stddev_s) == (5.9981, 0.0)
+
+
+def test_version_1_1_has_other_totals():
+    log = parse(corpus.case("v11_warmup_rate").out)
+    assert (log.header.version, log.header.warm_up_s, log.header.rate) == ("1.1.0", 2, 200)
+    assert (log.final.events_per_s, log.final.total_time_s, log.final.events) == (189.8072, 3.0012, 190)
+    assert log.intervals[0].queue_length == 0
+
+
+def test_statistics_of_threads_do_not_pass_for_totals():
+    log = parse(corpus.case("debug_threads").out)
+    assert [len(block.thread_stats) for block in log.summaries] == [2, 2]
+    assert [stats.events for stats in log.final.thread_stats] == [9, 9]
+    assert log.final.latency_min_ms == 0.06
+    assert {message.level for message in log.messages} == {"debug"}
+
+
+def test_a_message_may_span_lines():
+    log = parse(corpus.case("25_prepare_serial_table_exists").out)
+    assert [message.level for message in log.messages] == ["fatal", "fatal"]
+    assert log.messages[0].text.endswith(") /*! ENGINE = innodb */ '")
+    assert log.messages[0].text.count("\n") == 6
+
+
+def test_a_message_inside_a_line_is_found():
+    # Text over 4 KiB loses its line end, so the next message sticks to it.
+    log = parse(corpus.case("00_baseline_ok").out.replace("[ 3s ] thds: 4", "[ 3s ] thdsFATAL: gone"))
+    assert log.status == "failed"
+    assert log.messages[0].text.startswith("FATAL: gone")
+
+
+def test_forced_shutdown_keeps_its_numbers_and_fails():
+    log = parse(corpus.case("forced").out)
+    assert (log.status, log.final.unfinished, log.final.events) == ("failed", 3, 20)
+    assert [report.tps for report in log.intervals] == [8.98, 10.01, 1.00]
+
+
+def test_repeated_messages_are_seen():
+    log = parse(corpus.case("noconn").out)
+    assert [message.level for message in log.messages].count("repeated") == 3
+
+
+def test_steps_of_prepare():
+    log = parse(corpus.case("prepare").out)
+    assert [(step.action, step.table) for step in log.commands] == [
+        ("create", "sbtest2"),
+        ("create", "sbtest1"),
+        ("insert", "sbtest2"),
+        ("insert", "sbtest1"),
+        ("index", "sbtest1"),
+        ("index", "sbtest2"),
+    ]
+    assert {step.rows for step in log.commands if step.action == "insert"} == {1000}
+    without = "".join(
+        line for line in corpus.case("prepare").out.splitlines(True) if "index on 'sbtest2'" not in line
+    )
+    assert parse(without).status == "truncated"
+
+
+def test_what_was_read_is_kept_whatever_happened():
+    log = parse(corpus.case("05_server_kill9_midrun").out)
+    assert log.status == "failed"
+    assert (len(log.intervals), log.final, log.header.threads) == (2, None, 4)
+    cut = parse(corpus.case("00_baseline_ok").out[:1500])
+    assert (cut.status, len(cut.intervals), cut.summaries[0].reads) == ("truncated", 6, 137102)
+
+
+def test_the_reason_names_line_and_text():
+    out = corpus.case("00_baseline_ok").out.replace("General statistics:", "General  statistics:")
+    assert parse(out).why[0] == "line 30: no line of sysbench: 'General  statistics:'"
+
+
+def test_a_built_output_is_complete():
+    for discard in (0, 2):
+        log = parse(synthetic.output(discard_s=discard))
+        assert log.why == ()
+        assert log.measured_s == 5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[ 1s ] thds: " + "1" * 5_000_000,
+        "9" * 5_000_000,
+        " " * 5_000_000,
+        "FATAL: " * 700_000,
+        "[ 1s ] thds: 1 tps: 1." + "0" * 5_000_000,
+        "1,1" + ",1.0" * 1_000_000,
+        "Creating table '" + "a" * 5_000_000,
+    ],
+    ids=["digits in a label", "digits", "blanks", "messages", "decimals", "commas", "name"],
+)
+def test_hostile_lines_take_linear_time(line):
+    out = corpus.case("00_baseline_ok").out
+    started = time.perf_counter()
+    assert not is_complete(out.replace("SQL statistics:", line + "\nSQL statistics:"))
+    assert time.perf_counter() - started < 5

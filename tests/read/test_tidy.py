@@ -1,0 +1,231 @@
+"""Tidy tables: the right numbers from the right runs, and nothing left out without a word."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchbook.core import histogram, runfolder
+from benchbook.read import tidy
+from benchbook.read.schemas import SCHEMAS
+from tests.read import synthetic
+
+KEYS = ("run_id", "block", "position", "group", "arm", "workload", "threads", "seed")
+
+
+def plans(count: int = 4) -> list[dict]:
+    arms = ("direct", "haproxy")
+    return [
+        synthetic.planned(
+            run_id=f"b{at // 2 + 1:02d}-read-t0004-{arms[at % 2]}-{at:010x}",
+            position=at,
+            block=at // 2 + 1,
+            group=f"b{at // 2 + 1:02d}-read-t0004",
+            arm=arms[at % 2],
+        )
+        for at in range(count)
+    ]
+
+
+def study(tmp_path: Path, runs: list[dict], changed: dict | None = None) -> tuple[Path, Path, pd.DataFrame]:
+    raw, void = tmp_path / "raw", tmp_path / "void"
+    for plan in runs:
+        started = {"started_utc": f"2026-01-05T10:00:{10 + plan['position']}.000+00:00", "machine_cores": 2}
+        synthetic.folder(
+            raw, plan, synthetic.output(tps=100 + plan["position"]), {**started, **(changed or {})}
+        )
+    return raw, void, pd.DataFrame([{key: plan[key] for key in KEYS} for plan in runs])
+
+
+def frames(tmp_path: Path, tables) -> dict[str, pd.DataFrame]:
+    tidy.write(tables, tmp_path / "tidy")
+    return tidy.load(tmp_path / "tidy")
+
+
+@pytest.fixture
+def whole(tmp_path):
+    return frames(tmp_path, tidy.read_study(*study(tmp_path, plans())))
+
+
+def test_runs_cover_the_window_alone(whole):
+    run = whole["runs"].iloc[2]
+    # 102 transactions a second, 20 statements each, 5 s after 2 s of discard.
+    assert (run.transactions, run.queries, run.reads, run.writes, run.other) == (510, 10200, 7140, 2040, 1020)
+    assert (run.measured_s, run.tps, run.qps) == (5.0, 102.0, 2040.0)
+    assert (run.discard_s, run.run_s, run.sysbench_s) == (2.0, 5.0, 7.0)
+    assert run.latency_p95_ms == run.latency_p99_ms == histogram.value_of(384)
+    assert (run.printed_percentile, run.printed_percentile_ms) == (99, 1.01)
+    assert (run.started_s, run.folder) == (2.0, f"raw/{run.run_id}")
+    assert (run.ledger, run.warnings, run.attempt) == ("agrees", "", 1)
+
+
+def test_use_of_cores_is_the_mean_of_the_window(whole):
+    run = whole["runs"].iloc[0]
+    assert run.cpu_client_cores == pytest.approx(0.3)
+    assert run.cpu_server_cores == pytest.approx(1.2)
+    assert np.isnan(run.cpu_proxy_cores)
+    # 1.6 of 2 cores
+    assert run.cpu_machine_pct == pytest.approx(80)
+    assert run.steal_pct == pytest.approx(0.5)
+
+
+def test_series_know_their_run_and_what_is_discarded(whole):
+    intervals = whole["intervals"]
+    assert list(intervals.run_id.unique()) == list(whole["runs"].run_id)
+    first = intervals[intervals.run_id == whole["runs"].run_id[0]]
+    assert list(first.second) == [1, 2, 3, 4, 5, 6, 7]
+    assert list(first.is_discarded) == [True, True, False, False, False, False, False]
+    assert first.queue_length.isna().all()
+    counts = whole["histograms"].groupby("run_id")["count"].sum()
+    assert list(counts[whole["runs"].run_id]) == list(whole["runs"].events)
+    monitor = whole["monitor"]
+    assert set(monitor.part) == {"client", "server", "machine"}
+    assert monitor[monitor.part == "client"].psi_cpu_pct.isna().all()
+
+
+def test_columns_are_those_of_the_schemas(whole):
+    kinds = {"int": "int64", "float": "float64", "bool": "bool", "Int": "Int64"}
+    for name, columns in SCHEMAS.items():
+        assert list(whole[name].columns) == list(columns)
+        for column, (kind, _, _) in columns.items():
+            assert str(whole[name][column].dtype) == kinds.get(kind, str(whole[name][column].dtype)), column
+
+
+def test_units_stand_in_the_names():
+    ends = {
+        "ms": "_ms",
+        "s": ("_s", "second"),
+        "%": "_pct",
+        "MiB": "_mib",
+        "cores": "_cores",
+        "1/s": ("_per_s", "qps", "tps"),
+    }
+    for columns in SCHEMAS.values():
+        for column, (_, unit, meaning) in columns.items():
+            assert not unit or column.endswith(ends[unit]), column
+            assert meaning
+
+
+def test_the_same_folders_give_the_same_bytes(tmp_path):
+    raw, void, schedule = study(tmp_path, plans())
+    for name in ("a", "b"):
+        copy = tmp_path / name / "raw"
+        shutil.copytree(raw, copy)
+        order = schedule if name == "a" else schedule.iloc[::-1]
+        tidy.write(tidy.read_study(copy, void, order), tmp_path / name / "tidy")
+    for table in SCHEMAS:
+        one, two = (tmp_path / name / "tidy" / f"{table}.parquet" for name in ("a", "b"))
+        assert one.read_bytes() == two.read_bytes()
+
+
+def test_missing_runs_and_strangers_are_named(tmp_path):
+    runs = plans()
+    raw, void, schedule = study(tmp_path, runs)
+    shutil.rmtree(raw / runs[1]["run_id"])
+    tables = tidy.read_study(raw, void, schedule[schedule.position != 3])
+    refused = tables["refused"].to_pandas()
+    assert list(zip(refused.run_id, refused.status, strict=True)) == [
+        (runs[1]["run_id"], "missing"),
+        (runs[3]["run_id"], "stranger"),
+    ]
+    assert len(tables["runs"]) == 2
+    with pytest.raises(tidy.StrangersError, match=runs[3]["run_id"]):
+        tidy.refuse_strangers(tables)
+
+
+def test_an_edited_log_is_dropped_and_said(tmp_path):
+    raw, void, schedule = study(tmp_path, plans())
+    out = raw / schedule.run_id[2] / "sysbench.out"
+    data = bytearray(out.read_bytes())
+    data[-3] ^= 1
+    out.write_bytes(data)
+    tables = tidy.read_study(raw, void, schedule)
+    assert schedule.run_id[2] not in tables["runs"]["run_id"].to_pylist()
+    assert schedule.run_id[2] not in tables["intervals"]["run_id"].to_pylist()
+    (refused,) = tables["refused"].to_pylist()
+    assert (refused["status"], refused["reasons"]) == (
+        "broken",
+        "sysbench.out: its bytes are not those of the manifest",
+    )
+
+
+def test_runs_are_judged_again_by_the_limits_given(tmp_path):
+    raw, void, schedule = study(tmp_path, plans(2), {"steal_pct": 3.0})
+    assert len(tidy.read_study(raw, void, schedule)["runs"]) == 2
+    tables = tidy.read_study(raw, void, schedule, {"steal_pct": 1.0})
+    assert len(tables["runs"]) == 0
+    assert {row["status"] for row in tables["refused"].to_pylist()} == {"invalid"}
+    assert frames(tmp_path, tables)["intervals"].empty
+
+
+def test_a_folder_of_another_plan_is_refused(tmp_path):
+    raw, void, schedule = study(tmp_path, plans())
+    schedule.loc[0, "threads"] = 8
+    (refused,) = tidy.read_study(raw, void, schedule)["refused"].to_pylist()
+    assert (refused["status"], refused["reasons"]) == ("differs", "threads is 4, the schedule has 8")
+
+
+def test_a_moved_place_in_the_order_is_no_difference(tmp_path):
+    raw, void, schedule = study(tmp_path, plans())
+    schedule["position"] += 10
+    assert tidy.read_study(raw, void, schedule)["runs"]["position"].to_pylist() == [10, 11, 12, 13]
+
+
+def test_voided_attempts_are_listed_with_their_reasons(tmp_path):
+    runs = plans()
+    raw, void, schedule = study(tmp_path, runs)
+    again = runs[0]
+    runfolder.void(
+        raw / again["run_id"],
+        void,
+        "invalid",
+        ["V14 alone: 1 foreign sessions on the server", "V20 pauses: x"],
+    )
+    synthetic.folder(raw, again, synthetic.output())
+    runfolder.void(raw / runs[1]["run_id"], void, "killed", ["the run was killed before it ended"])
+    tables = tidy.read_study(raw, void, schedule)
+    (voided,) = tables["voids"].to_pylist()
+    assert voided["reasons"] == "V14 alone: 1 foreign sessions on the server; V20 pauses: x"
+    assert (voided["arm"], voided["block"], voided["attempt"], voided["folder"]) == (
+        "direct",
+        1,
+        1,
+        f"void/{again['run_id']}.a1",
+    )
+    assert {(row["run_id"], row["status"]) for row in tables["refused"].to_pylist()} == {
+        (runs[1]["run_id"], "missing"),
+        (runs[1]["run_id"], "killed"),
+    }
+
+
+def test_a_monitor_that_can_not_be_read_drops_the_run(tmp_path):
+    raw, void, schedule = study(tmp_path, plans(1))
+    folder = raw / schedule.run_id[0]
+    (folder / "monitor.csv").write_text("second,part\n1,client,3\n")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"]["monitor.csv"] = {
+        "sha256": runfolder.files.sha256(folder / "monitor.csv"),
+        "bytes": (folder / "monitor.csv").stat().st_size,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (refused,) = tidy.read_study(raw, void, schedule)["refused"].to_pylist()
+    assert refused["status"] == "broken" and "monitor.csv" in refused["reasons"]
+
+
+def test_an_empty_study_has_all_tables(tmp_path):
+    schedule = pd.DataFrame(columns=list(KEYS))
+    loaded = frames(tmp_path, tidy.read_study(tmp_path / "raw", tmp_path / "void", schedule))
+    assert {name: len(frame) for name, frame in loaded.items()} == dict.fromkeys(SCHEMAS, 0)
+
+
+def test_tables_of_another_version_are_refused(tmp_path):
+    tables = tidy.read_study(*study(tmp_path, plans(1)))
+    tidy.write(tables, tmp_path / "tidy")
+    pd.DataFrame({"run_id": ["x"]}).to_parquet(tmp_path / "tidy" / "runs.parquet")
+    with pytest.raises(ValueError, match="run parse again"):
+        tidy.load(tmp_path / "tidy")

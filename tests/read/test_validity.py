@@ -1,0 +1,209 @@
+"""A run is valid only by proof: every check passes, missing evidence never does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from benchbook.core.params import Limits
+from benchbook.read import validity
+from benchbook.read.validity import judge
+from tests.read import corpus, synthetic
+
+HEALTHY = synthetic.output()
+
+# The evidence that each fault leaves, and the one check that must fail for it.
+FAULTS = {
+    "exit code": ({"exit_code": 2}, "V1"),
+    "deadline": ({"ended_by": "deadline"}, "V1"),
+    "one query more": ({"ledger": {"after": {"Com_select": 10801}}}, "V10"),
+    "a second load": ({"ledger": {"after": {"Connections": 1007}}}, "V10"),
+    "misses": ({"ledger": {"after": {"Rows_sent": 1000}}}, "V11"),
+    "server restarted": ({"identity_after": {"started": 9.0}}, "V12"),
+    "proxy reloaded": ({"identity_before": {"proxy_pid": 1}, "identity_after": {"proxy_pid": 2}}, "V12"),
+    "uptime fell back": ({"uptime_after_s": 3}, "V12"),
+    "short table": ({"rows_before": {"sbtest2": 9000}, "rows_after": {"sbtest2": 9000}}, "V13"),
+    "rows lost": ({"rows_after": {"sbtest1": 9999}}, "V13"),
+    "foreign session": ({"foreign_sessions": 1}, "V14"),
+    "client waits": ({"client": {"runqueue_wait_s": 20.0}}, "V15"),
+    "client at its limit": ({"client": {"cpu_s": 6.9}}, "V15"),
+    "steal": ({"steal_pct": Limits().steal_pct + 0.1}, "V16"),
+    "memory": ({"oom_kills": 1}, "V16"),
+    "clock": ({"clock_step_s": -3600.0}, "V16"),
+    "server's log": ({"server_log_errors": ["[ERROR] InnoDB: page corrupt"]}, "V17"),
+    "plain text": ({"tls": {"asked": "required"}, "ledger": {"after": {"Ssl_accepts": 1004}}}, "V18"),
+    "encrypted unasked": ({"tls": {"cipher": "TLS_AES_256_GCM_SHA384"}}, "V18"),
+    "no room": ({"free_bytes_after": 1000}, "V19"),
+    "pause": ({"longest_pause_ms": 3000.0}, "V20"),
+}
+
+
+def ids(judged: validity.Judgement, passed: bool | None) -> list[str]:
+    return [check.id for check in judged.checks if check.passed is passed]
+
+
+def of(changed=None, out: str = HEALTHY, **plan) -> validity.Judgement:
+    return judge(corpus.healthy(out, synthetic.planned(**plan), "", changed))
+
+
+def test_a_healthy_run_passes_all_twenty():
+    judged = of()
+    assert judged.status == "valid", judged.reasons
+    assert ids(judged, True) == [f"V{number}" for number in range(1, 21)]
+    assert (judged.reasons, judged.warnings, judged.ledger) == ([], (), "agrees")
+
+
+@pytest.mark.parametrize("changed, check", FAULTS.values(), ids=FAULTS)
+def test_each_fault_fails_its_check_alone(changed, check):
+    judged = of(changed)
+    assert (judged.status, ids(judged, False)) == ("invalid", [check])
+    assert judged.reasons[0].startswith(f"{check} ")
+
+
+@pytest.mark.parametrize(
+    "path, check",
+    [
+        ("exit_code", "V1"),
+        ("ended_by", "V1"),
+        ("identity_after", "V12"),
+        ("uptime_after_s", "V12"),
+        ("rows_before", "V13"),
+        ("rows_after", "V13"),
+        ("foreign_sessions", "V14"),
+        ("sysbench_s", "V15"),
+        ("client", "V15"),
+        ("steal_pct", "V16"),
+        ("oom_kills", "V16"),
+        ("clock_step_s", "V16"),
+        ("server_log_errors", "V17"),
+        ("tls", "V18"),
+        ("free_bytes_before", "V19"),
+        ("longest_pause_ms", "V20"),
+    ],
+)
+def test_missing_evidence_never_passes(path, check):
+    judged = of({path: "ABSENT"})
+    assert judged.status == "indeterminate"
+    assert check in ids(judged, None)
+    assert any(path in reason for reason in judged.reasons)
+
+
+def test_a_ledger_that_was_cut_short_is_no_excuse():
+    judged = of({"ledger": {"after": None}})
+    assert (judged.status, ids(judged, None)) == ("indeterminate", ["V10", "V11"])
+
+
+def test_a_site_without_a_ledger_says_so_and_the_run_counts():
+    judged = of({"ledger": {"available": False, "reason": "no right to read its status"}})
+    assert judged.status == "valid"
+    assert judged.warnings == ("ledger not available: no right to read its status",)
+    assert judged.ledger == "ledger not available: no right to read its status"
+
+
+def test_rows_that_were_too_many_to_count_are_a_warning():
+    judged = of({"rows_before": None, "rows_after": None})
+    assert judged.status == "valid"
+    assert "rows not counted" in judged.warnings[0]
+
+
+def test_nonsense_in_the_evidence_is_no_pass():
+    judged = of({"steal_pct": "much", "client": {"threads": 0}})
+    assert judged.status == "indeterminate"
+    assert ids(judged, None) == ["V15", "V16"]
+
+
+@pytest.mark.parametrize(
+    "plan, check",
+    [
+        ({"threads": 8}, "V5"),
+        ({"percentile": 95}, "V5"),
+        ({"seed": 8}, "V5"),
+        ({"rate": 100}, "V5"),
+        ({"run_s": 9}, "V6"),
+        ({"run_s": 3}, "V6"),
+        ({"run_s": 9}, "V7"),
+        ({"discard_s": 0, "run_s": 7}, "V4"),
+        ({"discard_s": 3, "run_s": 4}, "V5"),
+    ],
+)
+def test_another_plan_than_was_run(plan, check):
+    assert check in ids(of(**plan), False)
+
+
+def test_a_run_without_histogram_fails():
+    out = HEALTHY
+    start, end = out.index("Latency histogram"), out.rindex("SQL statistics:")
+    assert ids(of(out=out[:start] + out[end:]), False) == ["V4"]
+
+
+def test_an_idle_second_fails():
+    lines = HEALTHY.splitlines(keepends=True)
+    idle = [
+        line.replace(
+            "100.00 qps: 2000.00 (r/w/o: 1400.00/400.00/200.00)", "0.00 qps: 0.00 (r/w/o: 0.00/0.00/0.00)"
+        )
+        if line.startswith("[ 5s ]")
+        else line
+        for line in lines
+    ]
+    assert "V7" in ids(of(out="".join(idle)), False)
+
+
+def test_a_few_errors_are_shown_and_many_void_the_run():
+    # 1 and 5 errors in 500 transactions of the window: 0.2 % and 1 %; 6 are 1.2 %.
+    for errors, status in ((1, "valid"), (5, "valid"), (6, "invalid")):
+        out = synthetic.output(errors=errors)
+        judged = of(out=out)
+        assert judged.status == status, judged.reasons
+        assert len(judged.warnings) == (status == "valid")
+
+
+def test_limits_move_the_verdict():
+    changed = {"client": {"runqueue_wait_s": 20.0}}
+    run = corpus.healthy(HEALTHY, synthetic.planned(), "", changed)
+    # 20 s of waiting by 4 threads in 7 s: 0.714 a second.
+    assert judge(run, {"client_wait": 0.72}).status == "valid"
+    assert judge(run, Limits(client_wait=0.71)).status == "invalid"
+
+
+def test_unknown_limits_are_refused():
+    with pytest.raises(ValidationError, match="client_wiat"):
+        judge(corpus.healthy(HEALTHY, synthetic.planned()), {"client_wiat": 1.0})
+
+
+def test_being_slow_is_no_reason():
+    out = synthetic.output(tps=1, latency_ms=3900.0)
+    assert of(out=out).status == "valid"
+
+
+def test_a_folder_on_disk(tmp_path):
+    folder = synthetic.folder(tmp_path, synthetic.planned(), HEALTHY)
+    judged = judge(folder)
+    assert (judged.status, judged.qps) == ("valid", 2000.0)
+
+
+def test_an_edited_log_is_found_by_its_hash(tmp_path):
+    folder = synthetic.folder(tmp_path, synthetic.planned(), HEALTHY)
+    out = folder.path / "sysbench.out"
+    out.write_text(
+        out.read_text().replace(
+            "max:                                    1.01", "max:                                    1.02"
+        )
+    )
+    judged = judge(folder)
+    assert (judged.status, ids(judged, False)) == ("invalid", ["V19"])
+
+
+def test_a_folder_without_files_is_invalid_not_an_error(tmp_path):
+    (tmp_path / "r").mkdir()
+    judged = judge(validity.RunFolder(tmp_path / "r"))
+    assert judged.status == "invalid"
+    assert ids(judged, True) == []
+
+
+def test_evidence_that_is_no_json_is_missing(tmp_path):
+    folder = synthetic.folder(tmp_path, synthetic.planned(), HEALTHY)
+    (folder.path / "evidence.json").write_text(json.dumps({"exit_code": 0})[:-2])
+    assert judge(folder).status == "invalid"
