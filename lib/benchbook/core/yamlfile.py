@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -16,14 +16,18 @@ from benchbook.core.errors import InputErrors
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 100_000
+MAX_DEPTH = 50
+TAG = "tag:yaml.org,2002:"
+KINDS = ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge")
+PLAIN_TAGS = {TAG + kind for kind in KINDS}
 
 # Plain scalars that YAML 1.1 and 1.2 read as different values: each is refused by name, so that
 # dvc.lock can never record one value while somebody's tool uses another.
 AMBIGUOUS = (
     (re.compile(r"[-+]?0[0-9_]+"), "leading zero, read as {octal} by YAML 1.1", "write it without the zero"),
-    (re.compile(r"[-+]?[0-9]+(_[0-9]+)+"), "underscore inside a number", "write {plain}"),
+    (re.compile(r"(?=.*_)(?=.*[0-9])[-+.0-9][-+.0-9_eE]*"), "underscore inside a number", "write {plain}"),
     (
-        re.compile(r"[-+]?[0-9]+(:[0-5]?[0-9])+"),
+        re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"),
         "read as minutes and seconds by YAML 1.1",
         "write plain seconds",
     ),
@@ -32,7 +36,14 @@ AMBIGUOUS = (
         "a truth value in YAML 1.1, text in 1.2",
         "write true or false, or quote it",
     ),
-    (re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), "a number in YAML 1.2, text in 1.1", "write the number out"),
+    (
+        re.compile(
+            r"[-+]?([0-9]+[eE][-+]?|([0-9]+\.[0-9]*|\.[0-9]+)[eE])[0-9]+|[-+]\.[0-9]+([eE][-+][0-9]+)?"
+        ),
+        "a number in YAML 1.2, text in 1.1",
+        "write {plain}",
+    ),
+    (re.compile(r"[-+]?0o[0-7]+"), "octal in YAML 1.2, text in 1.1", "write the number without 0o"),
 )
 
 
@@ -90,7 +101,8 @@ def parse(raw: bytes, name: str) -> Document:
         raise InputErrors(walk.errors)
     try:
         data = YAML(typ="safe", pure=True).load(text)
-    except (DuplicateKeyError, YAMLError, ValueError, TypeError) as error:
+    # A tag such as !!bool before any other text fails in as many ways as there are types.
+    except Exception as error:
         raise InputErrors([_syntax_error(error, name)]) from None
     return Document(name, data, walk.lines, walk.ambiguous)
 
@@ -129,10 +141,13 @@ class _Walk:
                     node, (), f"more than {MAX_NODES} values: file too large when expanded; use fewer anchors"
                 )
             return
+        if len(path) > MAX_DEPTH:
+            self.complain(node, path[:1], f"nested deeper than {MAX_DEPTH} levels; an anchor may hold itself")
+            return
         self.lines.setdefault(path, node.start_mark.line + 1)
         tag = str(node.ctag if hasattr(node, "ctag") else node.tag)
-        if (tag and not tag.startswith("tag:yaml.org,2002:")) or tag.startswith("tag:yaml.org,2002:python"):
-            self.complain(node, path, f"{tag}: tag not allowed; write a plain value")
+        if tag not in PLAIN_TAGS:
+            self.complain(node, path, f"{tag.replace(TAG, '!!')}: tag not allowed; write a plain value")
         if isinstance(node, MappingNode):
             self.mapping(node, path)
         elif isinstance(node, SequenceNode):
@@ -162,6 +177,15 @@ class _Walk:
             if pattern.fullmatch(value):
                 digits = value.replace("_", "").lstrip("+-")
                 octal = int(digits, 8) if digits.isdigit() and not set(digits) & set("89") else "text"
-                text = f"{value}: {wrong.format(octal=octal)}; {remedy.format(plain=digits)}"
+                text = f"{value}: {wrong.format(octal=octal)}; {remedy.format(plain=_plain(value))}"
                 self.ambiguous[path] = self.line(node, path, text)
                 return
+
+
+def _plain(number: str) -> str:
+    """Write a number as all readers of YAML read it: 1e6 is 1000000, 1_000 is 1000."""
+    try:
+        exact = Decimal(number.replace("_", "")).normalize()
+    except InvalidOperation:
+        return "the number out"
+    return f"{exact:f}" if abs(exact.adjusted()) < 30 else "the number out"
