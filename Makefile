@@ -40,8 +40,7 @@ test-all: setup ## Every test: the whole pipeline, and the browser where there i
 	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest $(ARGS)
 
 lint: setup ## Style of the code, and notebooks stored without outputs
-	@ruff check .
-	@sh tools/strip.sh --verify
+	@ruff check .; style=$$?; sh tools/strip.sh --verify && exit $$style
 
 doctor: setup ## What this machine can do, and what it can't and why
 	@benchbook doctor
