@@ -33,13 +33,13 @@ class Study(Model):
     """Title of the report."""
     question: str = Field(min_length=3, max_length=1000)
     """The question that the study answers, in a sentence."""
-    site: Site = Site()
+    site: Site
     """Where the arms run."""
-    engine: Engine = Engine()
+    engine: Engine
     """The database server and its settings."""
     arms: dict[Name, Arm] = Field(min_length=2)
     """The arms by name; the first is the baseline."""
-    aa: TwinArm | None = TwinArm()
+    aa: TwinArm | None
     """The A/A pair; null leaves it out, and the report says so."""
     dataset: Dataset
     """The tables that are loaded."""
@@ -49,9 +49,9 @@ class Study(Model):
     """Thread levels: client connections of a run."""
     plan: Plan
     """Blocks, lengths and seed."""
-    warm_up: WarmUp = WarmUp()
+    warm_up: WarmUp
     """Warm-up and pilots."""
-    claims: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
+    claims: Annotated[tuple[str, ...], AfterValidator(distinct)]
     """Published claims that this study answers, each `source/claim`."""
 
     @property

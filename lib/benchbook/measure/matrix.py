@@ -84,7 +84,8 @@ def tidy_up(
     back.
     """
     planned = {run.run_id: run for run in runs}
-    raw.mkdir(parents=True, exist_ok=True)
+    for place in (raw, void):
+        place.mkdir(parents=True, exist_ok=True)
     for part in runfolder.unfinished(raw):
         say(f"{part.name}: the run was killed before it ended; kept as evidence")
         runfolder.void(part, void, "killed", ["the run was killed before it ended"])
@@ -98,7 +99,7 @@ def tidy_up(
         elif (verdict := judge(folder)).status != "valid":
             say(f"{folder.name}: {verdict.status}: {'; '.join(verdict.reasons)}")
             _void_group(planned[folder.name], planned.values(), raw, void, {folder.name: verdict})
-    for note in sorted(void.glob(f"*.{runfolder.VOID}")) if void.is_dir() else []:
+    for note in sorted(void.glob(f"*.{runfolder.VOID}")):
         record = json.loads(note.read_text(encoding="utf-8"))
         folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
         target = raw / record["run_id"]

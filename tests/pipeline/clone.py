@@ -1,0 +1,122 @@
+"""A clone of this checkout as it stands, with a study of seconds, in which the pipeline runs for real."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchbook.sites import clean
+
+ROOT = Path(__file__).resolve().parents[2]
+# A busy machine must not void runs here: these tests are about the pipeline, not about the machine.
+PARAMS = """
+studies: [tiny]
+sources: []
+limits: {steal_pct: 100.0, client_wait: 10.0, pause_ms: 60000.0, client_cpu: 1.0, overrun_s: 30.0}
+"""
+STUDY = """
+title: A study of seconds
+question: Does the pipeline find its way from a study file to a report?
+site: {kind: local, port: PORT}
+engine: {name: mariadb}
+arms:
+  direct: {access: direct}
+  haproxy: {access: haproxy}
+aa: {threads: [1]}
+dataset: {tables: 2, table_size: 500}
+workloads:
+  oltp_point_select: {}
+threads: THREADS
+plan: {seed: 7, blocks: BLOCKS, discard_s: 1, run_s: 2, max_repeats: 3}
+warm_up: {pilot_s: 2}
+claims: []
+"""
+
+
+@dataclass(frozen=True)
+class Clone:
+    """A temporary clone and where its lab is."""
+
+    path: Path
+    lab: Path
+
+    @property
+    def data(self) -> Path:
+        """What the pipeline makes of the study."""
+        return self.path / "data" / "tiny"
+
+    def study(self, blocks: int = 3, threads: str = "[1]", port: int = 33760) -> None:
+        """Write the study file."""
+        text = STUDY.replace("BLOCKS", str(blocks)).replace("THREADS", threads).replace("PORT", str(port))
+        (self.path / "studies" / "tiny.yaml").write_text(text, encoding="utf-8")
+
+    def environment(self) -> dict[str, str]:
+        """Return an environment in which this clone's library and notebooks are used, and no other's."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("BENCHBOOK_", "DVC_"))}
+        programs = str(Path(sys.executable).parent)
+        return kept | {
+            "PATH": f"{programs}:{kept['PATH']}", "PYTHONPATH": str(self.path / "lib"), "DVC_NO_ANALYTICS": "1",
+            "BENCHBOOK_LAB_DIR": str(self.lab), "DVC_SITE_CACHE_DIR": str(self.path / ".dvc" / "tmp" / "site"),
+        }
+
+    def start(self, *argv: str) -> subprocess.Popen[str]:
+        """Start a command in the clone, in a process group of its own."""
+        return subprocess.Popen(
+            argv, cwd=self.path, env=self.environment(), text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+
+    def run(self, *argv: str, timeout_s: float = 400) -> tuple[int, str]:
+        """Run a command in the clone to its end; return its exit code and all it printed."""
+        process = self.start(*argv)
+        try:
+            said, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            said, _ = process.communicate()
+            said += f"\nkilled after {timeout_s} s"
+        return process.returncode, said
+
+    def runs(self) -> list[Path]:
+        """Return the finished run folders."""
+        raw = self.data / "raw"
+        return sorted(path for path in raw.iterdir() if path.suffix != ".part") if raw.is_dir() else []
+
+    def processes(self) -> list[int]:
+        """Return the living processes that were started in this clone's lab."""
+        return [child.pid for child in clean.find_processes(self.lab, set())]
+
+
+def make(into: Path) -> Clone:
+    """Copy the files that git knows or would add, as they are now, into a fresh repository."""
+    path = into / "clone of benchbook"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, path / name)
+    clone = Clone(path, into / "lab")
+    (path / "params.yaml").write_text(PARAMS, encoding="utf-8")
+    clone.study()
+    for argv in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
+        subprocess.run(["git", *argv], cwd=path, check=True, capture_output=True)
+    return clone
+
+
+def wait_until(happened, seconds: float, step: float = 0.1) -> bool:
+    """Wait until something has happened, at most some seconds; say whether it did."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if happened():
+            return True
+        time.sleep(step)
+    return bool(happened())

@@ -1,0 +1,134 @@
+"""The whole pipeline on a tiny study against a real MariaDB, with a kill -9 in the middle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.pipeline.clone import Clone, make, wait_until
+
+pytestmark = pytest.mark.server
+# One workload and thread level, baseline, treatment and twin, three blocks.
+RUNS = 1 * 1 * 3 * 3
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A clone in which `dvc repro` was killed in the middle of run-matrix and then run to its end."""
+    clone = make(tmp_path_factory.mktemp("pipeline"))
+    process = clone.start("dvc", "repro")
+    try:
+        assert wait_until(lambda: len(clone.runs()) >= 2 or process.poll() is not None, 300)
+    finally:
+        process.kill()
+        said, _ = process.communicate()
+    before = {path.name: _digest(path) for path in clone.runs()}
+    assert len(before) >= 2, said
+    assert wait_until(lambda: not clone.processes(), 5), "something of ours lived on after SIGKILL of dvc"
+    code, said = clone.run("dvc", "repro")
+    assert code == 0, said
+    return clone, before, said
+
+
+def test_a_killed_matrix_is_resumed_and_no_run_is_lost_or_made_twice(measured):
+    clone, before, said = measured
+    after = {path.name: _digest(path) for path in clone.runs()}
+    assert len(after) == RUNS
+    assert {name: after.get(name) for name in before} == before
+    assert f"{RUNS} runs planned, {len(before)} there already" in said
+
+
+def test_the_findings_come_from_all_planned_runs(measured):
+    clone, _, _ = measured
+    schedule = pd.read_csv(clone.data / "schedule.csv")
+    runs = pd.read_parquet(clone.data / "tidy" / "runs.parquet")
+    assert set(runs["run_id"]) == set(schedule["run_id"])
+    assert set(runs["ledger"]) == {"agrees"}
+    found = json.loads((clone.data / "findings.json").read_text())
+    (finding,) = found["findings"]
+    assert (finding["n"], finding["treatment"], finding["verdict"]) == (3, "haproxy", None)
+    assert finding["low"] < finding["effect"] < finding["high"]
+    assert found["aa"]["treatment"] == "direct_again"
+
+
+def test_the_report_is_one_page_that_links_to_the_raw_logs(measured):
+    clone, _, _ = measured
+    page = clone.path / "reports" / "studies" / "tiny.html"
+    text = page.read_text(encoding="utf-8")
+    assert "http://" not in text.replace("http://www.w3.org", "") or "src=\"http" not in text
+    for folder in clone.runs():
+        assert f"data/tiny/raw/{folder.name}/" in text
+    assert json.loads((clone.data / "findings.json").read_text())["findings"][0]["id"] in text
+
+
+def test_a_second_repro_does_nothing_and_starts_nothing(measured):
+    clone, _, _ = measured
+    stamps = {path: path.stat().st_mtime_ns for path in clone.data.rglob("*") if path.is_file()}
+    code, said = clone.run("dvc", "repro")
+    assert (code, "up to date" in said) == (0, True), said
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+
+
+def test_metrics_of_the_study_can_be_shown(measured):
+    clone, _, _ = measured
+    code, said = clone.run("dvc", "metrics", "show", "--json")
+    values = json.loads(said)[""]["data"][str(Path("data/tiny/metrics.json"))]["data"]
+    assert code == 0
+    assert values["oltp_point_select"]["haproxy"]["qps"]["n"] == 3
+
+
+def test_parse_and_analyze_give_the_same_bytes_elsewhere(measured, tmp_path):
+    clone, _, _ = measured
+    other = Clone(tmp_path / "another place", tmp_path / "lab")
+    shutil.copytree(clone.path, other.path, ignore=shutil.ignore_patterns("tidy", "findings.json", ".dvc"))
+    for stage in ("parse", "analyze"):
+        code, said = other.run("benchbook", "stage", stage, "tiny")
+        assert code == 0, said
+    for name in ("findings.json", "metrics.json", *(f"tidy/{path.name}" for path in (clone.data / "tidy").iterdir())):
+        assert (other.data / name).read_bytes() == (clone.data / name).read_bytes(), name
+
+
+def test_no_artefact_holds_the_password(measured):
+    clone, _, _ = measured
+    secret = next(clone.lab.rglob("sysbench.cnf")).read_text()
+    password = next(line.partition("=")[2].strip('" ') for line in secret.splitlines() if "password" in line)
+    assert len(password) >= 16
+    holders = [
+        path for path in clone.path.rglob("*")
+        if path.is_file() and not path.is_symlink() and password.encode() in path.read_bytes()
+    ]
+    assert holders == []
+
+
+def test_a_stranger_among_the_runs_stops_parse(measured):
+    clone, _, _ = measured
+    stranger = clone.data / "raw" / "b01-from-elsewhere"
+    shutil.copytree(clone.runs()[0], stranger)
+    try:
+        code, said = clone.run("benchbook", "stage", "parse", "tiny")
+    finally:
+        shutil.rmtree(stranger)
+    assert code != 0
+    assert "b01-from-elsewhere" in said
+
+
+def test_one_more_block_and_thread_level_run_only_what_is_new(measured):
+    clone, _, _ = measured
+    before = {path.name: _digest(path) for path in clone.runs()}
+    clone.study(blocks=4, threads="[1, 2]")
+    code, said = clone.run("dvc", "repro", "-s", "run-matrix@tiny")
+    assert code == 0, said
+    after = {path.name: _digest(path) for path in clone.runs()}
+    # 4 blocks of three arms at one thread, where the twin runs too, and two arms at two threads.
+    assert len(after) == 4 * (3 + 2)
+    assert {name: after.get(name) for name in before} == before
+
+
+def _digest(folder: Path) -> str:
+    parts = [path.name.encode() + path.read_bytes() for path in sorted(folder.iterdir())]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
