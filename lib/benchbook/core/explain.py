@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -21,14 +22,35 @@ def validate(document: Document, model: type[T]) -> T:
     try:
         loaded = model.model_validate(_tuples(document.data))
     except ValidationError as error:
-        schema = model.model_json_schema()
-        for item in error.errors(include_url=False):
-            path = _place(document, item)
-            # A scalar that YAML 1.1 reads differently is already explained, with the better remedy.
-            lines.setdefault(path or tuple(item["loc"]), _explain(document, schema, path, item))
+        lines |= _told(document, model.model_json_schema(), error)
     if lines:
         raise InputErrors(lines.values())
     return loaded
+
+
+def _told(document: Document, schema: dict[str, Any], found: ValidationError) -> dict[Path, str]:
+    lines: dict[Path, str] = {}
+    for item in found.errors(include_url=False):
+        path, value = _place(document, item), item.get("input")
+        # A list with a wrong item is also too short for pydantic, which counts only the right ones.
+        if item["type"] == "too_short" and len(value) >= item["ctx"]["min_length"]:
+            continue
+        # A number that YAML 1.1 reads differently is already explained; of a word the choices say more.
+        if path in document.ambiguous and not (isinstance(value, str) and value.isalpha()):
+            continue
+        if item["type"] == "value_error" and not path:
+            said = str(item["ctx"]["error"]).splitlines()
+            lines |= {(text,): _elsewhere(document, text) for text in said}
+        else:
+            lines.setdefault(path or tuple(item["loc"]), _explain(document, schema, path, item))
+    return lines
+
+
+def _elsewhere(document: Document, text: str) -> str:
+    """Place what a check of the whole file says, `path.to.key: what is wrong`, at that key's line."""
+    key, _, said = text.partition(": ")
+    path = tuple(int(part) if part.isdigit() else part for part in key.split("."))
+    return f"{document.where(path)}: {key}: {said}"
 
 
 def _tuples(value: Any) -> Any:
@@ -50,27 +72,62 @@ def _explain(document: Document, schema: dict[str, Any], path: Path, error: dict
     key, value, kind = ".".join(map(str, path)), error.get("input"), error["type"]
     context = error.get("ctx", {})
     where = document.where(path)
-    example = _example(schema, path)
-    write = f"write {example}" if example is not None else "see docs/parameters.md"
+    node = _node(schema, path)
+    write = _remedy(node, value)
     if kind == "missing":
-        return f"{where}: {key}: missing; add it" + (f", such as {example}" if example is not None else "")
+        return f"{where}: {key}: missing; add it, {_smallest(node) or write.replace('write', 'such as')}"
     if kind == "extra_forbidden":
         if path[-1] in SECRETS:
             return (
                 f"{where}: {key}: unknown key; a secret never stands in a file of the repository, remove it"
             )
         return f"{where}: {key}: unknown key; {did_you_mean(str(path[-1]), _keys(schema, path[:-1]))}"
-    if kind == "value_error" and not path:
-        inner, _, rest = str(context.get("error")).partition(": ")
-        place = tuple(int(part) if part.isdigit() else part for part in inner.split("."))
-        return f"{document.where(place)}: {inner}: {rest}"
     if value is None:
         return f"{where}: {key}: null: missing value; {write}"
-    shown = "a mapping" if isinstance(value, dict) else repr(value)[:80]
-    return f"{where}: {key}: {shown}: {_wrong(kind, context, write, value) or error['msg']}"
+    if kind == "tuple_type":
+        return f"{where}: {key}: {value!r}: not a list; {_as_list(node, value) or write}"
+    if kind == "string_pattern_mismatch" and error["loc"][-1] == "[key]":
+        return (
+            f"{where}: {key}: not a name; use lower-case letters, digits, _ and -, a letter first, 40 at most"
+        )
+    return f"{where}: {key}: {_shown(value)}: {_wrong(kind, context, write) or error['msg']}"
 
 
-def _wrong(kind: str, context: dict[str, Any], write: str, value: Any) -> str | None:
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    return repr(list(value) if isinstance(value, tuple) else value)[:80]
+
+
+def _remedy(node: dict[str, Any], value: Any) -> str:
+    """Return what to write for a key: the number that is meant, one of the choices, or an example."""
+    meant = re.fullmatch(r"([0-9]+)([kKM])", value) if isinstance(value, str) else None
+    if meant and node.get("type") == "integer":
+        return f"write {int(meant[1]) * (1_000_000 if meant[2] == 'M' else 1000)}"
+    example = (node.get("examples") or [node.get("enum") or node.get("default")])[0]
+    if isinstance(example, list):
+        return (
+            f"write {', '.join(map(str, example[:-1]))} or {example[-1]}"
+            if node.get("enum")
+            else f"write {example}"
+        )
+    return "see docs/parameters.md" if example is None else f"write {example}"
+
+
+def _smallest(node: dict[str, Any]) -> str | None:
+    """Return the least that a section may hold, or None where there is no such thing."""
+    if node.get("type") == "array":
+        return "[] if there are none" if not node.get("minItems") else None
+    is_section = node.get("type") == "object" and "properties" in node
+    return "{} takes its defaults" if is_section and not node.get("required") else None
+
+
+def _as_list(node: dict[str, Any], value: Any) -> str | None:
+    is_integer = node.get("items", {}).get("type") == "integer"
+    return f"write [{value}]" if not is_integer or isinstance(value, int) else None
+
+
+def _wrong(kind: str, context: dict[str, Any], write: str) -> str | None:
     return {
         "int_type": f"not an integer; {write}",
         "int_from_float": f"not an integer; {write}",
@@ -81,7 +138,6 @@ def _wrong(kind: str, context: dict[str, Any], write: str, value: Any) -> str | 
         "dict_type": "expected a mapping; write `key: value` lines below it",
         "model_type": "expected a mapping; write `key: value` lines below it",
         "model_attributes_type": "expected a mapping; write `key: value` lines below it",
-        "tuple_type": f"not a list; write [{value}]",
         "too_short": f"too few: at least {context.get('min_length')}; add what is missing",
         "string_too_short": f"too short: at least {context.get('min_length')} characters; write more",
         "string_too_long": f"too long: at most {context.get('max_length')} characters; write less",
@@ -122,11 +178,6 @@ def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
         if resolved.get("type") != "null":
             return {**resolved, **{k: v for k, v in node.items() if k == "examples"}}
     return node
-
-
-def _example(schema: dict[str, Any], path: Path) -> Any:
-    examples = _node(schema, path).get("examples")
-    return examples[0] if examples else None
 
 
 def _keys(schema: dict[str, Any], path: Path) -> list[str]:
