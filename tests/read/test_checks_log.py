@@ -30,8 +30,8 @@ def test_a_rate_that_is_reached():
 
 
 def test_a_rate_that_is_not():
-    # 400/s in 5 s are 2000 arrivals; allowed are 2 % (8/s) and three standard deviations, 3 x sqrt(2000) / 5 =
-    # 26.8/s.
+    # 400/s in 5 s are 2000 arrivals; allowed are 2 % (8/s) and three standard deviations
+    # (3 x sqrt(2000) / 5 = 26.8/s).
     assert checks_log.work(rated(400, achieved=366), LIMITS) == []
     assert checks_log.work(rated(400, achieved=364), LIMITS) == ["364.0 transactions/s, 400 asked"]
 

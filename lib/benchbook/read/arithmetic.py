@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from benchbook.core.histogram import percentile
 from benchbook.read.log import Interval, Problem, Summary, SysbenchLog
 
-CLOCK_SLACK_S = 0.05
-"""Seconds between reading the counters and printing, which the printed rates include."""
-CLOCK_SHARE = 0.002
-CHECKPOINT_SLACK_S = 0.1
-"""Seconds of events by which counters, histogram and timers may differ around a checkpoint."""
+SLACK_S = 0.5
+"""Seconds a busy machine may keep sysbench from reading its timers after it has read its counters.
+
+Printed rates include them, and so do the timers around a checkpoint.
+"""
 SUM_SHARE = 0.02
 SUM_SLACK_INTERVALS = 0.15
 """The interval lines of a window may differ from its total by 2 % and 0.15 of the busiest interval."""
@@ -74,7 +74,7 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     timed = block.thread_events_avg * threads
     is_count = abs(timed - round(timed)) <= 5e-5 * threads + 1e-6
     yield is_count, f"{block.thread_events_avg} events a thread make no count"
-    slack = threads + block.events / max(window, 1e-3) * CHECKPOINT_SLACK_S if _has_resets(log) else 0
+    slack = threads + block.events / max(window, 1e-3) * SLACK_S if _has_resets(log) else 0
     is_same = abs(round(timed) - block.events) <= slack
     yield is_same, f"the threads did {timed:.0f} events, the total is {block.events}"
     total_ms, mean_ms = block.latency_sum_ms, block.latency_avg_ms
@@ -175,6 +175,5 @@ def _has_resets(log: SysbenchLog) -> bool:
 
 
 def _is_rate(count: int, rate: float, window: float) -> bool:
-    slack = CLOCK_SLACK_S + CLOCK_SHARE * window
-    low, high = count / (window + slack), count / max(window - slack, 1e-4)
+    low, high = count / (window + SLACK_S), count / max(window - SLACK_S, 1e-4)
     return low - 0.006 <= rate <= high + 0.006
