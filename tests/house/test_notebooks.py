@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,3 +144,30 @@ def test_every_import_is_used_and_exists(path: Path):
     assert not [name for name in bound if name not in read]
     ours = [name for name in tree.imports(source) if name.startswith("benchbook.")]
     assert not [name for name in ours if not tree.file_of(name) and not tree.file_of(name.rpartition(".")[0])]
+
+
+def test_strip_leaves_clean_notebooks_alone_and_cleans_executed_ones(tmp_path: Path):
+    """What JupyterLab and papermill leave goes, byte by byte back to what was stored."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    source = tree.notebooks()[0]
+    clean, executed = folder / "clean.ipynb", folder / "executed.ipynb"
+    shutil.copy(source, clean)
+    notebook = json.loads(source.read_text())
+    notebook["metadata"] |= {"papermill": {"duration": 1}, "language_info": {"name": "python"}}
+    for cell in notebook["cells"]:
+        cell["metadata"] |= {"papermill": {"status": "completed"}, "execution": {}}
+        if cell["cell_type"] == "code":
+            cell["execution_count"] = 3
+            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": ["1\n"]}]
+    executed.write_text(json.dumps(notebook, indent=1) + "\n")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    script = ["sh", str(tree.ROOT / "tools" / "strip.sh")]
+    strip = functools.partial(
+        subprocess.run, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, check=False
+    )
+    assert strip([*script, "--verify"]).returncode != 0
+    assert strip(script).returncode == 0
+    assert clean.read_text() == source.read_text()
+    assert json.loads(executed.read_text()) == json.loads(source.read_text())
+    assert strip([*script, "--verify"]).returncode == 0
