@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +201,7 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> dic
         "band": [-0.07, -0.03],
         "verdict": "contradicted",
     }
-    listed[1] |= {
+    listed[-1] |= {
         "claim": "example-source/proxy-costs-writes",
         "band": [-0.16, -0.08],
         "verdict": "confirmed",
@@ -322,6 +323,20 @@ FACTS = {
         "haproxy": {"version": "10.11.11-MariaDB", "access": "haproxy", "innodb_buffer_pool_size": 134217728},
     },
 }
+
+
+def with_folders(made: Evidence, voids: pd.DataFrame) -> Evidence:
+    """Give a study other voids and folder names that a disk takes, whatever its arms are called."""
+    runs = made.runs.assign(folder=[f"raw/{number}" for number in range(len(made.runs))])
+    voids = voids.assign(folder=[f"void/{number}" for number in range(len(voids))])
+    return replace(made, runs=runs, voids=voids)
+
+
+def empty(made: Evidence) -> Evidence:
+    """Give the same study with nothing measured."""
+    tables = ("runs", "intervals", "histograms", "monitor", "voids")
+    cut = {name: getattr(made, name).head(0) for name in tables}
+    return replace(made, findings={**made.findings, "aa": None, "findings": []}, **cut)
 
 
 def write(made: Evidence, root: Path) -> None:

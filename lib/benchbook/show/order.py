@@ -76,7 +76,7 @@ def _told(order: pd.DataFrame, voids: pd.DataFrame) -> str:
     middle = numbers.decimal(order["change"].abs().median())
     cell = f"{worst['arm']}, {worst['workload']}, {numbers.count(int(worst['threads']), 'thread')}"
     return (
-        f"{numbers.count(len(order), 'run')} in {blocks} over {length}; {voided}. Half of the runs lie within "
-        f"{middle} % of their cell's mean. Farthest: {cell}, block {worst['block']}, "
+        f"{numbers.count(len(order), 'run')} in {blocks} over {length}; {voided}. Half of the runs lie "
+        f"within {middle} % of their cell's mean. Farthest: {cell}, block {worst['block']}, "
         f"{numbers.decimal(worst['change'], 1, True)} %."
     )

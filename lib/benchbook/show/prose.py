@@ -119,7 +119,7 @@ def summary(findings: Mapping[str, Any]) -> str:
     """Write the answer and the A/A result as Markdown, to be pasted into an issue."""
 
     def safe(text: object) -> str:
-        return re.sub(r"([\\`*_\[\]<>|#&@])", r"\\\1", " ".join(plain(text).split()))
+        return re.sub(r"([\\`*_\[\]<>|#&@])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", plain(text)))
 
     lines = [f"### {safe(findings['title'])}", "", safe(findings["question"]), ""]
     lines += [f"- **{safe(found['label'])}**: {safe(sentence(found))}" for found in findings["findings"]]

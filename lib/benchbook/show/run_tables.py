@@ -26,7 +26,7 @@ _RUN_COLUMNS = (
     number("Started", "UTC"),
 )
 _VOID_COLUMNS = (
-    Column("Run"),
+    long("Run"),
     Column("Raw"),
     number("Block"),
     Column("Arm"),

@@ -1,0 +1,77 @@
+"""The page in a real browser: no request, no error, nothing wider than the window, and it sorts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.conftest import BROWSERS
+
+pytestmark = pytest.mark.browser
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    from playwright.sync_api import sync_playwright
+
+    program = next(path for name in BROWSERS if (path := shutil.which(name)))
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+def _open(browser, built, width: int, **context):
+    shown = browser.new_context(viewport={"width": width, "height": 900}, **context).new_page()
+    shown.trouble = []
+    shown.on("request", lambda request: shown.trouble.append(request.url))
+    shown.on("console", lambda message: shown.trouble.append(message.text))
+    shown.on("pageerror", lambda error: shown.trouble.append(str(error)))
+    shown.goto(built.path.as_uri())
+    shown.trouble[:] = [what for what in shown.trouble[1:] if not what.startswith("data:")]
+    return shown
+
+
+@pytest.mark.parametrize("width", [320, 390, 800, 1400])
+def test_it_asks_for_nothing_and_fits_every_width(browser, built, width):
+    page = _open(browser, built, width)
+    assert page.trouble == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
+
+
+def test_it_reads_without_script(browser, built):
+    page = _open(browser, built, 800, java_script_enabled=False)
+    assert page.locator("table tbody tr").count() > 60
+    assert page.locator("#answer").is_visible()
+
+
+def test_a_table_sorts_by_number_and_back(browser, built):
+    page = _open(browser, built, 1400)
+    heading = page.locator("#valid-runs ~ .scroll").first.locator("thead th", has_text="QPS")
+    cells = page.locator("#valid-runs ~ .scroll").first.locator("tbody td:nth-child(7)")
+    for direction, is_falling in (("ascending", False), ("descending", True)):
+        heading.locator("button").click()
+        values = [float(text.replace(",", "")) for text in cells.all_inner_texts()]
+        assert values == sorted(values, reverse=is_falling)
+        assert heading.get_attribute("aria-sort") == direction
+
+
+@pytest.mark.parametrize(("scheme", "is_bright"), [("light", True), ("dark", False)])
+def test_figures_follow_the_colour_scheme(browser, built, scheme, is_bright):
+    page = _open(browser, built, 800, color_scheme=scheme)
+    shot = Image.open(BytesIO(page.locator("img").first.screenshot())).convert("L")
+    assert (np.mean(shot) > 128) == is_bright

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from benchbook.show import numbers
+from benchbook.show.doubts import points
+
+
+def _by_name(findings, runs):
+    return {doubt.name: doubt for doubt in points(findings, runs)}
+
+
+def test_a_sound_study_asks_for_care_only_where_it_warns(made):
+    found = _by_name(made.findings, made.runs)
+    assert [name for name, doubt in found.items() if doubt.is_care] == ["Warning"]
+    assert next(iter(found)) == "A/A"
+    assert numbers.span(made.findings["aa"]["low"], made.findings["aa"]["high"]) in found["A/A"].text
+    assert "65\xa0runs, each measured for 6 s after 2 s of discard." in found["Runs"].text
+    assert "direct 1 of 31 and haproxy 1 of 31" in found["Voids"].text
+
+
+def test_a_difference_where_there_is_none_asks_for_care(made):
+    for aa in (None, {**made.findings["aa"], "label": "lower"}):
+        assert _by_name({**made.findings, "aa": aa}, made.runs)["A/A"].is_care
+
+
+def test_each_weakness_asks_for_care(made):
+    voids = {"by_arm": {"direct": {"runs": 30, "voided": 9}}, "fisher_p": 0.01, "note": ""}
+    failed = [{"check": "little", "passed": False, "where": "", "detail": ""}]
+    second = {"method": "signed-rank", "low": -0.2, "high": 0.1, "agrees": False}
+    weak = {
+        **made.findings,
+        "blocks": {"planned": 5, "complete": 3},
+        "voids": voids,
+        "checks": failed,
+        "findings": [
+            {**made.findings["findings"][0], "second_opinion": second, "warnings": ["pair missing"]}
+        ],
+    }
+    found = _by_name(weak, made.runs)
+    for name in (
+        "Blocks",
+        "Voids",
+        "Checks",
+        "oltp_point_select, haproxy",
+        "oltp_point_select, haproxy, QPS",
+    ):
+        assert found[name].is_care
+    assert "little" in found["Checks"].text
+    assert _by_name({**weak, "checks": []}, made.runs)["Checks"].is_care
+    assert _by_name(weak, made.runs.head(0))["Runs"].is_care

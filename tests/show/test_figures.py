@@ -1,0 +1,127 @@
+"""Figures say their numbers in words, draw the same bytes twice, and say when there is nothing to draw."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from benchbook.show import figures, numbers, theme
+from tests.show import synthetic
+
+DRAWN = {
+    "effects": lambda made: figures.forest(made.findings, made.arms),
+    "throughput": lambda made: figures.qps(made.runs, made.arms),
+    "latency": lambda made: figures.latency(made.runs, made.arms),
+    "cpu": lambda made: figures.cpu(made.runs, made.arms),
+    "run-order": lambda made: figures.run_order(made.runs, made.voids, made.arms),
+    "seconds": lambda made: figures.seconds(made.intervals, made.runs, made.arms),
+    "histogram": lambda made: figures.histogram(made.histograms, made.runs, made.arms),
+}
+
+
+@pytest.mark.parametrize("anchor", DRAWN)
+def test_every_figure_draws_the_same_bytes_twice(made, anchor):
+    first, second = (DRAWN[anchor](made) for _ in range(2))
+    assert first.anchor == anchor
+    assert first._repr_html_() == second._repr_html_()
+    assert re.search(r"<dc:date>|\d{4}-\d\d-\d\dT", theme.svg(first.panels[0].figure)) is None
+
+
+@pytest.mark.parametrize("anchor", DRAWN)
+def test_every_panel_has_an_alt_text_with_numbers(made, anchor):
+    for panel in DRAWN[anchor](made).panels:
+        assert len(re.findall(r"\d", panel.alt)) > 3
+        assert numbers.NOT_COMPUTED not in panel.alt
+
+
+def test_the_forest_tells_every_effect_interval_and_n(made):
+    alt = figures.alt(figures.forest(made.findings, made.arms))
+    for found in [made.findings["aa"], *made.findings["findings"]]:
+        assert numbers.percent(found["effect"]) in alt
+        assert f"{numbers.span(found['low'], found['high'])}, n = {found['n']}, {found['label']}" in alt
+        for point in found["by_threads"]:
+            assert numbers.span(point["low"], point["high"]) in alt
+
+
+def test_the_forest_draws_no_headline_where_there_is_none(made):
+    found = {**made.findings["findings"][0], "headline": False}
+    picture = figures.forest({**made.findings, "findings": [found]}, made.arms)
+    assert "no headline, the effect depends on threads" in picture.alt
+    assert f"haproxy against direct, QPS: {numbers.percent(found['effect'])}" not in picture.alt
+
+
+def test_the_forest_bears_what_could_not_be_computed(made):
+    nothing = {"effect": None, "low": None, "high": None}
+    found = {**made.findings["findings"][0], **nothing}
+    found["by_threads"] = [{**point, **nothing} for point in found["by_threads"]]
+    one_sided = {**made.findings["findings"][1], "band": [None, -0.05]}
+    picture = figures.forest({**made.findings, "aa": None, "findings": [found, one_sided]}, made.arms)
+    assert "not computed" in picture.alt
+    assert picture.panels
+    assert not figures.forest({**made.findings, "aa": None, "findings": [found]}, made.arms).panels
+
+
+def test_throughput_tells_the_geometric_mean(made):
+    runs = made.runs[(made.runs["workload"] == "oltp_read_write") & (made.runs["threads"] == 16)]
+    mean = np.exp(np.log(runs.loc[runs["arm"] == "haproxy", "qps"]).mean())
+    told = figures.qps(made.runs, made.arms).panels[1].alt
+    assert f"{numbers.significant(mean)} at 16 threads" in told.split("haproxy:")[1]
+
+
+def test_a_stall_is_told_and_a_discarded_second_is_none(made):
+    slow = made.intervals["is_discarded"]
+    intervals = made.intervals.assign(qps=made.intervals["qps"].where(~slow, 0.0))
+    told = figures.seconds(intervals, made.runs, made.arms).alt
+    assert told.count("1\xa0stalled second") == 1
+    assert told.count("0\xa0stalled seconds") == 3
+
+
+def test_run_order_counts_runs_and_voids(made):
+    told = figures.run_order(made.runs, made.voids, made.arms).alt
+    assert told.startswith("65\xa0runs in 5\xa0blocks over 11\xa0minutes; 2\xa0voided attempts.")
+
+
+def test_histograms_add_counts_by_sysbenchs_rule(made):
+    # One run of two events in bucket 0 and one of 98 in bucket 500: half of all lie within bucket 500,
+    # whose value is 0.001 ms * 1.0181696^500 = 8.15 ms.
+    runs = made.runs[(made.runs["workload"] == "oltp_read_write") & (made.runs["threads"] == 16)].head(2)
+    runs = runs.assign(arm="direct")
+    counts = made.histograms.head(2).assign(run_id=list(runs["run_id"]), bucket=[0, 500], count=[2, 98])
+    told = figures.histogram(counts, runs, made.arms).alt
+    assert "direct: half of them within 8.13 ms, 99 % within 8.13 ms." in told
+
+
+@pytest.mark.parametrize("anchor", DRAWN)
+def test_nothing_measured_is_said_not_drawn(made, anchor):
+    nothing = synthetic.empty(made)
+    picture = DRAWN[anchor](nothing)
+    assert picture.panels == ()
+    assert picture.missing in picture._repr_html_()
+
+
+def test_names_with_markup_and_formulas_are_drawn_as_they_are(made):
+    evil = synthetic.evidence(treatment="<b>$x_1$</b>")
+    for draw in DRAWN.values():
+        shown = draw(evil)._repr_html_()
+        assert "<b>" not in shown
+
+
+def test_every_arm_keeps_its_colour_and_marker(made):
+    assert made.arms == ("direct", "haproxy", "direct_again")
+    assert len({theme.marker(arm, made.arms) for arm in made.arms}) == 3
+    assert theme.colour("direct", made.arms) == theme.colour("direct", ("direct", "other"))
+
+
+def _luminance(shade: str) -> float:
+    parts = [int(shade[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_arms_stand_out_on_both_backgrounds(made):
+    for light, dark in {**theme._ARMS, **theme._AGAIN}.items():
+        for shade, ground in ((light, theme.PAPER), (dark, theme._DARK[theme.PAPER])):
+            bright, dim = sorted((_luminance(shade), _luminance(ground)), reverse=True)
+            assert (bright + 0.05) / (dim + 0.05) > 3

@@ -1,0 +1,182 @@
+"""The page of a study: complete in one file, readable by everybody, and closed to hostile text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from benchbook.show import page
+from tests.show import conftest, synthetic
+
+VOID = {"br", "col", "hr", "img", "link", "meta"}
+
+
+def test_it_is_small_and_quick(built):
+    assert len(built.text.encode()) < 2_000_000
+    assert built.seconds < 20
+
+
+def test_it_needs_no_network(built):
+    for tag in built.soup.find_all(True):
+        for name in ("src", "srcset", "data", "poster", "background", "action"):
+            assert str(tag.get(name, "data:")).startswith("data:"), tag
+        if tag.name == "link":
+            assert tag["href"].startswith("data:")
+    assert not re.search(r"url\(|@import|https?://", built.soup.style.string)
+
+
+def test_its_policy_allows_its_own_script_and_nothing_else(built):
+    policy = built.soup.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
+    (script,) = built.soup.find_all("script")
+    digest = base64.b64encode(hashlib.sha256(script.string.encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert script.string in built.text
+
+
+class _Stack(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list) -> None:
+        assert tag in VOID
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_it_is_well_formed(built):
+    stack = _Stack()
+    stack.feed(built.text)
+    stack.close()
+    assert stack.open == []
+    assert built.text.startswith("<!DOCTYPE html>")
+
+
+def test_every_figure_tells_its_numbers_to_those_who_cannot_see_it(built, made):
+    images = built.soup.find_all("img")
+    assert len(images) == 12
+    assert all(len(image["alt"]) > 40 for image in images)
+    assert len(built.soup.find_all("figcaption")) == 7
+
+
+def test_anchors_are_unique_and_every_link_inside_the_page_arrives(built, made):
+    ids = Counter(tag["id"] for tag in built.soup.find_all(id=True))
+    assert max(ids.values()) == 1
+    for link in built.soup.select('a[href^="#"]'):
+        assert link["href"][1:] in ids
+    for heading in built.soup.find_all(["h2", "h3"]):
+        assert heading.find("a", class_="anchor")["href"] == f"#{heading['id']}"
+    for found in made.findings["findings"]:
+        assert f"finding-{found['id']}" in ids
+
+
+def test_every_run_and_every_void_leads_to_its_raw_log(built, made):
+    links = [link["href"] for link in built.soup.select("td a") if link.get_text() == "log"]
+    assert len(links) == len(made.runs) + len(made.voids)
+    for link in links:
+        assert (built.path.parent / link).is_file()
+
+
+def test_the_answer_comes_before_the_contents_the_doubts_and_the_evidence(built):
+    order = [tag.get("id") or tag.name for tag in built.soup.main.find_all(["h1", "h2", "nav"])]
+    assert order[0] == "what-a-proxy-costs"
+    assert order[1:4] == ["answer", "nav", "what-could-be-wrong"]
+    assert order[-1] == "the-words"
+    contents = [link["href"][1:] for link in built.soup.nav.find_all("a")]
+    assert contents == [name for name in order if name not in ("nav", "what-a-proxy-costs")]
+    assert built.soup.title.string == "What a proxy costs"
+
+
+def test_it_has_a_light_a_dark_a_printed_and_a_narrow_form(built):
+    style = built.soup.style.string
+    assert "@media screen and (prefers-color-scheme: dark)" in style
+    assert "@media print" in style
+    assert "max-width: 34rem" in style
+    drawing = base64.b64decode(built.soup.img["src"].split(",")[1]).decode()
+    assert "prefers-color-scheme:dark" in drawing
+    assert built.soup.html["lang"] == "en"
+    assert built.soup.find("a", class_="skip")["href"] == "#content"
+
+
+def test_the_foot_says_what_made_it_and_the_code_is_folded(built):
+    foot = built.soup.footer.get_text()
+    assert "benchbook" in foot and "0a1b2c3" in foot and "quick" in foot
+    assert "figures.forest" in built.soup.find("details", class_="code").get_text()
+    assert "figures.forest" not in built.soup.main.get_text().split("The code behind this page")[0]
+
+
+def test_the_same_outputs_give_the_same_bytes(built):
+    again = nbformat.from_dict(built.notebook)
+    again.metadata["papermill"] = {"start_time": "now"}
+    for number, cell in enumerate(again.cells):
+        cell["id"] = f"other-{number}"
+        if cell.cell_type == "code":
+            cell.execution_count = number + 10
+    assert page.html(again, study="quick", commit="0a1b2c3") == built.text
+
+
+def test_hostile_names_and_texts_stay_text(tmp_path: Path):
+    evil = '"><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m'
+    hostile = synthetic.evidence(blocks=3, treatment=evil, workloads={evil: (20_000.0, 1)})
+    hostile.findings.update(title=evil, question=evil, scope=evil, warnings=[evil])
+    hostile = synthetic.with_folders(hostile, voids=hostile.voids.assign(reasons=evil))
+    built = conftest.build(hostile, tmp_path)
+    assert len(built.soup.find_all("script")) == 1
+    assert all(image["src"].startswith("data:image/svg+xml") for image in built.soup.find_all("img"))
+    assert not any(name.startswith("on") for tag in built.soup.find_all(True) for name in tag.attrs)
+    assert "\x1b" not in built.text
+    assert "<script>alert(1)</script>" in built.soup.main.get_text()
+
+
+def _page(*cells) -> BeautifulSoup:
+    return BeautifulSoup(page.html(new_notebook(cells=list(cells))), "html.parser")
+
+
+def test_other_outputs_are_shown_without_colours_codes_and_hidden_cells():
+    stream = new_output("stream", name="stdout", text="\x1b[31mred\x1b[0m <b>")
+    soup = _page(
+        new_markdown_cell("# Title\n\n<script>x</script>"),
+        new_code_cell("secret = 1", outputs=[stream], metadata={"tags": ["hide"]}),
+        new_code_cell("print()", outputs=[stream]),
+        new_code_cell("1", outputs=[new_output("display_data", {"text/html": "<img src='https://a.b/c'>x"})]),
+        new_code_cell("2", outputs=[new_output("error", ename="E", evalue="", traceback=["\x1b[1mboom"])]),
+        new_markdown_cell("## Same\n\n## Same"),
+    )
+    text = soup.main.get_text()
+    assert text.count("red <b>") == 1
+    assert "boom" in text and "This page is incomplete" in text
+    assert len(soup.find_all("script")) == 1
+    assert [tag["id"] for tag in soup.find_all("h2")] == ["same", "same-2"]
+    assert not soup.find("img", src=True)
+
+
+def test_a_picture_without_alt_text_is_refused_and_one_with_it_is_shown():
+    data = {"image/png": "AAAA"}
+    with pytest.raises(ValueError, match="cell 1: a picture without alt text"):
+        _page(new_code_cell("1", outputs=[new_output("display_data", data)]))
+    image = _page(
+        new_code_cell("1", outputs=[new_output("display_data", data)], metadata={"alt": 'a "b"'})
+    ).img
+    assert image["alt"] == 'a "b"'
+
+
+def test_rendering_writes_the_page_where_it_is_asked_to(tmp_path: Path):
+    nbformat.write(new_notebook(cells=[new_markdown_cell("text")]), tmp_path / "a.ipynb")
+    path = page.render(tmp_path / "a.ipynb", tmp_path / "reports" / "a.html", title="A & B")
+    soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    assert soup.title.string == soup.h1.get_text() == "A & B"

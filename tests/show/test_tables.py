@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pandas as pd
+from bs4 import BeautifulSoup
+
+from benchbook.show import numbers, tables
+
+
+def _soup(table) -> BeautifulSoup:
+    return BeautifulSoup(table._repr_html_(), "html.parser")
+
+
+def test_every_cell_can_be_found_from_its_headings(made):
+    for table in (tables.effects(made.findings), tables.runs(made.runs, "x"), tables.checks(made.findings)):
+        soup = _soup(table)
+        assert all(cell["scope"] == "col" for cell in soup.thead.find_all("th"))
+        for row in soup.tbody.find_all("tr"):
+            assert len(row.find_all(["th", "td"])) == len(table.columns)
+            assert row.th["scope"] == "row"
+        assert soup.find(role="region")["tabindex"] == "0"
+
+
+def test_findings_show_effect_interval_n_and_verdict_and_can_be_linked(made):
+    soup = _soup(tables.effects(made.findings))
+    first = made.findings["findings"][0]
+    row = soup.find(id=f"finding-{first['id']}").find_parent("tr").get_text("|")
+    for text in (numbers.percent(first["effect"]), numbers.span(first["low"], first["high"]), "contradicted"):
+        assert text in row
+    assert "direct_again" in soup.tbody.tr.get_text()
+
+
+def test_a_finding_without_headline_shows_no_effect(made):
+    found = {**made.findings["findings"][0], "headline": False}
+    text = _soup(tables.effects({**made.findings, "aa": None, "findings": [found]})).tbody.get_text()
+    assert "depends on threads" in text
+    assert numbers.percent(found["effect"]) not in text
+
+
+def test_runs_are_in_order_linked_and_carry_their_warnings_as_footnotes(made):
+    table = tables.runs(made.runs.sample(frac=1, random_state=1), "../data/quick")
+    soup = _soup(table)
+    assert [int(row.th.get_text()) for row in soup.tbody.find_all("tr")] == list(range(65))
+    assert soup.tbody.a["href"] == f"../data/quick/{made.runs['folder'][0]}/sysbench.out"
+    assert table.notes.texts == ["PSI cpu above 40 % for 2 s"]
+    assert soup.find(id="runs-note-1").get_text() == "PSI cpu above 40 % for 2 s"
+    assert [row.th.get_text() for row in soup.tbody.find_all("tr") if row.sup] == ["20"]
+
+
+def test_the_same_warning_is_one_footnote(made):
+    runs = made.runs.assign(warnings="short; slow disk")
+    assert tables.runs(runs, "x").notes.texts == ["short", "slow disk"]
+
+
+def test_every_reason_of_a_void_is_listed(made):
+    reasons = [item.get_text() for item in _soup(tables.voids(made.voids, "x")).find_all("li")]
+    assert "V20 pause: no tick for 612 ms" in reasons
+    assert len(reasons) == 3
+
+
+def test_hostile_names_and_logs_stay_text(made):
+    evil = "<script>alert(1)</script>\x1b[31m"
+    voids = made.voids.assign(reasons=evil, arm=evil, workload=f'" onmouseover="{evil}')
+    shown = _soup(tables.voids(voids, '"><script>'))
+    assert shown.script is None
+    assert "<script>alert(1)</script>" in shown.get_text()
+    assert "\x1b" not in str(shown)
+    facts = _soup(tables.facts({evil: {evil: evil}}, evil, "facts"))
+    assert facts.script is None
+
+
+def test_facts_of_arms_stand_side_by_side(made):
+    soup = _soup(tables.facts(made.facts, "Arms", "arms", made.arms))
+    assert [cell.get_text() for cell in soup.thead.find_all("th")] == ["Fact", "direct", "haproxy"]
+    rows = {row.th.get_text(): [cell.get_text() for cell in row.find_all("td")] for row in soup.tbody("tr")}
+    assert rows["access"] == ["direct", "haproxy"]
+    assert rows["machine.cores"] == ["2", "2"]
+
+
+def test_a_fact_nobody_reported_is_said_to_be_missing():
+    soup = _soup(tables.facts({"governor": None, "empty": {}}, "Facts", "facts"))
+    assert soup.tbody.tr.td.get_text() == "not reported"
+    assert "Not recorded." in tables.facts(None, "Facts", "facts")._repr_html_()
+
+
+def test_failed_checks_come_first(made):
+    failed = {"check": "ledger", "passed": False, "where": "b01", "detail": "41 more"}
+    table = tables.checks({**made.findings, "checks": [*made.findings["checks"], failed]})
+    assert table.rows[0][0] == "ledger"
+
+
+def test_empty_tables_say_so(made):
+    empty = pd.DataFrame(columns=made.voids.columns)
+    assert "No run was voided." in tables.voids(empty, "x")._repr_html_()
+    assert "same facts" in tables.differences({**made.findings, "facts_differ": []}, made.arms)._repr_html_()
