@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from benchbook.core import paths, yamlfile
@@ -10,6 +11,7 @@ from benchbook.core.explain import validate
 from benchbook.core.params import Params
 from benchbook.core.sections import Sections
 from benchbook.core.study import Study
+from benchbook.core.study_sections import NAME
 
 
 def study(name: str, *sections: str) -> Study:
@@ -19,8 +21,15 @@ def study(name: str, *sections: str) -> Study:
     entry in dvc.yaml does not declare.
     """
     file = paths.study(name).file
-    if not file.is_file():
+    if name not in paths.studies():
         raise InputErrors([f"studies: {name}: no such study; {did_you_mean(name, paths.studies())}"])
+    if not re.fullmatch(NAME, name):
+        raise InputErrors(
+            [
+                f"studies/{name}.yaml: not a name for a study; rename it, for example "
+                f"{re.sub('[^a-z0-9_-]+', '-', name.lower()).strip('-') or 'study'}.yaml"
+            ]
+        )
     loaded = study_file(file)
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
 

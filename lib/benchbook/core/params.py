@@ -8,12 +8,14 @@ from pydantic import AfterValidator, Field
 
 from benchbook.core.study_sections import Model, distinct
 
+Look = Annotated[int, Field(ge=3, le=1000, examples=[5])]
+
 
 class Analysis(Model):
     """Settings of the analysis; changing one re-analyses, it never measures again."""
 
-    looks: Annotated[tuple[int, ...], AfterValidator(distinct)] = (5, 10, 20)
-    """Block counts at which a verdict is looked for."""
+    looks: Annotated[tuple[Look, ...], Field(min_length=1), AfterValidator(distinct)] = (5, 10, 20)
+    """Block counts at which a verdict is looked for; fewer than 3 blocks have no interval worth the name."""
     level: float = Field(0.98, gt=0.5, lt=1, examples=[0.98])
     """Confidence of the interval at each look; 0.98 at three looks keeps 5 % errors in all."""
     per_thread_level: float = Field(0.95, gt=0.5, lt=1, examples=[0.95])

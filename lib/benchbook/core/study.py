@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -100,45 +101,47 @@ class Study(Model):
 
     @model_validator(mode="after")
     def _whole(self) -> Study:
+        conflicts = list(self._conflicts())
+        if conflicts:
+            raise ValueError("\n".join(conflicts))
+        return self
+
+    def _conflicts(self) -> Iterator[str]:
+        """Yield what does not go together, each as `path.to.key: what is wrong; what to write`."""
         for name, workload in self.workloads.items():
             if workload.script is None and name not in registry.SCRIPTS:
-                raise ValueError(
-                    f"workloads.{name}: unknown; {did_you_mean(name, registry.SCRIPTS)} Or name its script"
-                )
+                yield f"workloads.{name}: unknown; {did_you_mean(name, registry.SCRIPTS)} Or name its script"
         for arm in self.arms:
             if arm.endswith(TWIN):
-                raise ValueError(
-                    f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
-                )
+                yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
         twin = self.aa
         for name in (twin.workloads or ()) if twin else ():
             if name not in self.workloads:
-                raise ValueError(
+                yield (
                     f"aa.workloads: {name}: not a workload of this study; "
                     f"{did_you_mean(name, self.workloads)}"
                 )
         for level in (twin.threads or ()) if twin else ():
             if level not in self.threads:
-                raise ValueError(
+                yield (
                     f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}"
                 )
         runs = len(self.arms) * len(self.workloads) * len(self.threads) * self.plan.blocks
         hours = runs * (self.plan.discard_s + self.plan.run_s) / 3600
         if hours * 60 > self.plan.budget_minutes:
-            raise ValueError(
+            yield (
                 f"plan.budget_minutes: {self.plan.budget_minutes}: "
                 f"{runs} runs take {hours:.1f} hours or more; "
                 "measure less, or raise the budget"
             )
         limit = self.engine.settings.get("max_connections")
         if isinstance(limit, int) and max(self.threads) + 10 > limit:
-            raise ValueError(
+            yield (
                 f"threads: {max(self.threads)}: above max_connections {limit} less 10; "
                 "lower one, raise the other"
             )
         if not self.warm_up.prewarm and self.plan.discard_s == 0:
-            raise ValueError(
+            yield (
                 "plan.discard_s: 0: contradicts warm_up.prewarm: false (nothing would be warm); "
                 "set one of them"
             )
-        return self
