@@ -1,0 +1,213 @@
+"""The page of a source, made from audit.json: what was claimed, what its own tables say, what stays open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchbook.show import numbers
+from benchbook.show.badge import badge
+from benchbook.show.markup import Html, element, join, slug
+from benchbook.show.table import Column, Table, long, number
+
+Audit = Mapping[str, Any]
+
+RULES = {
+    "mean": "judged by the geometric mean",
+    "every_cell": "judged by every cell",
+    "most_cells": "judged by more than half of the cells",
+}
+ABOUT = {
+    "equal tables": "Two settings hardly ever give the same numbers.",
+    "repeated cells": "A number that is printed twice should be the same both times.",
+    "Little's law": "In a closed loop, threads = throughput × time, so QPS gives the mean latency.",
+    "percentile grid": "sysbench's percentiles are values of a histogram whose steps are 1.8 % apart.",
+    "statements per transaction": "QPS over TPS is the number of statements that the script sends.",
+    "base of percentages": "A growth is a share of the old value.",
+    "order of latencies": "The mean lies between minimum and maximum.",
+    "rising thread counts": "Rows stand in the order of their threads.",
+    "missing cells": "What one arm was measured at, the other should be too.",
+}
+
+
+def opening(audit: Audit) -> Html:
+    """Write the title, what the document measures, and on what the audit rests."""
+    document, counts = audit["document"], audit["counts"]
+    basis = [
+        f"published by {document['publisher']}" if document["publisher"] else "publisher not stated",
+        document["date"] or "date not stated",
+        f"{numbers.count(counts['tables'], 'table')} with {numbers.count(counts['cells'], 'number')}",
+        "each number measured once, as far as stated",
+    ]
+    if audit["conduct"]["repetitions"]:
+        basis[-1] = f"{audit['conduct']['repetitions']} runs of each cell, one number printed"
+    return join(
+        [
+            element("h1", document["title"]),
+            element("p", document["subject"], class_="question"),
+            element("ul", *(element("li", item) for item in basis), class_="basis"),
+        ]
+    )
+
+
+def answer(audit: Audit) -> Html:
+    """Write how many claims hold, and one line for each claim."""
+    counts = audit["counts"]
+    told = (
+        f"{numbers.count(counts['claims'], 'claim')}: {counts['holds']} hold in the document's own tables, "
+        f"{counts['does not hold']} do not, {counts['not derivable']} cannot be derived from them."
+    )
+    lines = element("ul", *map(_line, audit["claims"]), class_="answers")
+    heading = element("h2", "What holds", id="answer")
+    stop = element("p", "Stop here if all you want is the answer.", class_="stop")
+    return element("section", heading, element("p", told, class_="verdict"), lines, stop, class_="answer")
+
+
+def _line(claim: Mapping[str, Any]) -> Html:
+    way = element(
+        "a", "arithmetic", href=f"#{_anchor(claim)}", class_="way", aria_label=f"arithmetic of {claim['id']}"
+    )
+    doubt = (
+        element("span", "Care: its tables fail a check, see there.", class_="claim")
+        if claim["doubts"]
+        else ""
+    )
+    numbers_told = f" Published: {claim['published']}. Recomputed: {claim['recomputed']}. "
+    return element("li", badge(claim["verdict"]), " ", claim["claim"], numbers_told, way, doubt)
+
+
+def arithmetic(audit: Audit) -> Html:
+    """Write each claim with its verdict, the rule it was judged by, and the arithmetic of every cell."""
+    return join(_claim(claim) for claim in audit["claims"])
+
+
+def _claim(claim: Mapping[str, Any]) -> Html:
+    facts = [
+        ("Published", f"{claim['published']} ({claim['stands']})"),
+        ("Recomputed", claim["recomputed"]),
+        ("Rule", ", ".join(filter(None, [_band(claim), RULES.get(claim["judged_by"] or "")]))),
+        ("Reading", claim["note"]),
+    ]
+    parts = [
+        element("h3", claim["claim"], id=_anchor(claim)),
+        element("p", badge(claim["verdict"]), " ", claim["reason"]),
+        element("dl", *(Html(element("dt", k).text + element("dd", v).text) for k, v in facts if v)),
+    ]
+    if claim["doubts"]:
+        items = (element("li", element("b", "Care. "), text, class_="care") for text in claim["doubts"])
+        parts.append(element("ul", *items, class_="doubts"))
+    if claim["cells"]:
+        rows = [[cell["where"], cell["arithmetic"], _inside(cell)] for cell in claim["cells"]]
+        parts.append(_grid(("Cell", "Arithmetic", "Supports it"), rows, claim["id"]))
+    for beside in claim["beside"]:
+        parts.append(element("p", "Beside it, deciding nothing: ", beside["says"], "."))
+        rows = [[cell["where"], cell["arithmetic"]] for cell in beside["cells"]]
+        parts.append(
+            _grid(("Cell", "Arithmetic"), rows, beside["says"]) if rows else element("p", beside["problem"])
+        )
+    return join(parts)
+
+
+def _band(claim: Mapping[str, Any]) -> str:
+    if claim["band"] is None:
+        return ""
+    low, high = claim["band"]
+    if claim["is_share"]:
+        ends = [numbers.percent(end) if end is not None else None for end in (low, high)]
+    else:
+        ends = [f"{end:.6g}" if end is not None else None for end in (low, high)]
+    if None in ends:
+        return f"above {ends[0]}" if ends[1] is None else f"below {ends[1]}"
+    return f"{ends[0]} to {ends[1]}"
+
+
+def _inside(cell: Mapping[str, Any]) -> str:
+    return {True: "yes", False: "no"}.get(cell.get("is_inside"), "")
+
+
+def _grid(headings: Sequence[str], rows: Sequence[Sequence[object]], label: str) -> Html:
+    head = element("tr", *(element("th", heading, scope="col") for heading in headings))
+    lines = (
+        element(
+            "tr",
+            element("th", first, scope="row", class_="w"),
+            *(element("td", cell, class_="w") for cell in rest),
+        )
+        for first, *rest in rows
+    )
+    table = element("table", element("thead", head), element("tbody", *lines))
+    return element("div", table, class_="scroll", role="region", tabindex="0", aria_label=label)
+
+
+def checks(audit: Audit) -> Table:
+    """List the consistency checks: failed ones first, then passed, then those with nothing to check."""
+    order = {False: 0, True: 1, None: 2}
+    words = {False: "failed", True: "passed", None: "nothing to check"}
+    rows = [
+        [one["check"], badge(words[one["passed"]]), one["where"], one["detail"], ABOUT.get(one["check"], "")]
+        for one in sorted(audit["checks"], key=lambda one: order[one["passed"]])
+    ]
+    columns = [Column("Check"), Column("Result"), long("Where"), long("Detail"), long("Why")]
+    return Table("checks", "Consistency checks", columns, rows, empty="No check was made.")
+
+
+def measured(audit: Audit) -> Table:
+    """List what was measured with what: versions, machines, settings, sysbench, arms and loads."""
+    rows: list[list[object]] = [["found", audit["document"]["found"]]]
+    rows += [[f"version of {part}", value or "not stated"] for part, value in audit["versions"].items()]
+    rows += [[part, value] for part, value in audit["hardware"].items()]
+    for part, value in audit["configuration"].items():
+        rows.append([f"settings of {part}", _settings(value) if isinstance(value, Mapping) else value])
+    if audit["sysbench"]:
+        rows.append(["sysbench options", _settings(audit["sysbench"]["options"]) or "not stated"])
+        rows.append(["loading", audit["sysbench"]["prepare"] or "not stated"])
+    rows += [
+        [key.replace("_", " "), "not stated" if value is None else value]
+        for key, value in audit["conduct"].items()
+    ]
+    rows += [[f"arm {name}", "; ".join(filter(None, [arm["means"], _settings(arm["settings"])]))]
+             for name, arm in audit["arms"].items()]  # fmt: skip
+    rows += [[f"load {name}", _load(load)] for name, load in audit["workloads"].items()]
+    return Table("measured", "How it was measured", [Column("What"), long("As stated")], rows)
+
+
+def _load(load: Mapping[str, Any]) -> str:
+    count = load["statements"]
+    told = f"{numbers.count(round(count), 'statement')} an event" if count else "statements not known"
+    return "; ".join(filter(None, [load["script"], told, _settings(load["options"]), load["means"]]))
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in values.items())
+
+
+def printed(audit: Audit) -> Html:
+    """Write every table of the document, digit for digit."""
+    return join(Html(_printed(table)._repr_html_()) for table in audit["tables"])
+
+
+def _printed(table: Mapping[str, Any]) -> Table:
+    units = table["units"]
+    is_number = [
+        all(cell.replace(".", "", 1).isdigit() for cell in column if cell)
+        for column in zip(*table["rows"], strict=True)
+    ]
+    columns = [
+        (number if numeric else long)(
+            heading.replace("_", " "), *([units[heading] or ""] if numeric and heading in units else [])
+        )
+        for heading, numeric in zip(table["columns"], is_number, strict=True)
+    ]
+    told = [f"{table['stands']}.", _settings(table["at"]), table["note"] or ""]
+    told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table["means"].items()]
+    caption = " ".join(part if part.endswith(".") else f"{part}." for part in told if part)
+    return Table(f"table-{table['name']}", table["title"], columns, table["rows"], caption)
+
+
+def leaves_open(audit: Audit) -> Html:
+    """List what the document does not say."""
+    return element("ul", *(element("li", text) for text in audit["leaves_open"]), class_="doubts")
+
+
+def _anchor(claim: Mapping[str, Any]) -> str:
+    return f"claim-{slug(claim['id'].partition('/')[2])}"
