@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -223,3 +224,27 @@ def test_hostile_lines_take_linear_time(line):
     started = time.perf_counter()
     assert not is_complete(out.replace("SQL statistics:", line + "\nSQL statistics:"))
     assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize(
+    "name", [*GOLDEN[:2], "debug_threads", "checkpoints", "hook_csv", "prepare", "forced"]
+)
+def test_damage_never_ends_in_an_error(name):
+    """Any text gives a status: characters are changed, moved and repeated at random places (fixed seed)."""
+    out, chance = corpus.case(name).out, random.Random(name)
+    for _ in range(150):
+        text = list(out)
+        for _ in range(chance.randint(1, 6)):
+            at = chance.randrange(len(text))
+            text[at] = chance.choice(
+                ["0", "-", "9" * 400, "\n", "nan", ".", "", " ", text[chance.randrange(len(text))]]
+            )
+        log = parse("".join(text))
+        assert (log.status == "complete") == (log.why == ())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "\n\n", "\0", "x", "\ufffd\n", "]\n", "[\n", "(last message repeated 1 times)\n"]
+)
+def test_no_text_is_complete_by_chance(text):
+    assert parse(text).status == "truncated"

@@ -120,6 +120,7 @@ def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
 def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
     step, percent = log.header.interval_s, {block.percentile for block in log.summaries}
     reports = [report for report in log.intervals if report.threads > 0 or not report.is_hook]
+    step = step if step and step > 0 else None
     expected = step or 0
     for position, interval in enumerate(reports):
         line = interval.line
@@ -145,7 +146,7 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
 
 def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
     step = log.header.interval_s
-    if step is None or log.final is None:
+    if step is None or step < 1 or log.final is None:
         return
     total = log.final.total_time_s
     due, got = math.floor(total / step), len(log.intervals)

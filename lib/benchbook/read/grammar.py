@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-N = r"(-?\d+)"
-X = r"(-?\d+\.\d{2}|-?inf|-?nan)"
-S = r"(-?\d+\.\d{4}|-?inf|-?nan)"
+# Numbers as sysbench formats them; none has more digits than a 64-bit counter.
+N = r"(-?\d{1,18})"
+X = r"(-?\d{1,18}\.\d{2}|-?inf|-?nan)"
+S = r"(\d{1,18}\.\d{4})"
+K = r"(\d{1,9})"
 P = re.compile
 
 OPTIONS = "threads warm_up rate interval checkpoints"
@@ -33,7 +35,8 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("warm_up", P(rf"Warmup time: {N}s"), "threads"),
     ("rate", P(rf"Target transaction rate: {N}/sec"), "threads warm_up"),
     ("interval", P(rf"Report intermediate results every {N} second\(s\)"), "threads warm_up rate"),
-    ("checkpoints", P(r"Report checkpoint\(s\) at (\d+(?:, \d+)*) seconds"), "threads warm_up rate interval"),
+    ("checkpoints", P(r"Report checkpoint\(s\) at (\d{1,9}(?:, \d{1,9})*) seconds"),
+     "threads warm_up rate interval"),
     ("debug_mode", "Debug mode enabled.", OPTIONS),
     ("validation", "Validation checks: on.", f"{OPTIONS} debug_mode~"),
     ("seed", P(rf"Initializing random number generator from (?:current time|seed \({N}\)\.)"), MODES),
@@ -45,7 +48,7 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("checkpoint", P(rf"\[ {N}s \] Checkpoint report:"), f"{RUNNING} {BLOCK_END}"),
     ("histogram", "Latency histogram (values are in milliseconds)", f"{RUNNING} {BLOCK_END} done~"),
     ("histogram_head", "       value  ------------- distribution ------------- count", "histogram"),
-    ("bar", P(r" {0,10}(\d+\.\d{3}) \|[* ]{40} (\d+)"), "histogram_head bar"),
+    ("bar", P(r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})"), "histogram_head bar"),
     ("histogram_end", " ", "bar"),
     ("sql", "SQL statistics:", f"{RUNNING} {BLOCK_END} done~ checkpoint histogram_end"),
     ("performed", "    queries performed:", "sql"),
@@ -82,7 +85,7 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("thread_events", P(rf"    events \(avg/stddev\): +{S}/{X}"), "fairness"),
     ("thread_time", P(rf"    execution time \(avg/stddev\): +{S}/{X}"), "thread_events"),
     ("stats", "DEBUG: Verbose per-thread statistics:", "thread_time~"),
-    ("stats_thread", P(rf"DEBUG:     thread # *(\d+): min: {S}s  avg: {S}s  max: {S}s  events: {N}"),
+    ("stats_thread", P(rf"DEBUG:     thread # *{K}: min: {S}s  avg: {S}s  max: {S}s  events: {N}"),
      "stats~ stats_total"),
     ("stats_total", P(rf"DEBUG: +total time taken by event execution: {S}s"), "stats_thread"),
     ("create", P(r"Creating table '([^']+)'\.\.\."), COMMANDS),
@@ -93,17 +96,18 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
 )
 
 INTERVAL = P(
-    rf"\[ (\d+)s \] thds: (\d+) tps: {X} qps: {X} \(r/w/o: {X}/{X}/{X}\) "
-    rf"lat \(ms,(\d+)%\): {X} err/s(:?) {X} reconn/s: {X}"
+    rf"\[ {K}s \] thds: {K} tps: {X} qps: {X} \(r/w/o: {X}/{X}/{X}\) "
+    rf"lat \(ms,{K}%\): {X} err/s(:?) {X} reconn/s: {X}"
 )
-INTERVAL_NO_DB = P(rf"\[ (\d+)s \] thds: (\d+) eps: {X} lat \(ms,(\d+)%\): {X}")
+INTERVAL_NO_DB = P(rf"\[ {K}s \] thds: {K} eps: {X} lat \(ms,{K}%\): {X}")
 INTERVAL_05 = P(
-    rf"\[ *(\d+)s\] threads: (\d+), tps: +{X}, reads: +{X}, writes: +{X}, "
-    rf"response time: +{X}ms \((\d+)%\), errors: +{X}, reconnects: +{X}"
+    rf"\[ *{K}s\] threads: {K}, tps: +{X}, reads: +{X}, writes: +{X}, "
+    rf"response time: +{X}ms \({K}%\), errors: +{X}, reconnects: +{X}"
 )
-QUEUE = P(r"\[ (\d+)s \] queue length: (\d+),? concurrency: (\d+)")
+QUEUE = P(r"\[ (\d{1,9})s \] queue length: (\d{1,18}),? concurrency: (\d{1,18})")
 MARKED = P(r"(FATAL|ALERT|WARNING|DEBUG): ")
 REPEATED = P(r"\(last message repeated \d+ times\)")
+FAILURES = ("fatal", "alert")
 CHATTER = frozenset({"Time limit exceeded, exiting...", "Event limit exceeded, exiting..."})
 ENDS = frozenset(BLOCK_END.split())
 

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from benchbook.core.histogram import buckets_of_printed
-from benchbook.read import arithmetic, fields, grammar, hooks
-from benchbook.read.interval_line import parse_interval_line
-from benchbook.read.log import (
-    Command,
-    Concern,
-    Header,
-    Histogram,
-    Interval,
-    Message,
-    Problem,
-    Summary,
-    SysbenchLog,
-    ThreadStats,
-)
+from benchbook.read import fields, grammar, reports
+from benchbook.read.log import Command, Concern, Interval, Problem, Summary
 
 SHOWN = 120
 BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})
-FAILURES = ("fatal", "alert")
 STEPS = frozenset({"create", "insert", "index", "prewarm", "drop"})
 
 
@@ -50,10 +33,6 @@ class Reader:
         self.takes_bars = False
         self.is_started = False
         self.is_over = False
-
-    @property
-    def last_state(self) -> str:
-        return "stats_total~" if self.header.get("is_debug") else "thread_time~"
 
     def object(self, concern: Concern, line: int | None, text: str) -> None:
         self.problems.append(Problem(concern, line, text))
@@ -126,7 +105,7 @@ class Reader:
 
     def message(self, number: int, line: str, start: int, level: str) -> None:
         if start:
-            self.object("grammar", number, f"a message inside another line: {_shown(line)}")
+            self.object("grammar", number, f"a message inside another line: {shown(line)}")
         self.messages.append((number, level, [line[start:]]))
         self.last_message_line = number
 
@@ -141,27 +120,28 @@ class Reader:
             self.messages.append((number, "repeated", [line]))
 
     def reported(self, number: int, line: str) -> bool:
-        """Take the rarer report lines: queues of `--rate`, tests without a database, CSV and JSON hooks."""
+        """Take the rarer report lines: queues of `--rate`, tests without a database, CSV and JSON reports."""
         if (match := grammar.QUEUE.fullmatch(line)) is not None:
             second, queue, concurrency = match.groups()
             last = self.intervals[-1] if self.intervals else None
             if last is None or last.second != float(second) or last.queue_length is not None:
-                self.object("grammar", number, f"a queue line without its report line: {_shown(line)}")
+                self.object("grammar", number, f"a queue line without its report line: {shown(line)}")
             else:
                 self.intervals[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
             return True
-        interval = parse_interval_line(line) or hooks.csv_interval(line)
+        interval = reports.parse_interval_line(line) or reports.csv_interval(line)
         if interval is not None:
             self.interval(interval._replace(line=number))
             return True
-        if hooks.is_json_line(line, is_open=bool(self.json)):
+        if reports.is_json_line(line, is_open=bool(self.json)):
             self.json.append((number, line))
             return True
         return False
 
     def continued(self, number: int, line: str) -> bool:
         """Take a further line of a message that spans several (a failing statement is printed as it is)."""
-        if self.last_message_line != number - 1 or not self.messages or self.messages[-1][1] not in FAILURES:
+        follows = self.messages and self.last_message_line == number - 1
+        if not follows or self.messages[-1][1] not in grammar.FAILURES:
             return False
         if grammar.is_known(line):
             return False
@@ -173,74 +153,13 @@ class Reader:
         for kind in grammar.KINDS.values():
             if (said := kind.match(line)) is not None:
                 after = self.state.rstrip("~")
-                self.object("grammar", number, f"{_shown(line)} can't come after {after!r}")
+                self.object("grammar", number, f"{shown(line)} can't come after {after!r}")
                 self.take(kind.name, number, said)
                 return
-        what = "a blank line too many" if line == "" else f"no line of sysbench: {_shown(line)}"
+        what = "a blank line too many" if line == "" else f"no line of sysbench: {shown(line)}"
         self.object("grammar", number, what)
 
-    def finish(self, text: str, tail: str, lines: int) -> SysbenchLog:
-        """Judge the end, check the numbers, and return the whole."""
-        self.close_block()
-        self.end(text, tail, lines)
-        histogram = self.histogram()
-        reported, problems = hooks.json_intervals(self.json)
-        self.intervals.extend(reported)
-        self.problems.extend(problems)
-        for number, level, parts in self.messages:
-            if level in FAILURES:
-                self.object("message", number, _shown("\n".join(parts)))
-        messages = tuple(Message(number, level, "\n".join(parts)) for number, level, parts in self.messages)
-        log = SysbenchLog(
-            status="complete",
-            problems=(),
-            header=Header(**self.header),
-            intervals=tuple(self.intervals),
-            histogram=histogram,
-            summaries=tuple(self.with_stats()),
-            messages=messages,
-            commands=tuple(self.commands),
-        )
-        if not self.problems:
-            self.problems.extend(arithmetic.disagreements(log))
-        problems = sorted(self.problems, key=lambda found: (found.concern != "message", found.line or 0))
-        has_failed = any(problem.concern == "message" for problem in problems)
-        status = "failed" if has_failed else "truncated" if problems else "complete"
-        return replace(log, status=status, problems=tuple(problems))
 
-    def end(self, text: str, tail: str, lines: int) -> None:
-        if "\0" in text or "\ufffd" in text:
-            self.object("grammar", None, "bytes that are no text")
-        if tail:
-            self.object("end", lines + 1, f"ends inside a line: {_shown(tail)}")
-        elif not text:
-            self.object("end", None, "nothing was printed")
-        elif self.commands and "threads" not in self.header:
-            return
-        elif not self.is_over or self.state != self.last_state:
-            self.object("end", lines, f"ends after {self.state.rstrip('~')!r}, the last totals are not whole")
-
-    def histogram(self) -> Histogram | None:
-        if not self.bars:
-            if self.bars_line:
-                self.object("grammar", self.bars_line, "a histogram without bars")
-            return None
-        try:
-            buckets = buckets_of_printed([value for value, _ in self.bars])
-        except ValueError as error:
-            self.object("grammar", self.bars_line, f"histogram: {error}")
-            return None
-        counts = np.array([int(count) for _, count in self.bars], dtype=np.int64)
-        return Histogram(self.bars_line, buckets, counts)
-
-    def with_stats(self) -> list[Summary]:
-        summaries = list(self.summaries)
-        for index in {stat[0] for stat in self.stats if stat[0]}:
-            whole = [stat for stat in self.stats if stat[0] == index and len(stat) == 7]
-            stats = tuple(ThreadStats(*stat[1:]) for stat in whole)
-            summaries[index - 1] = replace(summaries[index - 1], thread_stats=stats)
-        return summaries
-
-
-def _shown(line: str) -> str:
+def shown(line: str) -> str:
+    """Return a line as a reason may quote it."""
     return repr(line if len(line) <= SHOWN else line[: SHOWN - 1] + "…")

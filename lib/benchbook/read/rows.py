@@ -77,7 +77,8 @@ def histogram_columns(judged: Judgement) -> Columns:
 def monitor_table(text: str) -> pa.Table:
     """Return `monitor.csv` as a table without `run_id`; raises ValueError if it is none."""
     try:
-        table = csv.read_csv(pa.py_buffer(text.encode()), convert_options=MONITOR)
+        source = pa.py_buffer(text.encode())
+        table = csv.read_csv(source, csv.ReadOptions(use_threads=False), convert_options=MONITOR)
         return table.select(SAMPLED)
     except (pa.ArrowInvalid, KeyError) as error:
         raise ValueError(f"monitor.csv: {error}") from error
