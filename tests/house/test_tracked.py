@@ -12,14 +12,15 @@ from tests.house import tree
 MARKERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 # Raw logs and published documents are quoted as they came.
 QUOTED = ("data/published/", "tests/data/", "requirements.lock")
-MACHINE_PATHS = re.compile(r"(?<![\w.$}~-])/(work|root|home/[a-z]\w*|Users/\w+)(/|\b)")
+# /home/me is nobody's: examples may use it.
+MACHINE_PATHS = re.compile(r"(?<![\w.$}~-])/(work|root|home/(?!me\b)[a-z]\w*|Users/\w+)(/|\b)")
 REGISTRIES = re.compile(
     r"(pypi|pythonhosted)\.org|pkg\.dev|registry\.npmjs|proxy\.golang\.org|(deb|security)\.debian\.org|--(extra-)?index-url"
 )
 SECRETS = {
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
     "a cloud key": re.compile(r"\b(AKIA[0-9A-Z]{16}|AIza[\w-]{35}|gh[pousr]_\w{36}|xox[abprs]-[\w-]{10,})"),
-    "a password in an argument": re.compile(r"--(mysql-)?password=[^\s\"'{<$*…]"),
+    "a password in an argument": re.compile(r"--(mysql-)?password=[^\s\"'{<$*…|\\]"),
     "a password in a URL": re.compile(r"\w+://[^\s/:@\"'{}<>]+:[^\s/@\"'{}<>$*]{3,}@[\w.-]+"),
 }
 LARGEST_BYTES = 1_000_000
