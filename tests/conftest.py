@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
+
+from benchbook.sites import clean
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -26,3 +30,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"{', '.join(absent)}: not installed; `make setup` installs them")
     if item.get_closest_marker("browser") and not any(shutil.which(browser) for browser in BROWSERS):
         pytest.skip("no Chromium or Chrome on this machine")
+
+
+@pytest.fixture(scope="session")
+def open_folder():
+    """A folder that a server's own user can reach, unlike pytest's."""
+    folder = Path(tempfile.mkdtemp(prefix="bb-", dir="/var/tmp"))
+    folder.chmod(0o711)
+    yield folder
+    assert clean.down(folder).is_clean
+    shutil.rmtree(folder)

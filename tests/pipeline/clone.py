@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PARAMS = """
 studies: [tiny]
 sources: []
+analysis: {looks: [5, 10, 20]}
 limits: {steal_pct: 100.0, client_wait: 10.0, pause_ms: 60000.0, client_cpu: 1.0, overrun_s: 30.0}
 """
 STUDY = """
@@ -61,15 +62,25 @@ class Clone:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("BENCHBOOK_", "DVC_"))}
         programs = str(Path(sys.executable).parent)
         return kept | {
-            "PATH": f"{programs}:{kept['PATH']}", "PYTHONPATH": str(self.path / "lib"), "DVC_NO_ANALYTICS": "1",
-            "BENCHBOOK_LAB_DIR": str(self.lab), "DVC_SITE_CACHE_DIR": str(self.path / ".dvc" / "tmp" / "site"),
+            "PATH": f"{programs}:{kept['PATH']}",
+            "PYTHONPATH": str(self.path / "lib"),
+            "DVC_NO_ANALYTICS": "1",
+            "BENCHBOOK_LAB_DIR": str(self.lab),
+            "BENCHBOOK_LOCK": str(self.path / ".machine.lock"),
+            "DVC_SITE_CACHE_DIR": str(self.path / ".dvc" / "tmp" / "site"),
         }
 
     def start(self, *argv: str) -> subprocess.Popen[str]:
         """Start a command in the clone, in a process group of its own."""
         return subprocess.Popen(
-            argv, cwd=self.path, env=self.environment(), text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            argv,
+            cwd=self.path,
+            env=self.environment(),
+            text=True,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
 
     def run(self, *argv: str, timeout_s: float = 400) -> tuple[int, str]:
@@ -98,7 +109,10 @@ def make(into: Path) -> Clone:
     path = into / "clone of benchbook"
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
@@ -107,7 +121,11 @@ def make(into: Path) -> Clone:
     clone = Clone(path, into / "lab")
     (path / "params.yaml").write_text(PARAMS, encoding="utf-8")
     clone.study()
-    for argv in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
+    for argv in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"],
+    ):
         subprocess.run(["git", *argv], cwd=path, check=True, capture_output=True)
     return clone
 

@@ -18,9 +18,9 @@ RUNS = 1 * 1 * 3 * 3
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measured(open_folder):
     """A clone in which `dvc repro` was killed in the middle of run-matrix and then run to its end."""
-    clone = make(tmp_path_factory.mktemp("pipeline"))
+    clone = make(open_folder / "pipeline")
     process = clone.start("dvc", "repro")
     try:
         assert wait_until(lambda: len(clone.runs()) >= 2 or process.poll() is not None, 300)
@@ -60,7 +60,7 @@ def test_the_report_is_one_page_that_links_to_the_raw_logs(measured):
     clone, _, _ = measured
     page = clone.path / "reports" / "studies" / "tiny.html"
     text = page.read_text(encoding="utf-8")
-    assert "http://" not in text.replace("http://www.w3.org", "") or "src=\"http" not in text
+    assert "http://" not in text.replace("http://www.w3.org", "") or 'src="http' not in text
     for folder in clone.runs():
         assert f"data/tiny/raw/{folder.name}/" in text
     assert json.loads((clone.data / "findings.json").read_text())["findings"][0]["id"] in text
@@ -89,7 +89,11 @@ def test_parse_and_analyze_give_the_same_bytes_elsewhere(measured, tmp_path):
     for stage in ("parse", "analyze"):
         code, said = other.run("benchbook", "stage", stage, "tiny")
         assert code == 0, said
-    for name in ("findings.json", "metrics.json", *(f"tidy/{path.name}" for path in (clone.data / "tidy").iterdir())):
+    for name in (
+        "findings.json",
+        "metrics.json",
+        *(f"tidy/{path.name}" for path in (clone.data / "tidy").iterdir()),
+    ):
         assert (other.data / name).read_bytes() == (clone.data / name).read_bytes(), name
 
 
@@ -99,7 +103,8 @@ def test_no_artefact_holds_the_password(measured):
     password = next(line.partition("=")[2].strip('" ') for line in secret.splitlines() if "password" in line)
     assert len(password) >= 16
     holders = [
-        path for path in clone.path.rglob("*")
+        path
+        for path in clone.path.rglob("*")
         if path.is_file() and not path.is_symlink() and password.encode() in path.read_bytes()
     ]
     assert holders == []

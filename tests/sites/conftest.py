@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 import socket
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from benchbook.core.study import Study
-from benchbook.sites import clean, haproxy, mariadb_install
+from benchbook.sites import haproxy, mariadb_install
 
 
 @pytest.fixture(autouse=True)
@@ -19,16 +18,6 @@ def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "machine.lock"
     monkeypatch.setenv("BENCHBOOK_LOCK", str(path))
     return path
-
-
-@pytest.fixture(scope="session")
-def open_folder():
-    """A folder that a server's own user can reach, unlike pytest's."""
-    folder = Path(tempfile.mkdtemp(prefix="bb-", dir="/var/tmp"))
-    folder.chmod(0o711)
-    yield folder
-    assert clean.down(folder).is_clean
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +54,9 @@ def make_study(port: int):
                 "workloads": {"oltp_point_select": {}},
                 "threads": (1,),
                 "plan": {"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
+                "aa": None,
+                "warm_up": {},
+                "claims": (),
             }
         )
 

@@ -51,11 +51,11 @@ class Limits(Model):
 class Params(Model):
     """What `dvc repro` runs."""
 
-    studies: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
+    studies: Annotated[tuple[str, ...], AfterValidator(distinct)]
     """Studies to run, by the names of their files."""
-    sources: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
+    sources: Annotated[tuple[str, ...], AfterValidator(distinct)]
     """Published sources to audit, by the names of their folders."""
-    analysis: Analysis = Analysis()
+    analysis: Analysis
     """Settings of the analysis."""
-    limits: Limits = Limits()
+    limits: Limits
     """Limits of validity."""
