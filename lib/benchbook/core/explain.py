@@ -134,6 +134,7 @@ def _wrong(kind: str, context: dict[str, Any], write: str) -> str | None:
         "float_type": f"not a number; {write}",
         "finite_number": f"not finite; {write}",
         "bool_type": "not a truth value; write true or false",
+        "invalid_key": "a key must be text; write it in quotes",
         "string_type": "not text; write it in quotes",
         "dict_type": "expected a mapping; write `key: value` lines below it",
         "model_type": "expected a mapping; write `key: value` lines below it",

@@ -15,7 +15,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from benchbook.core.errors import InputErrors
 
 MAX_BYTES = 1_000_000
-MAX_NODES = 100_000
+MAX_NODES = 20_000
 MAX_DEPTH = 50
 TAG = "tag:yaml.org,2002:"
 KINDS = ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge")

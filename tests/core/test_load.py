@@ -1,0 +1,208 @@
+"""A mistake in a file is told before anything starts: file, line, key, value, what to write."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchbook.core import explain, load, yamlfile
+from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.params import Params
+from benchbook.core.study import Study
+
+TABLE = yamlfile.read(Path(__file__).parents[1] / "data" / "bad_inputs.yaml").data
+CASES: list[dict[str, Any]] = TABLE["cases"]
+MISTAKES = 72
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a good study and good parameters, in which nothing can be started."""
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    monkeypatch.setattr(subprocess, "Popen", None)
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "good.yaml").write_text(TABLE["study"])
+    (tmp_path / "params.yaml").write_text(TABLE["params"])
+    return tmp_path
+
+
+def written(case: dict[str, Any]) -> bytes:
+    """Return the bytes of a case's file."""
+    text = case.get("whole", TABLE[case.get("file", "study")])
+    if "line" in case:
+        lines = text.splitlines()
+        lines[case["line"] - 1] = case["is"]
+        text = "\n".join(lines) + "\n"
+    old, new = case.get("change", ("", ""))
+    assert old in text
+    return text.replace(old, new).encode(case.get("encoding", "utf-8"))
+
+
+def name_of(case: dict[str, Any]) -> str:
+    return f"{case.get('row', 'more')}: {case.get('is', case.get('encoding', 'whole file'))}"[:50]
+
+
+def test_the_base_files_are_good(root: Path):
+    assert load.study("good").threads == (1, 4)
+    assert load.params().studies == ("good",)
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_a_mistake_is_refused_with_its_place_and_its_remedy(case: dict[str, Any], root: Path):
+    is_params = case.get("file") == "params"
+    file = "params.yaml" if is_params else "studies/bad.yaml"
+    (root / file).write_bytes(written(case))
+    began = time.perf_counter()
+    with pytest.raises(InputErrors) as refused:
+        load.params() if is_params else load.study("bad")
+    took = time.perf_counter() - began
+    (line,) = refused.value.errors
+    place = f"{file}:{case.get('at', case.get('line'))}: "
+    assert line.startswith(f"{place}{case['key']}")
+    said = line.removeprefix(f"{place}{case['key']}")
+    assert case.get("value", "") in said
+    assert not [words for words in case["says"] if words not in said]
+    assert case.get("hides", "\0") not in line
+    assert took < 1
+
+
+def test_every_mistake_of_the_list_is_refused_or_has_a_reason():
+    refused = {case["row"] for case in CASES if "row" in case}
+    reasons = {int(row) for row in TABLE["elsewhere"]}
+    assert refused | reasons == set(range(1, MISTAKES + 1))
+    assert not refused & reasons
+
+
+def test_all_mistakes_of_a_file_are_told_at_once(root: Path):
+    text = (
+        TABLE["study"]
+        .replace("  port: 33060", "  port: 80")
+        .replace("table_size: 1000", "table_size: 10k")
+        .replace("threads: [1, 4]", "treads: [1, 010]")
+        .replace("blocks: 5", "blocks:")
+    )
+    (root / "studies" / "bad.yaml").write_text(text)
+    with pytest.raises(InputErrors) as refused:
+        load.study("bad")
+    told = {tuple(line.split(": ")[:2]) for line in refused.value.errors}
+    assert told == {
+        ("studies/bad.yaml:4", "site.port"),
+        ("studies/bad.yaml:13", "dataset.table_size"),
+        ("studies/bad.yaml:17", "treads"),
+        ("studies/bad.yaml:17", "treads.1"),
+        ("studies/bad.yaml:1", "threads"),
+        ("studies/bad.yaml:20", "plan.blocks"),
+    }
+
+
+def test_all_contradictions_of_a_file_are_told_at_once(root: Path):
+    text = (
+        TABLE["study"]
+        .replace("proxy:", "proxy_again:")
+        .replace("  oltp_read_write:", "  mine:")
+        .replace("threads: [1, 4]", "threads: [1, 600]")
+        .replace("discard_s: 5", "discard_s: 0")
+        .replace("warm_up: {}", "warm_up: {prewarm: false}")
+    )
+    (root / "studies" / "bad.yaml").write_text(text)
+    with pytest.raises(InputErrors) as refused:
+        load.study("bad")
+    keys = [line.split(": ")[1] for line in refused.value.errors]
+    assert keys == ["workloads.mine", "arms.proxy_again", "threads", "plan.discard_s"]
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere", "../params", "../studies/good", "good.yaml", "", ".", "/etc/passwd"]
+)
+def test_a_study_is_a_name_and_never_a_path(name: str, root: Path):
+    with pytest.raises(InputErrors, match="no such study; "):
+        load.study(name)
+
+
+@pytest.mark.parametrize("name", ["My study", "a;b", "$(id)", "x@y", "--help", "über"])
+def test_a_file_with_an_unusable_name_is_refused(name: str, root: Path):
+    (root / "studies" / f"{name}.yaml").write_text(TABLE["study"])
+    with pytest.raises(InputErrors, match="not a name for a study; rename it, for example [a-z0-9_-]+.yaml"):
+        load.study(name)
+
+
+def test_a_stage_sees_only_what_it_declares(root: Path):
+    seen = load.study("good", "arms", "threads")
+    assert (seen.baseline, seen.threads) == ("direct", (1, 4))
+    with pytest.raises(BenchbookError, match="reads `dataset` but does not declare it"):
+        _ = seen.dataset
+    with pytest.raises(BenchbookError, match="reads `limits`"):
+        _ = load.params("analysis").limits
+
+
+# Values of every kind, and keys that are nearly ours.
+KEYS = st.text(max_size=5) | st.integers(0, 3) | st.sampled_from(["access", "direct", "oltp_read_write"])
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.dates()
+    | st.sampled_from(["10k", "yes", "oltp_read_write", "direct", "uniform", "pareto", 2013, 0.5, 10**30]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple = ()) -> list[tuple]:
+    """Return the path of every value inside a file."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] + [found for key, item in items for found in places(item, (*path, key))]
+
+
+def changed(value: Any, path: tuple, new: Any) -> Any:
+    """Return a copy with another value in one place."""
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = changed(value[path[0]], path[1:], new)
+    return copy
+
+
+GOOD = {kind: yamlfile.parse(TABLE[kind].encode(), kind).data for kind in ("study", "params")}
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_value_in_any_place_is_taken_or_refused(data: st.DataObject):
+    kind = data.draw(st.sampled_from(["study", "params"]))
+    good = GOOD[kind]
+    for _ in range(data.draw(st.integers(1, 3))):
+        good = changed(good, data.draw(st.sampled_from(places(good)[1:])), data.draw(VALUES))
+    document = yamlfile.Document("x.yaml", good, {path: 1 for path in places(good)}, {})
+    try:
+        explain.validate(document, Study if kind == "study" else Params)
+    except InputErrors as error:
+        assert error.errors
+        assert all(line.startswith("x.yaml:1: ") and "; " in line for line in error.errors)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_damaged_file_is_taken_or_refused(data: st.DataObject):
+    """Letters lost, added or exchanged anywhere in a good file."""
+    text = TABLE["study"]
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        lost = data.draw(st.integers(0, 12))
+        text = (
+            text[:at] + data.draw(st.text(alphabet=" \n\t:-[]{}&*!'\"#0aé~", max_size=3)) + text[at + lost :]
+        )
+    try:
+        study = explain.validate(yamlfile.parse(text.encode(), "x.yaml"), Study)
+    except InputErrors as error:
+        assert all(line.startswith("x.yaml") for line in error.errors)
+    else:
+        assert study.arms and study.threads
