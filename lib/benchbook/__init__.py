@@ -1,0 +1,1 @@
+"""Reproducible database benchmarks: study files, six notebooks, one report."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites.errors import SiteError
 
 
 def mode(path: Path) -> int:

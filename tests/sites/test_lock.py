@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchbook.core.errors import LockHeld, SiteError
 from benchbook.sites import lock
-from benchbook.sites.errors import LockHeld, SiteError
 
 
 def test_it_is_refused_quickly_and_free_again_after_release(tmp_path: Path) -> None:

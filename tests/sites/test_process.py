@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import process, procfs
-from benchbook.sites.errors import SiteError
 
 
 @pytest.fixture

@@ -1,5 +1,4 @@
-"""Small tables taken from the findings, in the forms that `dvc metrics` and `dvc plots` compare between
-revisions."""
+"""The findings in small: tables that `dvc metrics` and `dvc plots` compare between revisions."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Column(Model):
     """What the numbers under one heading mean."""
 
     role: Literal["key", "metric", "growth", "text"]
-    """`key` tells cells apart, `metric` was measured, `growth` computed by the authors, `text` is the rest."""
+    """`key` tells cells apart, `metric` was measured, `growth` is the authors' own, `text` the rest."""
     unit: str | None = Field(None, min_length=1, examples=["ms"])
     """Unit of the printed numbers; needed for metrics and growth."""
     metric: str | None = Field(None, pattern=r"^[a-z][a-z0-9_]*$", examples=["latency_p95_ms"])

@@ -31,6 +31,7 @@ def _enumeration(known: Any) -> Any:
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values, or refuse them where one stands twice."""
     repeated = sorted({value for value in values if values.count(value) > 1}, key=str)
     if repeated:
         raise ValueError(f"repeated value {repeated[0]}; write each value once")

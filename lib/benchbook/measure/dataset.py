@@ -15,7 +15,7 @@ from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
 from benchbook.measure import ledger, sysbench
-from benchbook.measure.database import session
+from benchbook.measure.ledger import session
 
 CHECKSUM_UP_TO = 5_000_000
 LOAD_ROWS_A_SECOND = 2_000

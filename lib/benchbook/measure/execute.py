@@ -93,6 +93,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
             "cpu_s": _children_cpu_s() - cpu_before,
             "allowance_cores": float(len(site.cpus.get("client") or range(psutil.cpu_count() or 1))),
         },
+        "machine_cores": psutil.cpu_count() or 1,
         "longest_pause_ms": monitor.longest_pause_ms,
         "steal_pct": monitor.steal_pct,
         "uptime_before_s": uptime_before,

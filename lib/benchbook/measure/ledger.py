@@ -1,7 +1,9 @@
-"""The ledger: the server's own counters, read before and after a run."""
+"""The administrative session that looks at the server between runs, and the ledger: its counters."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -33,6 +35,19 @@ COUNTERS = (
     "Aborted_clients",
     "Questions",
 )
+
+
+@contextmanager
+def session(site: Any) -> Iterator[Connection]:
+    """Open one administrative connection in the measured schema and close it at the end.
+
+    Every statement is its own transaction: an open one would show old rows, hold back the server's clean-up,
+    and add to the counters that the ledger compares.
+    """
+    with site.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        quoted = connection.dialect.identifier_preparer.quote_identifier(site.database)
+        connection.exec_driver_sql(f"USE {quoted}")
+        yield connection
 
 
 def snapshot(connection: Connection) -> tuple[dict[str, int], int]:

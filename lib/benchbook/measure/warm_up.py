@@ -10,8 +10,8 @@ from typing import Any
 from benchbook.core import runfolder
 from benchbook.core.study import Study
 from benchbook.measure import dataset
-from benchbook.measure.database import session
 from benchbook.measure.execute import Run, execute
+from benchbook.measure.ledger import session
 from benchbook.plan import schedule
 
 

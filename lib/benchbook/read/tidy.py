@@ -7,7 +7,7 @@ judged again. Whatever is left out stands in the table `refused` with the reason
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import rows
 from benchbook.read.schemas import SCHEMAS
+from benchbook.read.sysbench_log import parse
 from benchbook.read.validity import judge
 
 ARROW = {"str": pa.string(), "int": pa.int64(), "Int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
@@ -50,6 +51,16 @@ def read_study(
     for note in sorted(void_dir.glob(f"*.{runfolder.VOID}")) if void_dir.is_dir() else ():
         tables.add_void(note, planned)
     return tables.finish()
+
+
+def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
+    """Return arm, workload, threads, pilot (always 1), second (from 1) and qps of pilot runs, one row a second."""
+    rows = []
+    for folder in folders:
+        plan, log = folder.plan(), parse(folder.text(runfolder.OUT))
+        cell = (plan["arm"], plan["workload"], plan["threads"], 1)
+        rows += [(*cell, second, interval.qps) for second, interval in enumerate(log.intervals, start=1)]
+    return pd.DataFrame(rows, columns=["arm", "workload", "threads", "pilot", "second", "qps"])
 
 
 def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:

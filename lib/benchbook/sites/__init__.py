@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchbook.core import registry
+from benchbook.core.errors import LockHeld, SettingsDiffer, SiteError
 from benchbook.sites import supervise
-from benchbook.sites.errors import LockHeld, SettingsDiffer, SiteError
 
 if TYPE_CHECKING:
     from benchbook.core.study import Study

@@ -15,8 +15,8 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import process, procfs
-from benchbook.sites.errors import SiteError
 
 OWNER_S = 15.0
 SERVER_S = 60.0

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import ports, process, settings
-from benchbook.sites.errors import SiteError
 from benchbook.sites.mariadb_install import sha256, tail
 
 INSTALL = "apt-get install haproxy"

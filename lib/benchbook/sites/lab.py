@@ -23,7 +23,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchbook.sites.errors import SiteError
+from benchbook.core.errors import SiteError
 
 USER = "benchbook"
 SCHEMA = "sbtest"

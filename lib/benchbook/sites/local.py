@@ -15,11 +15,11 @@ from typing import Any
 import sqlalchemy
 
 from benchbook.core import registry
+from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import load, lock, machine, process, procfs, snapshot
-from benchbook.sites.errors import SiteError
 
 
 class LocalSite:

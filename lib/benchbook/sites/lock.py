@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchbook.core.errors import LockHeld, SiteError
 from benchbook.sites import procfs
-from benchbook.sites.errors import LockHeld, SiteError
 
 PATIENCE_S = 0.5
 

@@ -10,11 +10,11 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
+from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import mariadb_accounts as accounts
 from benchbook.sites import mariadb_install as install
 from benchbook.sites import ports, process, settings
-from benchbook.sites.errors import SettingsDiffer, SiteError
 
 START_S = 180.0
 STOP_S = 120.0

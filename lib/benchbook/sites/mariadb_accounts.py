@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pymysql
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites.errors import SiteError
 
 # No right to the schema, no such account, no such schema, no account for this host.
 UNKNOWN_THERE = (1044, 1045, 1049, 1130)

@@ -12,9 +12,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import process
-from benchbook.sites.errors import SiteError
 
 INSTALL = "apt-get install mariadb-server"
 INSTALL_S = 180.0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psutil
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import procfs
-from benchbook.sites.errors import SiteError
 
 LISTEN = "0A"
 

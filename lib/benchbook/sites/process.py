@@ -22,8 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import procfs
-from benchbook.sites.errors import SiteError
 
 TOKEN = "BENCHBOOK_LAB"
 FOLDER = "BENCHBOOK_LAB_FOLDER"

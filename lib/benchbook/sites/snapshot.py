@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import process
-from benchbook.sites.errors import SiteError
 
 COPY_S = 3600.0
 

@@ -1,0 +1,92 @@
+"""The store of runs: what is valid, what was set aside and why, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from benchbook.core import runfolder
+from benchbook.core.model import PlannedRun
+from benchbook.core.runfolder import RunFolder
+
+# What a voided run may have been voided for; `earlier` and `killed` are nobody's fault and cost no attempt.
+COUNTED = ("invalid", "indeterminate", "partner")
+
+
+class Judgement(Protocol):
+    """What a judge says of a run folder."""
+
+    status: str
+
+    @property
+    def reasons(self) -> list[str]:
+        """Each failed check in words."""
+
+
+Judge = Callable[[RunFolder], Judgement]
+
+
+def tidy_up(
+    runs: Iterable[PlannedRun], raw: Path, void: Path, judge: Judge, say: Callable[[str], None] = print
+) -> list[str]:
+    """Bring `raw` into agreement with the schedule before anything starts; return the ids that are missing.
+
+    Half-written folders, folders that are not whole, runs made under other settings and runs that are no
+    longer valid go to `void`, each with its reason. Runs in `void` whose settings are asked for again come
+    back.
+    """
+    planned = {run.run_id: run for run in runs}
+    for place in (raw, void):
+        place.mkdir(parents=True, exist_ok=True)
+    for part in runfolder.unfinished(raw):
+        say(f"{part.name}: the run was killed before it ended; kept as evidence")
+        runfolder.void(part, void, "killed", ["the run was killed before it ended"])
+    for folder in list(runfolder.listing(raw)):
+        broken = folder.verify()
+        if broken:
+            say(f"{folder.name}: {'; '.join(broken)}; kept as evidence, it will be run again")
+            runfolder.void(folder.path, void, "broken", broken)
+        elif folder.name not in planned:
+            runfolder.void(folder.path, void, "earlier", ["made under settings that are no longer asked for"])
+        elif (verdict := judge(folder)).status != "valid":
+            say(f"{folder.name}: {verdict.status}: {'; '.join(verdict.reasons)}")
+            void_group(planned[folder.name], planned.values(), raw, void, {folder.name: verdict})
+    for note in sorted(void.glob(f"*.{runfolder.VOID}")):
+        record = json.loads(note.read_text(encoding="utf-8"))
+        folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
+        target = raw / record["run_id"]
+        if (
+            record["status"] == "earlier"
+            and record["run_id"] in planned
+            and not target.exists()
+            and not folder.verify()
+        ):
+            folder.path.rename(target)
+            note.unlink()
+    return [run_id for run_id in planned if not (raw / run_id).is_dir()]
+
+
+def void_group(
+    run: PlannedRun, runs: Iterable[PlannedRun], raw: Path, void: Path, verdicts: dict[str, Judgement]
+) -> list[str]:
+    """Move all runs of a group out of `raw`: a pair with one invalid run is no pair. Return the ids of the
+    group."""
+    members = [other.run_id for other in runs if other.group == run.group]
+    for run_id in members:
+        folder = raw / run_id
+        if folder.is_dir():
+            verdict = verdicts.get(run_id)
+            status = verdict.status if verdict else "partner"
+            reasons = list(verdict.reasons) if verdict else [f"stands next to {next(iter(verdicts))}"]
+            runfolder.void(folder, void, status, reasons)
+    return members
+
+
+def attempts(void: Path, run_id: str) -> int:
+    """Count the attempts at a run that were voided for how they went."""
+    if not void.is_dir():
+        return 0
+    notes = void.glob(f"{run_id}.a*.{runfolder.VOID}")
+    return sum(1 for note in notes if json.loads(note.read_text(encoding="utf-8"))["status"] in COUNTED)
