@@ -128,7 +128,7 @@ def test_a_study_is_a_name_and_never_a_path(name: str, root: Path):
 @pytest.mark.parametrize("name", ["My study", "a;b", "$(id)", "x@y", "--help", "über"])
 def test_a_file_with_an_unusable_name_is_refused(name: str, root: Path):
     (root / "studies" / f"{name}.yaml").write_text(TABLE["study"])
-    with pytest.raises(InputErrors, match="not a name for a study; rename it, for example [a-z0-9_-]+.yaml"):
+    with pytest.raises(InputErrors, match=r"not a name for a study; rename it, .* [a-z0-9_-]+\.yaml$"):
         load.study(name)
 
 
@@ -181,7 +181,7 @@ def test_any_value_in_any_place_is_taken_or_refused(data: st.DataObject):
     good = GOOD[kind]
     for _ in range(data.draw(st.integers(1, 3))):
         good = changed(good, data.draw(st.sampled_from(places(good)[1:])), data.draw(VALUES))
-    document = yamlfile.Document("x.yaml", good, {path: 1 for path in places(good)}, {})
+    document = yamlfile.Document("x.yaml", good, dict.fromkeys(places(good), 1), {})
     try:
         explain.validate(document, Study if kind == "study" else Params)
     except InputErrors as error:

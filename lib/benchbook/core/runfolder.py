@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,8 @@ class RunFolder:
         problems = []
         if manifest.get("format") != FORMAT:
             problems.append(f"{MANIFEST}: format {manifest.get('format')}, this version reads {FORMAT}")
+        if manifest.get("run_id") != run_of(self.name):
+            problems.append(f"{MANIFEST}: it is the folder of {manifest.get('run_id')}")
         for name, (digest, size) in recorded.items():
             file = self.path / name
             if not file.is_file():
@@ -113,9 +116,7 @@ def void(folder: Path, into: Path, status: str, reasons: list[str]) -> Path:
     """Move a folder, whole or not, to the evidence with the reason beside it; return its new path."""
     into.mkdir(parents=True, exist_ok=True)
     run_id = folder.name.removesuffix(PART)
-    number = 1 + sum(
-        1 for path in into.iterdir() if path.is_dir() and path.name.rpartition(".a")[0] == run_id
-    )
+    number = 1 + max((_number(path) for path in into.iterdir() if run_of(path.name) == run_id), default=0)
     target = into / f"{run_id}.a{number}"
     files.write_json(
         target.with_name(f"{target.name}.{VOID}"),
@@ -124,6 +125,11 @@ def void(folder: Path, into: Path, status: str, reasons: list[str]) -> Path:
     folder.rename(target)
     _sync(into)
     return target
+
+
+def run_of(name: str) -> str:
+    """Return the run id in a folder's name, whether it is finished, unfinished or voided."""
+    return re.sub(r"(\.part|\.a[0-9]+)$", "", name)
 
 
 def listing(parent: Path) -> Iterator[RunFolder]:
@@ -137,6 +143,11 @@ def listing(parent: Path) -> Iterator[RunFolder]:
 def unfinished(parent: Path) -> list[Path]:
     """Return the `.part` folders that a killed run left behind."""
     return sorted(path for path in parent.glob("*" + PART) if path.is_dir()) if parent.is_dir() else []
+
+
+def _number(path: Path) -> int:
+    attempt = re.search(r"\.a([0-9]+)$", path.name)
+    return int(attempt[1]) if attempt else 0
 
 
 def _sync(folder: Path) -> None:

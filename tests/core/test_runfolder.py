@@ -1,0 +1,168 @@
+"""A run folder is complete or absent, shows every change to it, and is never written again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from benchbook.core import runfolder
+from benchbook.core.runfolder import RunFolder
+
+RUN = "b01-oltp_read_only-t0004-direct-0123456789"
+
+
+def begun(parent: Path, run_id: str = RUN) -> Path:
+    """Begin a run and write everything that a run leaves."""
+    part = runfolder.begin(parent, {"run_id": run_id, "threads": 4})
+    (part / "sysbench.out").write_bytes(b"caf\xe9 1\nqueries: 5\n")
+    (part / "sysbench.err").write_bytes(b"")
+    (part / "evidence.json").write_text('{"exit_code": 0}\n')
+    (part / "monitor.csv").write_text("second,part\n")
+    return part
+
+
+def made(raw: Path, run_id: str = RUN, attempt: int = 1) -> RunFolder:
+    return runfolder.keep(runfolder.seal(begun(raw, run_id), attempt), raw)
+
+
+def state(folder: Path) -> dict[str, tuple]:
+    """Return hash and time of every file below a folder."""
+    return {
+        str(path.relative_to(folder)): (
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+            path.stat().st_mtime_ns,
+        )
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return tmp_path / "raw"
+
+
+def test_a_run_takes_its_name_only_when_it_is_whole(raw: Path):
+    part = begun(raw)
+    assert (runfolder.unfinished(raw), list(runfolder.listing(raw))) == ([part], [])
+    sealed = runfolder.seal(part, 2)
+    assert sealed.verify() == []
+    assert list(runfolder.listing(raw)) == [], "sealed, and still to be judged"
+    kept = runfolder.keep(sealed, raw)
+    assert (runfolder.unfinished(raw), list(runfolder.listing(raw))) == ([], [kept])
+    assert kept.name == RUN
+    assert kept.manifest()["attempt"] == 2
+    assert (kept.plan()["threads"], kept.evidence()["exit_code"]) == (4, 0)
+    assert kept.verify() == []
+
+
+def test_a_run_without_one_of_its_files_is_never_sealed(raw: Path):
+    part = begun(raw)
+    (part / "monitor.csv").unlink()
+    with pytest.raises(FileNotFoundError):
+        runfolder.seal(part, 1)
+    assert RunFolder(part).verify()[0].startswith("manifest.json: FileNotFoundError")
+
+
+def test_a_run_that_is_there_is_not_begun_again(raw: Path):
+    begun(raw)
+    with pytest.raises(FileExistsError):
+        begun(raw)
+
+
+def test_every_flipped_byte_is_found(raw: Path):
+    folder = made(raw)
+    for name in runfolder.CONTENT:
+        path = folder.path / name
+        whole = path.read_bytes()
+        for at in range(len(whole)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            assert folder.verify() == [f"{name}: its bytes are not those of the manifest"], (name, at)
+        path.write_bytes(whole + b"\n")
+        assert folder.verify() == [f"{name}: its bytes are not those of the manifest"]
+        path.write_bytes(whole)
+    assert folder.verify() == []
+
+
+@pytest.mark.parametrize("name", runfolder.CONTENT)
+def test_a_missing_file_is_named(raw: Path, name: str):
+    folder = made(raw)
+    (folder.path / name).unlink()
+    assert folder.verify() == [f"{name}: missing"]
+
+
+def test_a_file_or_folder_too_many_is_named(raw: Path):
+    folder = made(raw)
+    (folder.path / "note.txt").write_text("x")
+    (folder.path / "core").mkdir()
+    assert folder.verify() == ["core: not listed in the manifest", "note.txt: not listed in the manifest"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"files": 1}', '{"files": {"plan.json": {}}}', "\0"])
+def test_a_damaged_manifest_is_told(raw: Path, text: str):
+    folder = made(raw)
+    (folder.path / "manifest.json").write_text(text)
+    (said,) = folder.verify()
+    assert said.startswith("manifest.json: ")
+
+
+def test_a_manifest_of_another_format_or_another_run_is_told(raw: Path):
+    folder = made(raw)
+    manifest = folder.manifest()
+    (folder.path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    assert folder.verify() == ["manifest.json: format 99, this version reads 1"]
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+    moved = folder.path.rename(raw / RUN.replace("b01", "b02"))
+    assert RunFolder(moved).verify() == [f"manifest.json: it is the folder of {RUN}"]
+
+
+def test_bytes_that_are_no_text_are_kept_and_shown(raw: Path):
+    assert made(raw).text("sysbench.out").startswith("caf\ufffd 1\n")
+
+
+def test_a_voided_run_keeps_its_bytes_and_its_reason(raw: Path, tmp_path: Path):
+    folder = made(raw)
+    before = state(folder.path)
+    target = runfolder.void(folder.path, tmp_path / "void", "invalid", ["V1 exit code: 1"])
+    assert target == tmp_path / "void" / f"{RUN}.a1"
+    assert state(target) == before
+    assert RunFolder(target).verify() == []
+    note = json.loads((tmp_path / "void" / f"{RUN}.a1.void.json").read_text())
+    assert note == {"run_id": RUN, "attempt": 1, "status": "invalid", "reasons": ["V1 exit code: 1"]}
+    assert list(runfolder.listing(raw)) == []
+
+
+def test_voided_attempts_are_numbered_and_never_overwritten(raw: Path, tmp_path: Path):
+    void = tmp_path / "void"
+    other = RUN.replace("direct", "haproxy")
+    names = [runfolder.void(made(raw).path, void, "invalid", [str(n)]).name for n in range(3)]
+    assert names == [f"{RUN}.a{n}" for n in (1, 2, 3)]
+    assert runfolder.void(made(raw, other).path, void, "invalid", []).name == f"{other}.a1"
+    assert runfolder.void(begun(raw), void, "killed", ["half"]).name == f"{RUN}.a4"
+    # The first comes back to `raw`, and its number is not given to the next.
+    (void / f"{RUN}.a1").rename(raw / RUN)
+    (void / f"{RUN}.a1.void.json").unlink()
+    before = state(void)
+    assert runfolder.void(raw / RUN, void, "invalid", []).name == f"{RUN}.a5"
+    assert before.items() <= state(void).items()
+
+
+def test_nothing_of_a_finished_folder_is_written_again(raw: Path, tmp_path: Path):
+    folder = made(raw)
+    before = state(raw)
+    folder.verify(), folder.plan(), folder.evidence(), folder.text("sysbench.out")
+    second = made(raw, RUN.replace("b01", "b02"))
+    runfolder.void(second.path, tmp_path / "void", "partner", [])
+    assert state(raw) == before
+
+
+def test_files_that_are_no_folders_are_no_runs(raw: Path, tmp_path: Path):
+    made(raw)
+    (raw / "x.part").write_text("")
+    (raw / ".gitkeep").write_text("")
+    assert [folder.name for folder in runfolder.listing(raw)] == [RUN]
+    assert runfolder.unfinished(raw) == []
+    assert (list(runfolder.listing(tmp_path / "none")), runfolder.unfinished(tmp_path / "none")) == ([], [])
