@@ -72,7 +72,7 @@ def test_files_named_in_a_page_exist(name: str):
     """Names in capitals or with a placeholder are examples: `studies/NAME.yaml`."""
     tops = ("lib/", "notebooks/", "studies/", "tests/", "tools/", "data/published/", "schemas/", "docs/")
     named = {word for code in re.findall(r"`([^`\n]+)`", page(name)) for word in code.split()}
-    named = {word.rstrip(".,:;") for word in named if word.startswith(tops)}
+    named = {word.partition(":")[0].rstrip(".,;") for word in named if word.startswith(tops)}
     given = {word for word in named if not re.search(r"[A-Z]{3}|[<>${}*…]|\bnew\b", word)}
     assert not [word for word in given if not (tree.ROOT / word).exists()]
 

@@ -162,14 +162,9 @@ def test_every_section_of_params_is_read():
 
 def uncached(name: str) -> set[str]:
     """Return what a stage leaves to git, since DVC keeps no copy of it."""
-    entries = [*body(name).get("outs", []), *body(name).get("metrics", []), *body(name).get("plots", [])]
-    return {
-        path for entry in entries if isinstance(entry, dict) for path in entry if is_uncached(entry[path])
-    }
-
-
-def is_uncached(given: dict[str, Any] | None) -> bool:
-    return (given or {}).get("cache") is False
+    entries = [entry for key in ("outs", "metrics", "plots") for entry in body(name).get(key, [])]
+    given = {path: options for entry in entries if isinstance(entry, dict) for path, options in entry.items()}
+    return {path for path, options in given.items() if (options or {}).get("cache") is False}
 
 
 @every
