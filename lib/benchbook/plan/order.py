@@ -54,13 +54,15 @@ def arm_order(arms: Sequence[str], seed: int, block: int, index: int, per_block:
     """Return the arms of one group in the order they run.
 
     `index` counts the groups of this size within the block, `per_block` says how many there are. Two arms
-    run ABBA or BAAB over each two groups, the first letter drawn; more arms walk a balanced square.
+    run ABBA or BAAB over each two groups, the first letter drawn; more arms walk a balanced square. Both go
+    on from block to block, so that an odd number of groups in a block leaves nothing unbalanced for long.
     """
     if len(arms) == 1:
         return list(arms)
+    turn = (block - 1) * per_block + index
     if len(arms) == 2:
-        flipped = (draw(seed, "first", block, index // 2) + index) % 2 == 1
+        flipped = (draw(seed, "first", turn // 2) + turn) % 2 == 1
         return list(arms[::-1]) if flipped else list(arms)
     rows = williams(len(arms))
-    row = rows[(draw(seed, "row", len(arms)) + (block - 1) * per_block + index) % len(rows)]
+    row = rows[(draw(seed, "row", len(arms)) + turn) % len(rows)]
     return [arms[place] for place in row]

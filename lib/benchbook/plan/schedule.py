@@ -153,7 +153,8 @@ def _arms(study: Study, workload: str, threads: int) -> list[str]:
 def _place(study: Study, workload: str, arm: str) -> int:
     if study.script(workload) not in registry.WRITING:
         return 0
-    return [*study.arms, study.twin].index(arm)
+    # Counted so that an arm added at the end, or the A/A pair, leaves the other arms' seeds as they were.
+    return -1 if arm == study.twin else list(study.arms).index(arm)
 
 
 def _cell(name: str, study: Study, arm: str, workload: str, threads: int) -> dict[str, Any]:

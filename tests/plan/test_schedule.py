@@ -1,0 +1,269 @@
+"""A study becomes runs whose ids change with everything that matters and with nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from itertools import groupby
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchbook.core.model import PlannedRun
+from benchbook.core.study import Study
+from benchbook.plan import schedule
+
+DATA = {"fingerprint": "da7a000000"}
+
+
+def make(**changes: Any) -> Study:
+    """Return a study of two arms, a reading and a writing workload, with other sections as given."""
+    plan = {"seed": 7, "blocks": 2, "discard_s": 5, "run_s": 30}
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "Which order?",
+            "site": {},
+            "engine": {},
+            "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
+            "aa": None,
+            "dataset": {"tables": 2, "table_size": 1000},
+            "workloads": {"oltp_point_select": {}, "oltp_read_write": {}},
+            "threads": (1, 4),
+            "warm_up": {},
+            "claims": (),
+        }
+        | changes
+        | {"plan": plan | changes.get("plan", {})}
+    )
+
+
+def ids(study: Study, conditions: dict[str, Any] | None = None) -> list[str]:
+    return [run.run_id for run in schedule.plan_runs("s", study, conditions or {})]
+
+
+ARMS = {f"arm{number}": {} for number in range(4)}
+
+
+@given(
+    st.integers(1, 2**31 - 1),
+    st.integers(1, 4),
+    st.integers(2, 4),
+    st.sets(st.sampled_from(["oltp_point_select", "oltp_read_write", "oltp_insert"]), min_size=1),
+    st.sets(st.integers(1, 64), min_size=1, max_size=3),
+    st.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_each_block_holds_each_cell_once_with_its_arms_side_by_side(
+    seed: int, blocks: int, arms: int, workloads: set[str], threads: set[int], has_twin: bool
+):
+    study = make(
+        arms=dict(list(ARMS.items())[:arms]),
+        aa={} if has_twin else None,
+        workloads={name: {} for name in sorted(workloads)},
+        threads=tuple(sorted(threads)),
+        plan={"seed": seed, "blocks": blocks},
+    )
+    runs = schedule.plan_runs("s", study, {})
+    names = [*study.arms, *([study.twin] if has_twin else [])]
+    cells = {(arm, workload, level) for arm in names for workload in workloads for level in threads}
+    for block in range(1, blocks + 1):
+        assert Counter((run.arm, run.workload, run.threads) for run in runs if run.block == block) == Counter(
+            cells
+        )
+    assert [run.position for run in runs] == list(range(len(runs)))
+    assert [run.block for run in runs] == sorted(run.block for run in runs)
+    assert len({run.run_id for run in runs}) == len(runs)
+    adjacent = [list(members) for _, members in groupby(runs, key=lambda run: run.group)]
+    assert all({run.arm for run in members} == set(names) for members in adjacent)
+    assert all(len({(run.block, run.workload, run.threads) for run in members}) == 1 for members in adjacent)
+
+
+def test_the_twin_is_the_baseline_under_another_name_where_the_study_says_so():
+    study = make(aa={"workloads": ("oltp_point_select",), "threads": (4,)})
+    twins = [
+        run for run in schedule.plan_runs("s", study, {"direct": {"facts": "f"}}) if run.arm == "direct_again"
+    ]
+    assert {(run.workload, run.threads) for run in twins} == {("oltp_point_select", 4)}
+    assert len(twins) == study.plan.blocks
+    assert all(run.arm_setting == {"access": "direct"} and run.conditions == {"facts": "f"} for run in twins)
+
+
+def test_blocks_added_later_leave_the_earlier_runs_as_they_are():
+    assert ids(make(plan={"blocks": 5}))[: len(ids(make()))] == ids(make())
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        {"threads": (1, 4, 16)},
+        {"workloads": {"oltp_point_select": {}, "oltp_read_write": {}, "oltp_insert": {}}},
+        {"arms": {"direct": {}, "proxy": {"access": "haproxy"}, "more": {"access": "haproxy"}}},
+        {"aa": {}},
+        {"warm_up": {"pilot_s": 300}},
+        {"title": "Another title"},
+        {"plan": {"max_repeats": 5}},
+    ],
+    ids=lambda grown: next(iter(grown)),
+)
+def test_a_study_that_grows_keeps_every_run_it_has(grown: dict[str, Any]):
+    assert set(ids(make())) <= set(ids(make(**grown)))
+
+
+@pytest.mark.parametrize("study", [make(aa={}), make(aa={"threads": (4,)})], ids=["all", "some"])
+def test_a_new_arm_keeps_the_runs_of_the_twin(study: Study):
+    grown = study.model_copy(update={"arms": {**study.arms, "more": study.arms["proxy"]}})
+    assert set(ids(study)) <= set(ids(grown))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"plan": {"seed": 8}},
+        {"plan": {"run_s": 31}},
+        {"plan": {"discard_s": 6}},
+        {"dataset": {"tables": 3, "table_size": 1000}},
+        {"dataset": {"tables": 2, "table_size": 1001}},
+        {"workloads": {"oltp_point_select": {"rate": 5}, "oltp_read_write": {"rate": 5}}},
+        {"workloads": {"oltp_point_select": {"ps_mode": "disable"}, "oltp_read_write": {"skip_trx": True}}},
+    ],
+    ids=str,
+)
+def test_no_run_survives_a_setting_that_matters_to_it(other: dict[str, Any]):
+    assert not set(ids(make())) & set(ids(make(**other)))
+
+
+def test_a_changed_arm_or_condition_voids_the_runs_of_that_arm_alone():
+    found = {"direct": {"facts": "a", "data": "d"}, "proxy": {"facts": "b", "data": "d"}}
+    before = ids(make(), found)
+    after = ids(make(), found | {"proxy": {"facts": "c", "data": "d"}})
+    assert {run_id.rsplit("-", 2)[1] for run_id in before if run_id not in after} == {"proxy"}
+    assert len(set(before) & set(after)) == len(before) // 2
+    assert not set(before) & set(ids(make(), {arm: {"facts": "a", "data": "e"} for arm in found}))
+
+
+RUN = PlannedRun(
+    study="quick",
+    block=1,
+    position=3,
+    group="b01-oltp_point_select-t0004",
+    arm="direct",
+    arm_setting={"access": "direct"},
+    workload="oltp_point_select",
+    script="oltp_point_select",
+    options={"rand_type": "uniform"},
+    threads=4,
+    discard_s=5,
+    run_s=30,
+    percentile=99,
+    rate=0,
+    seed=5,
+    tables=2,
+    table_size=1000,
+    conditions={"facts": "a", "data": "b"},
+)
+
+
+def test_the_id_of_a_run_is_the_same_in_every_version():
+    """If this changes, every study asks for all its hours of measuring again."""
+    assert RUN.run_id == "b01-oltp_point_select-t0004-direct-351e962a22"
+    assert RUN.to_dict()["run_id"] == RUN.run_id
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(PlannedRun)])
+def test_every_field_but_the_position_is_part_of_the_id(field: str):
+    value = getattr(RUN, field)
+    other = {**value, "new": 1} if isinstance(value, dict) else value + type(value)(1)
+    changed = dataclasses.replace(RUN, **{field: other}).run_id
+    assert (changed == RUN.run_id) == (field == "position")
+
+
+def facts(**machine: Any) -> dict[str, Any]:
+    found = {
+        "engine": {"version": "10.11.6"},
+        "machine": {"cpu_model": "x", "python": "3.11.2"} | machine,
+        "moment": {"disk_free_mib": 5, "load": 1.5},
+    }
+    return {"study": "s", "arms": {"direct": found, "proxy": found | {"access": "haproxy"}}}
+
+
+def test_conditions_change_with_what_an_arm_is_and_not_with_the_hour():
+    before = schedule.conditions(facts(), DATA)
+    assert set(before) == {"direct", "proxy"}
+    assert before["direct"]["facts"] != before["proxy"]["facts"]
+    assert {one["data"] for one in before.values()} == {"da7a000000"}
+    later = facts(python="3.12.0")
+    for found in later["arms"].values():
+        found["moment"] = {"disk_free_mib": 9}
+    assert schedule.conditions(later, DATA) == before
+    assert schedule.conditions(facts(cpu_model="y"), DATA) != before
+    assert schedule.conditions(facts(), {"fingerprint": "other"}) != before
+
+
+def test_arms_read_the_same_rows_and_write_their_own():
+    """With one seed the second arm would write the values that are there already, which changes no row."""
+    runs = schedule.plan_runs("s", make(aa={}), {})
+    for _, members in groupby(runs, key=lambda run: run.group):
+        group = list(members)
+        seeds = {run.seed for run in group}
+        assert len(seeds) == (1 if group[0].workload == "oltp_point_select" else 3)
+    firsts = [run.seed for run in runs if run.arm == "direct"]
+    assert len(set(firsts)) == len(firsts), "every group draws its own"
+
+
+def test_a_workload_writes_if_its_script_does():
+    runs = schedule.plan_runs("s", make(workloads={"mine": {"script": "oltp_insert"}}, threads=(1,)), {})
+    assert runs[0].script == "oltp_insert"
+    assert runs[0].seed != runs[1].seed
+
+
+def test_pilots_are_each_arm_at_the_ends_of_the_range():
+    study = make(threads=(4, 16, 1), warm_up={"pilot_s": 20}, aa={})
+    pilots = schedule.pilot_runs("s", study)
+    assert {(run.arm, run.threads) for run in pilots} == {
+        (arm, level) for arm in ("direct", "proxy") for level in (1, 16)
+    }
+    assert len(pilots) == 8
+    assert {(run.block, run.group, run.discard_s, run.run_s) for run in pilots} == {(0, "pilot", 0, 20)}
+    assert not {run.run_id for run in pilots} & set(ids(study))
+    assert len(schedule.pilot_runs("s", make(threads=(4,)))) == 4
+
+
+def test_the_schedule_as_a_table_has_a_row_for_each_run():
+    runs = schedule.plan_runs("s", make(), {})
+    table = schedule.table(runs)
+    assert list(table.columns) == list(schedule.COLUMNS)
+    assert list(table.run_id) == [run.run_id for run in runs]
+
+
+def test_the_summary_says_what_is_measured_and_how_long_it_takes():
+    study = make(aa={"workloads": ("oltp_read_write",), "threads": (4,)}, warm_up={"pilot_s": 20})
+    # 2 blocks x (2 workloads x 2 levels x 2 arms + 1 twin) = 18 runs of 5 + 30 + 0.5 s, and 2 x 4 s: 647 s.
+    # Pilots: 2 arms x 2 workloads x 2 levels = 8 of 20.5 s: 164 s.
+    assert schedule.seconds(study, schedule.plan_runs("s", study, {})) == pytest.approx(647)
+    assert schedule.pilot_seconds(study) == pytest.approx(164)
+    assert schedule.pilot_seconds(make(warm_up={"pilot_s": 0})) == 0
+    assert schedule.summary("proxy", study).splitlines() == [
+        "proxy",
+        "  arms        direct, proxy (baseline: direct)",
+        "  workloads   oltp_point_select, oltp_read_write",
+        "  threads     1, 4",
+        "  blocks      2, order drawn from seed 7",
+        "  runs        18, of them 2 of the A/A pair; each discards 5 s and measures 30 s",
+        "  measuring   about 11 min, after pilots of about 3 min",
+        "  data        2 tables of 1,000 rows",
+    ]
+
+
+@pytest.mark.parametrize(("blocks", "said"), [(1, "about 71 s"), (4, "about 5 min"), (125, "about 2.5 h")])
+def test_long_studies_are_told_in_long_units(blocks: int, said: str):
+    # One block of 2 runs: 2 x (3 + 30 + 0.5) + 4 = 71 s.
+    study = make(
+        workloads={"oltp_insert": {}},
+        threads=(1,),
+        plan={"blocks": blocks, "discard_s": 3},
+        warm_up={"pilot_s": 0},
+    )
+    assert f"measuring   {said}, " in schedule.summary("s", study)
