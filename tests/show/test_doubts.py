@@ -22,6 +22,14 @@ def test_a_difference_where_there_is_none_asks_for_care(made):
         assert _by_name({**made.findings, "aa": aa}, made.runs)["A/A"].is_care
 
 
+def test_a_warm_up_without_steady_state_asks_for_care(made):
+    warm_up = {"is_steady": False, "reason": "a pilot of 5 s is too short to judge"}
+    (doubt,) = [one for one in points(made.findings, made.runs, warm_up) if one.name == "Warm-up"]
+    assert doubt.is_care and "a pilot of 5 s is too short" in doubt.text
+    steady = points(made.findings, made.runs, {"is_steady": True})
+    assert not [one for one in steady if one.name == "Warm-up"]
+
+
 def test_each_weakness_asks_for_care(made):
     voids = {"by_arm": {"direct": {"runs": 30, "voided": 9}}, "fisher_p": 0.01, "note": ""}
     failed = [{"check": "little", "passed": False, "where": "", "detail": ""}]

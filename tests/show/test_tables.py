@@ -39,11 +39,16 @@ def test_a_finding_without_headline_shows_no_effect(made):
 def test_runs_are_in_order_linked_and_carry_their_warnings_as_footnotes(made):
     table = tables.runs(made.runs.sample(frac=1, random_state=1), "../data/quick")
     soup = _soup(table)
-    assert [int(row.th.get_text()) for row in soup.tbody.find_all("tr")] == list(range(65))
+    assert [int(row.th.a.get_text()) for row in soup.tbody.find_all("tr")] == list(range(65))
     assert soup.tbody.a["href"] == f"../data/quick/{made.runs['folder'][0]}/sysbench.out"
     assert table.notes.texts == ["PSI cpu above 40 % for 2 s"]
     assert soup.find(id="runs-note-1").get_text() == "PSI cpu above 40 % for 2 s"
-    assert [row.th.get_text() for row in soup.tbody.find_all("tr") if row.sup] == ["20"]
+    assert [row.th.a.get_text() for row in soup.tbody.find_all("tr") if row.sup] == ["20"]
+
+
+def test_a_ledger_that_could_not_be_read_is_a_footnote(made):
+    runs = made.runs.head(2).assign(ledger=["agrees", "not available: no right to read it"])
+    assert tables.runs(runs, "x").notes.texts == ["ledger not available: no right to read it"]
 
 
 def test_the_same_warning_is_one_footnote(made):
@@ -80,6 +85,19 @@ def test_a_fact_nobody_reported_is_said_to_be_missing():
     soup = _soup(tables.facts({"governor": None, "empty": {}}, "Facts", "facts"))
     assert soup.tbody.tr.td.get_text() == "not reported"
     assert "Not recorded." in tables.facts(None, "Facts", "facts")._repr_html_()
+
+
+def test_a_setting_is_one_row_and_a_list_of_records_one_row_each():
+    asked = {"asked": "ON", "from": "benchbook", "got": "OFF"}
+    taken = {"asked": "2", "from": "study", "got": "2"}
+    table = tables.facts(
+        {"log": asked, "flush": taken, "pilots": [{"arm": "a", "s": None}]}, "Facts", "facts"
+    )
+    assert table.rows == [
+        ["log", "OFF, asked for as ON (benchbook)"],
+        ["flush", "2 (study)"],
+        ["pilots 1", "arm: a, s: not reported"],
+    ]
 
 
 def test_failed_checks_come_first(made):

@@ -11,6 +11,8 @@ import pandas as pd
 from benchbook.show import numbers
 from benchbook.show.markup import Html, element
 
+Findings = Mapping[str, Any]
+
 _NAMED_FACTS = 6
 
 
@@ -23,22 +25,23 @@ class Doubt:
     is_care: bool = False
 
 
-def doubts(findings: Mapping[str, Any], runs: pd.DataFrame) -> Html:
+def doubts(findings: Findings, runs: pd.DataFrame, warm_up: Findings | None = None) -> Html:
     """Write the points as a list; those that ask for care are marked."""
     items = (
         element(
             "li", element("b", doubt.name, "."), " ", doubt.text, class_="care" if doubt.is_care else None
         )
-        for doubt in points(findings, runs)
+        for doubt in points(findings, runs, warm_up)
     )
     return element("ul", *items, class_="doubts")
 
 
-def points(findings: Mapping[str, Any], runs: pd.DataFrame) -> Iterator[Doubt]:
+def points(findings: Findings, runs: pd.DataFrame, warm_up: Findings | None = None) -> Iterator[Doubt]:
     """Give every point, from the A/A pair over blocks, runs, voids and checks to the warnings."""
     yield twin(findings.get("aa"))
     yield _blocks(findings)
     yield _lengths(runs)
+    yield from _steady(warm_up)
     yield _voids(findings["voids"])
     yield _checks(findings["checks"])
     yield _differences(findings["facts_differ"])
@@ -84,6 +87,12 @@ def _lengths(runs: pd.DataFrame) -> Doubt:
     )
     told = f"{numbers.count(len(runs), 'run')}, each measured for {run_s} s after {discard_s} s of discard."
     return Doubt("Runs", f"{told} The shorter a run, the more of its noise is left.")
+
+
+def _steady(warm_up: Findings | None) -> Iterator[Doubt]:
+    if warm_up and warm_up.get("is_steady") is not True:
+        reason = f": {warm_up['reason'].rstrip('.')}" if warm_up.get("reason") else ""
+        yield Doubt("Warm-up", f"The pilots did not show a steady state{reason}.", True)
 
 
 def _voids(voids: Mapping[str, Any]) -> Doubt:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from benchbook.show import theme
+from benchbook.show import svg
 from benchbook.show.markup import Html, element, join
 
 
@@ -20,7 +20,7 @@ class Panel:
 
     def image(self) -> Html:
         """Write the drawing as an <img> that needs no other file."""
-        data = base64.b64encode(theme.svg(self.figure).encode()).decode("ascii")
+        data = base64.b64encode(svg.write(self.figure).encode()).decode("ascii")
         width, height = (round(96 * inches) for inches in self.figure.get_size_inches())
         image = element(
             "img", alt=self.alt, width=width, height=height, src=f"data:image/svg+xml;base64,{data}"

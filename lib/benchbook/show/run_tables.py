@@ -9,8 +9,7 @@ from benchbook.show.markup import Html, element, slug
 from benchbook.show.table import Column, Notes, Table, long, number
 
 _RUN_COLUMNS = (
-    number("#", meaning="place in the schedule"),
-    Column("Raw"),
+    number("Log", meaning="place in the schedule, and the way to the raw log"),
     number("Block"),
     Column("Arm"),
     Column("Workload"),
@@ -19,15 +18,12 @@ _RUN_COLUMNS = (
     number("TPS", "1/s"),
     number("p95", "ms"),
     number("p99", "ms"),
-    number("Measured", "s"),
     number("Errors", "ignored"),
-    Column("Ledger", meaning="do the server's own counters agree"),
     number("Attempt", "if not 1"),
     number("Started", "UTC"),
 )
 _VOID_COLUMNS = (
     long("Run"),
-    Column("Raw"),
     number("Block"),
     Column("Arm"),
     Column("Workload"),
@@ -38,18 +34,21 @@ _VOID_COLUMNS = (
 
 
 def runs(table: pd.DataFrame, link: str) -> Table:
-    """List every run in the order of the schedule, warnings as footnotes.
+    """List every run in the order of the schedule; warnings and a ledger that is not there are footnotes.
 
     `link` leads from the page to the study's folder; the raw folders are found below it.
     """
     notes = Notes("runs")
     rows = []
     for run in table.sort_values("position", kind="stable").to_dict("records"):
-        name = element("span", run["position"], id=f"run-{slug(run['run_id'])}", title=run["run_id"])
+        doubts = [
+            *run["warnings"].split(";"),
+            *([] if run["ledger"] == "agrees" else [f"ledger {run['ledger']}"]),
+        ]
+        log = element("a", run["position"], href=_log(link, run), id=f"run-{slug(run['run_id'])}")
         rows.append(
             [
-                name,
-                Html(_log(link, run).text + notes.marks(run["warnings"].split(";")).text),
+                Html(log.text + notes.marks(doubts).text),
                 run["block"],
                 run["arm"],
                 run["workload"],
@@ -58,9 +57,7 @@ def runs(table: pd.DataFrame, link: str) -> Table:
                 numbers.significant(run["tps"]),
                 numbers.significant(run["latency_p95_ms"]),
                 numbers.significant(run["latency_p99_ms"]),
-                numbers.decimal(run["measured_s"]),
                 run["ignored_errors"],
-                run["ledger"],
                 "" if run["attempt"] == 1 else run["attempt"],
                 str(run["started_utc"])[:19].replace("T", " "),
             ]
@@ -73,8 +70,7 @@ def voids(table: pd.DataFrame, link: str) -> Table:
     """List every voided attempt with all its reasons and a link to what it left."""
     rows = [
         [
-            f"{void['run_id']}, attempt {void['attempt']}",
-            _log(link, void),
+            element("a", f"{void['run_id']}, attempt {void['attempt']}", href=_log(link, void)),
             void["block"],
             void["arm"],
             void["workload"],
@@ -90,6 +86,5 @@ def voids(table: pd.DataFrame, link: str) -> Table:
     return Table("voids", "Voided attempts", _VOID_COLUMNS, rows, caption, "No run was voided.")
 
 
-def _log(link: str, run: dict) -> Html:
-    where = f"{link}/{run['folder']}/sysbench.out"
-    return element("a", "log", href=where, aria_label=f"raw log of {run['run_id']}, attempt {run['attempt']}")
+def _log(link: str, run: dict) -> str:
+    return f"{link}/{run['folder']}/sysbench.out"

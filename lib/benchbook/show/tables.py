@@ -146,7 +146,8 @@ def _peak(fitted: Mapping[str, Any] | None) -> str:
 def facts(tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Sequence[str] = ()) -> Table:
     """List what servers and hosts said about themselves, one row a fact; nested names are joined by dots.
 
-    If the facts stand below the arms' names (or below `arms`), each arm has a column.
+    If the facts stand below the arms' names (or below `arms`), each arm has a column. A setting that was
+    asked for and read back takes one row, with who asked for it.
     """
     tree = tree or {}
     below = tree["arms"] if isinstance(tree.get("arms"), Mapping) else tree
@@ -165,9 +166,15 @@ def facts(tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Sequenc
 
 
 def _leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(tree, Mapping) and tree:
+    if isinstance(tree, Mapping) and set(tree) == {"asked", "from", "got"}:
+        asked = "" if tree["asked"] == tree["got"] else f", asked for as {_value(tree['asked'])}"
+        yield name, f"{_value(tree['got'])}{asked} ({tree['from']})"
+    elif isinstance(tree, Mapping) and tree:
         for key, value in tree.items():
             yield from _leaves(value, f"{name}.{key}" if name else str(key))
+    elif isinstance(tree, list) and tree and all(isinstance(item, Mapping) for item in tree):
+        for place, item in enumerate(tree, 1):
+            yield f"{name} {place}", ", ".join(f"{key}: {_value(value)}" for key, value in item.items())
     else:
         yield name, tree
 
@@ -175,4 +182,6 @@ def _leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def _value(value: Any) -> str:
     if value is None:
         return "not reported"
+    if isinstance(value, list) and value:
+        return ", ".join(map(_value, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

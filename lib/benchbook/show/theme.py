@@ -1,15 +1,13 @@
-"""How figures look: colours, markers, type, and SVG that is the same bytes for the same numbers.
+"""How figures look: colours, markers, type.
 
-Every colour has a light and a dark value. Figures are drawn with the light ones; `svg` then replaces each by
-a CSS variable, so that a figure follows the reader's colour scheme and stays light on paper. Both sets have a
-contrast of at least 3:1 with their background. The first arms differ for readers with any common colour
-blindness (hues close to Okabe and Ito's palette), and the marker tells arms apart without colour.
+Every colour has a light and a dark value. Figures are drawn with the light ones; `svg.write` then replaces
+each by a CSS variable, so that a figure follows the reader's colour scheme and stays light on paper. Both
+sets have a contrast of at least 3:1 with their background. The first arms differ for readers with any common
+colour blindness (hues close to Okabe and Ito's palette), and the marker tells arms apart without colour.
 """
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
@@ -41,7 +39,7 @@ _AGAIN = {"#767c85": "#a2a9b3"}
 PARTS = {"client": "#b9c3ce", "proxy": "#a98bbd", "server": "#3d6f8e"}
 _PARTS_DARK = dict(zip(PARTS.values(), ("#76828f", "#b79acb", "#5fa0c6"), strict=True))
 _MARKERS = "osD^vPX"
-_ALL = {**_DARK, **_ARMS, **_AGAIN, **_PARTS_DARK}
+SHADES = {**_DARK, **_ARMS, **_AGAIN, **_PARTS_DARK}
 
 _RC = {
     "axes.axisbelow": True,
@@ -146,20 +144,3 @@ def corner(axes: Axes, text: str, x: float) -> None:
     """Write a small note at the top of the axes, right of `x`."""
     place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (3, -3)}
     axes.annotate(text, (x, 1), va="top", fontsize=8, color=MUTED, **place)
-
-
-def svg(figure: Figure) -> str:
-    """Write a figure as SVG text: no date, no random ids, colours that follow the reader's scheme."""
-    buffer = io.StringIO()
-    with style():
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    names = {shade: f"c{number}" for number, shade in enumerate(_ALL)}
-    for shade, name in names.items():
-        text = text.replace(shade, f"var(--{name})")
-    light = ";".join(f"--{names[shade]}:{shade}" for shade in _ALL)
-    dark = ";".join(f"--{names[shade]}:{other}" for shade, other in _ALL.items())
-    rules = f"<style>:root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
-    text = re.sub(r' (?:d|x|y)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), text)
-    return re.sub(r"(<svg[^>]*>)", lambda found: found[1] + rules, text, count=1)

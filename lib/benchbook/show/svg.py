@@ -1,0 +1,52 @@
+"""A figure as SVG text: small, always the same bytes for the same numbers, light or dark as the reader."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+
+from matplotlib.figure import Figure
+
+from benchbook.show import theme
+
+_STYLE = re.compile(r' style="([^"]*)"')
+_PLACE = re.compile(r' (?:d|x|y)="[^"]*"|translate\([^)]*\)')
+# What matplotlib writes for people who edit the file: the text again as a comment, a name for every group.
+_UNUSED = re.compile(r'<!--.*?-->|(?<=<g) id="[^"]*"|(?<=>)\s+(?=<)', re.DOTALL)
+
+
+def write(figure: Figure) -> str:
+    """Return a figure as SVG without date, version or random ids.
+
+    Colours become CSS variables with a light and a dark value; styles that repeat, as those of points do,
+    become classes; coordinates keep a hundredth of a point.
+    """
+    buffer = io.StringIO()
+    with theme.style():
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    text = buffer.getvalue()
+    text = _UNUSED.sub("", text[text.index("<svg") :])
+    text = text.replace("xlink:href", "href").replace("DejaVuSans-", "g")
+    text = _PLACE.sub(lambda place: re.sub(r"(\.\d\d)\d+", r"\1", place[0]), text)
+    text, colours = _colours(text)
+    text, classes = _classes(text)
+    return re.sub(r"<svg[^>]*>", lambda tag: f"{tag[0]}<style>{colours}{classes}</style>", text, count=1)
+
+
+def _colours(text: str) -> tuple[str, str]:
+    """Name the colours in use, and give the rules that say what they are in light and in dark."""
+    used = [shade for shade in theme.SHADES if shade in text]
+    for number, shade in enumerate(used):
+        text = text.replace(shade, f"var(--c{number})")
+    light = ";".join(f"--c{number}:{shade}" for number, shade in enumerate(used))
+    dark = ";".join(f"--c{number}:{theme.SHADES[shade]}" for number, shade in enumerate(used))
+    return text, f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
+
+def _classes(text: str) -> tuple[str, str]:
+    """Turn every style that repeats into a class, and give the rules."""
+    repeated = [style for style, times in Counter(_STYLE.findall(text)).items() if times > 1]
+    names = {style: f"s{number}" for number, style in enumerate(repeated)}
+    text = _STYLE.sub(lambda found: f' class="{names[found[1]]}"' if found[1] in names else found[0], text)
+    return text, "".join(f".{name}{{{style}}}" for style, name in names.items())
