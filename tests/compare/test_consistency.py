@@ -187,4 +187,4 @@ def test_our_own_runs_pass_through_the_same_checks():
     )
     found = failed(consistency.of_runs(runs))
     assert [one["check"] for one in found] == ["Little's law"]
-    assert "printed 9 ms" in found[0]["detail"]
+    assert "8 threads / 1000 TPS = 8.00 ms, printed 9 ms" in found[0]["detail"]

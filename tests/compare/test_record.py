@@ -153,7 +153,8 @@ def test_two_values_for_one_cell_are_no_number(sources: dict[str, Published]):
     source = sources["tidb-kubernetes"]
     cells = source.cells.copy()
     cells.loc[(cells["table"] == "cos"), "arm"] = "load-balancer"
-    cells.loc[(cells["table"] == "cos") & (cells["metric"] == "qps") & (cells["row"] == 1), "value"] = 1.0
+    chosen = (cells["table"] == "cos") & (cells["metric"] == "qps") & (cells["row"] == 1)
+    cells.loc[chosen, ["value", "printed"]] = [1.0, "1.0"]
     found = record.judge_claim(dataclasses.replace(source, cells=cells), "load-balancer")
     assert found["verdict"] == "not derivable"
     assert "contradict each other" in found["reason"]

@@ -26,8 +26,8 @@ def percent(fraction: float, digits: int = 2) -> str:
 
 
 def amount(value: float, is_share: bool) -> str:
-    """Write an effect or a plain value."""
-    return percent(value) if is_share else plain(value)
+    """Write an effect, or a plain value with five significant digits."""
+    return percent(value) if is_share else plain(float(f"{value:.5g}"))
 
 
 def geometric_mean(values: Sequence[float]) -> float | None:

@@ -28,18 +28,16 @@ SILENT = {
 }
 
 
+SIDES = ("baseline", "treatment", "other_baseline", "other_treatment")
+
+
 def audit(published: Published) -> dict[str, Any]:
     """Return everything the page of a source shows; the same files give the same dict."""
     source = published.source
     checks = consistency.of_source(published)
     claims = judge(published)
     for claim in claims:
-        touched = _tables(claim)
-        claim["doubts"] = [
-            f"{one['where']}: {one['detail']}"
-            for one in checks
-            if one["passed"] is False and len(one["tables"]) > 1 and touched & set(one["tables"])
-        ]
+        claim["doubts"] = [f"{one['where']}: {one['detail']}" for one in checks if _concerns(one, claim)]
     return {
         "source": published.name,
         "document": {
@@ -108,13 +106,16 @@ def _table(published: Published, name: str) -> dict[str, Any]:
     }
 
 
-def _tables(claim: Mapping[str, Any]) -> set[str]:
-    """Return the tables that a verdict rests on."""
-    found: set[str] = set()
-    for cell in claim["cells"]:
-        found |= {
-            side["table"]
-            for side in (cell, cell.get("baseline"), cell.get("treatment"))
-            if side and "table" in side
-        }
-    return found
+def _concerns(one: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
+    """Tell whether a failed check speaks of a cell that the verdict on a claim rests on.
+
+    Numbers that two tables share concern whoever reads one of the tables; a law that is broken in a row,
+    whoever reads that row.
+    """
+    if one["passed"] is not False:
+        return False
+    cells = [side for cell in claim["cells"] for side in (cell, *(cell.get(name) for name in SIDES))]
+    rows = {(cell["table"], cell["row"]) for cell in cells if cell and "table" in cell}
+    if "row" in one:
+        return (one["tables"][0], one["row"]) in rows
+    return len(one["tables"]) > 1 and bool(set(one["tables"]) & {table for table, _ in rows})

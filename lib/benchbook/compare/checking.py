@@ -13,9 +13,17 @@ from benchbook.core.source import keys
 Check = dict[str, Any]
 
 
-def check(name: str, passed: bool | None, where: str, detail: str, tables: Sequence[str] = ()) -> Check:
-    """Return one result."""
-    return {"check": name, "passed": passed, "where": where, "tables": sorted(set(tables)), "detail": detail}
+def check(
+    name: str,
+    passed: bool | None,
+    where: str,
+    detail: str,
+    tables: Sequence[str] = (),
+    row: int | None = None,
+) -> Check:
+    """Return one result; `row` is that of the only table, where one row alone is concerned."""
+    told = {"check": name, "passed": passed, "where": where, "tables": sorted(set(tables)), "detail": detail}
+    return told if row is None else told | {"row": int(row)}
 
 
 def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:

@@ -10,6 +10,7 @@ import pandas as pd
 from benchbook.compare.arithmetic import plain
 from benchbook.compare.checking import Check, check, place_of, summary
 from benchbook.core import histogram
+from benchbook.core.cells import written
 from benchbook.core.source import keys
 
 LITTLE_TOLERANCE = 0.01
@@ -17,38 +18,41 @@ STATEMENTS_TOLERANCE = 0.01
 
 
 def littles_law(cells: pd.DataFrame, statements: Mapping[str, float]) -> list[Check]:
-    """Compare threads x statements of an event / QPS with the printed mean latency; more than 1 % is flagged.
+    """Compare threads / transactions a second with the printed mean latency; more than 1 % is flagged.
 
+    Where only QPS is printed, transactions are QPS / `statements` (by workload, as the QPS counts them).
     Little (1961): in a closed loop the number of clients is throughput times time. A difference that the
-    rounding of the two printed numbers can explain is not flagged. `statements` is by workload.
+    rounding of the two printed numbers can explain is not flagged.
     """
     name, found, n = "Little's law", [], 0
-    wide = _wide(cells, ("qps", "latency_avg_ms"))
-    for line in wide:
-        count = statements.get(line["workload"])
+    by_tps, by_qps = (
+        {
+            (line["table"], line["row"], place_of(line)): line
+            for line in _wide(cells, (rate, "latency_avg_ms"))
+        }
+        for rate in ("tps", "qps")
+    )
+    for place, line in (by_qps | by_tps).items():
+        is_tps = place in by_tps
+        count = 1.0 if is_tps else statements.get(line["workload"])
         if count is None or not _number(line.get("threads")):
             continue
         n += 1
-        (qps, qps_half), (latency, latency_half) = line["qps"], line["latency_avg_ms"]
-        implied = 1000 * line["threads"] * count / qps
-        low = 1000 * line["threads"] * count / (qps + qps_half) / (latency + latency_half)
-        high = 1000 * line["threads"] * count / max(qps - qps_half, 1e-9) / max(latency - latency_half, 1e-9)
-        ratio = implied / latency
+        rate, rate_half, shown_rate = line["tps" if is_tps else "qps"]
+        latency, latency_half, shown_latency = line["latency_avg_ms"]
+        work = 1000 * line["threads"] * count
+        low = work / (rate + rate_half) / (latency + latency_half)
+        high = work / max(rate - rate_half, 1e-9) / max(latency - latency_half, 1e-9)
         if low > 1 + LITTLE_TOLERANCE or high < 1 - LITTLE_TOLERANCE:
-            found.append(
-                check(
-                    name,
-                    False,
-                    f"{line['table']}, {place_of(line)}",
-                    f"{line['threads']} threads x {count:g} statements / {plain(qps)} a second = "
-                    f"{implied:.2f} ms, printed {plain(latency)} ms: ratio {ratio:.4f}.",
-                    [line["table"]],
-                )
+            factor = "" if count == 1 else f" x {count:g} statements"
+            detail = (
+                f"{line['threads']} threads{factor} / {shown_rate} {'TPS' if is_tps else 'QPS'} = "
+                f"{work / rate:.2f} ms, printed {shown_latency} ms: ratio {work / rate / latency:.4f}."
             )
-    return [
-        *found,
-        *summary(name, n - len(found), "Cells that agree within 1 % or their rounding", len(found)),
-    ]
+            where = f"{line['table']}, {place_of(line)}"
+            found.append(check(name, False, where, detail, [line["table"]], line["row"]))
+    text = "Cells that agree within 1 % or their rounding"
+    return [*found, *summary(name, n - len(found), text, len(found))]
 
 
 def percentile_grid(cells: pd.DataFrame) -> list[Check]:
@@ -97,7 +101,7 @@ def statements_per_transaction(cells: pd.DataFrame, statements: Mapping[str, flo
                     name,
                     False,
                     f"{line['table']}, {place_of(line)}",
-                    f"{plain(line['qps'][0])} / {plain(line['tps'][0])} = {ratio:.3f} statements, the "
+                    f"{line['qps'][2]} / {line['tps'][2]} = {ratio:.3f} statements, the "
                     "script sends "
                     f"{count:g}.",
                     [line["table"]],
@@ -131,13 +135,16 @@ def latency_order(cells: pd.DataFrame) -> list[Check]:
 
 
 def _wide(cells: pd.DataFrame, metrics: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield rows that have all of the metrics, each as (value, half of its last place)."""
+    """Yield rows that have all of the metrics, each as (value, half of its last place, printed text)."""
     chosen = cells[cells["metric"].isin(metrics) & cells["value"].notna()]
     for _, group in chosen.groupby(["table", "row"], sort=False):
         for _, cell in group.groupby([group[key].map(str) for key in keys(group)], sort=False):
             lines = cell.to_dict("records")
             if {line["metric"] for line in lines} == set(metrics):
-                yield {**lines[0], **{line["metric"]: (line["value"], line["half_unit"]) for line in lines}}
+                yield {
+                    **lines[0],
+                    **{line["metric"]: (line["value"], line["half_unit"], written(line)) for line in lines},
+                }
 
 
 def _number(value: object) -> bool:

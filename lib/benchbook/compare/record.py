@@ -21,7 +21,7 @@ from benchbook.compare.arithmetic import (
     tidy,
 )
 from benchbook.compare.claimed import is_inside, judged_by, limits, published_text
-from benchbook.compare.record_kinds import FAILS, HOLDS, OPEN, proportional, same_effect, trend, unit
+from benchbook.compare.record_kinds import FAILS, HOLDS, OPEN, peak, proportional, same_effect, trend, unit
 from benchbook.compare.verdicts import Band as Limits
 from benchbook.core.cells import Ambiguous, Cell, Pair, pair, select, values
 from benchbook.core.claim import Beside, Claim, Condition
@@ -244,6 +244,7 @@ _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "same_effect": same_effect,
     "trend": trend,
     "proportional": proportional,
+    "peak": peak,
     "unit": unit,
     "text_only": _text_only,
 }

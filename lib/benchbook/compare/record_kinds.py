@@ -134,6 +134,27 @@ def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, A
     }
 
 
+def peak(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
+    """Judge at which level of a key a metric is highest; at the last level a peak is not seen."""
+    found = values(select(cells, claim.cells), claim.metric, claim.across, claim.by)
+    ordered = sorted(
+        (one for one in found if claim.along in one.place), key=lambda one: one.place[claim.along]
+    )
+    if len(ordered) < 2:
+        return {"verdict": OPEN, "reason": "Fewer than two levels: no peak can be seen.", "recomputed": OPEN}
+    top = max(ordered, key=lambda one: one.value)
+    level, along = top.place[claim.along], claim.along.replace("_", " ")
+    records = [{**cell_record(one), "is_inside": one is top} for one in ordered]
+    result = {"cells": records, "n_cells": len(records), "recomputed": f"highest at {along} {level}"}
+    if top is ordered[-1]:
+        text = f"Highest at the last level, {along} {level}: whether it rises further is not known."
+        is_below = band.high is not None and level > band.high
+        return result | {"verdict": FAILS if is_below else OPEN, "reason": text}
+    held = (band.low is None or level >= band.low) and (band.high is None or level <= band.high)
+    text = f"Highest at {along} {level}, with {plain(top.value)}."
+    return result | {"verdict": HOLDS if held else FAILS, "reason": text}
+
+
 def same_effect(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, Any]:
     """Judge whether a key changes two groups alike: each effect of one in the point band of the other's.
 
@@ -152,6 +173,8 @@ def same_effect(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[
             {
                 **pair_record(mine),
                 "is_inside": allowed.low <= mine.effect <= allowed.high,
+                "other_baseline": pair_record(theirs)["baseline"],
+                "other_treatment": pair_record(theirs)["treatment"],
                 "where": f"{claim.along.replace('_', ' ')} {mine.place[claim.along]}",
                 "arithmetic": f"{pair_record(mine)['arithmetic']}, beside "
                 f"{pair_record(theirs)['arithmetic']}",

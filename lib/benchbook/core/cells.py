@@ -14,6 +14,8 @@ from benchbook.core.source import keys
 
 # Three names of one thing: threads are processes times threads of each.
 THREADS = {"threads", "processes", "threads_per_process"}
+# So many values are written out before they are only counted.
+LISTED = 20
 PUT_TOGETHER = {"mean": "mean", "min": "min", "max": "max", "median": "median"}
 
 
@@ -87,7 +89,7 @@ def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str 
     for line in top.to_dict("records"):
         place = {key: line[key] for key in names if not _absent(line[key])}
         if below is None:
-            found.append(Cell(place, line["value"], str(line["printed"]), line["table"], line["row"]))
+            found.append(Cell(place, line["value"], written(line), line["table"], line["row"]))
             continue
         match = below[(below["table"] == line["table"]) & (below["row"] == line["row"])]
         match = match[
@@ -98,7 +100,7 @@ def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str 
                 Cell(
                     place,
                     line["value"] / other["value"],
-                    f"{line['printed']} / {other['printed']}",
+                    f"{written(line)} / {written(other)}",
                     line["table"],
                     line["row"],
                 )
@@ -138,6 +140,12 @@ def pair(baseline: list[Cell], treatment: list[Cell], compared: set[str]) -> tup
     return pairs, alone
 
 
+def written(line: Mapping[str, Any]) -> str:
+    """Write a number as printed; in the unit of its metric's name if the document has another one."""
+    printed = str(line["printed"])
+    return printed if float(printed) == line["value"] else f"{line['value']:.8g}"
+
+
 def shown(place: Mapping[str, Any]) -> str:
     """Write the keys of a cell as people read them."""
     hidden = {"processes", "threads_per_process"} if "threads" in place else set()
@@ -153,9 +161,16 @@ def _together(found: list[Cell], across: str, by: str) -> list[Cell]:
     for group in groups.values():
         place = {key: value for key, value in group[0].place.items() if key != across}
         value = float(getattr(pd.Series([cell.value for cell in group]), PUT_TOGETHER[by])())
-        working = f"{by} of {len(group)} values = {value:.6g}" if len(group) > 1 else group[0].working
+        working = (
+            group[0].working if len(group) == 1 else _working([cell.working for cell in group], by, value)
+        )
         together.append(Cell(place, value, working, group[0].table, None))
     return together
+
+
+def _working(each: list[str], by: str, value: float) -> str:
+    listed = ", ".join(each) if len(each) <= LISTED else f"{len(each)} values"
+    return f"{by} of {listed} = {value:.8g}"
 
 
 def _distinct(found: list[Cell]) -> list[Cell]:

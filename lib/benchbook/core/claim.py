@@ -21,6 +21,7 @@ KINDS: dict[str, tuple[set[str], set[str]]] = {
     "same_effect": ({"metric", "one", "other", "along"}, {"cells"}),
     "trend": ({"metric", "along", "direction"}, {"cells", "baseline", "treatment", "across", "by"}),
     "proportional": ({"metric", "along", "cells"}, {"band"}),
+    "peak": ({"metric", "along", "cells", "band"}, {"across", "by"}),
     "unit": ({"metric", "candidates", "cells", "band"}, {"across", "by"}),
     "text_only": ({"published", "because"}, set()),
 }
@@ -126,7 +127,7 @@ class Beside(Model):
 class Claim(Model):
     """One claim of the document."""
 
-    kind: Literal["effect", "value", "same_effect", "trend", "proportional", "unit", "text_only"]
+    kind: Literal["effect", "value", "same_effect", "trend", "proportional", "peak", "unit", "text_only"]
     """What is claimed: an effect of one arm over another, a value, and so on."""
     claim: str
     """The claim, in our words."""

@@ -42,7 +42,10 @@ def load(name: str) -> Published:
                 f"{place}: tables.{table_name}.file: {table.file}: no such file; add it to the folder"
             )
             continue
-        rows += reader.cells(file.read_text(encoding="utf-8"))
+        try:
+            rows += reader.cells(file.read_text(encoding="utf-8-sig"))
+        except UnicodeDecodeError as error:
+            reader.complain(1, "encoding", f"byte {error.start}", "not UTF-8; save the file as UTF-8")
         texts[table_name] = reader.text
         errors += reader.errors
     named = {table.file for table in loaded.tables.values()} | {"source.yaml"}

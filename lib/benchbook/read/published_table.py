@@ -43,6 +43,8 @@ class TableReader:
             return self._report_lines(text)
         lines = list(csv.reader(io.StringIO(text)))
         header, body = (lines[0] if lines else []), lines[1:]
+        while body and not body[-1]:
+            body.pop()
         if tuple(header) != self.table.columns:
             wanted = ",".join(self.table.columns)
             self.complain(1, "header", ",".join(header), f"not the columns of source.yaml; write {wanted}")

@@ -10,6 +10,7 @@ from benchbook.core import files, paths
 from benchbook.show import numbers
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join, slug
+from benchbook.show.record import doubted
 from benchbook.show.table import Column, Table, long, number
 
 
@@ -66,7 +67,7 @@ def opening(seen: Overview) -> Html:
     )
 
 
-def claims(seen: Overview) -> Table:
+def claims(seen: Overview) -> Html:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
     rows = [
         [_claim(claim), _source(claim), claim["published"], _recomputed(claim), _measured(seen, claim)]
@@ -83,7 +84,9 @@ def claims(seen: Overview) -> Table:
         "Recomputed: from the numbers the document itself prints, one of each, so without any interval. "
         "Measured here: effect, interval, number of blocks n, verdict; empty until a study answers the claim."
     )
-    return Table("claims", "Every claim", columns, rows, caption, "No source has been audited yet.")
+    table = Table("claims", "Every claim", columns, rows, caption, "No source has been audited yet.")
+    # To be compared at a glance, all of it must be in sight: this table does not scroll in its box.
+    return Html(table._repr_html_().replace('class="scroll"', 'class="scroll whole"', 1))
 
 
 def _claim(claim: Mapping[str, Any]) -> Html:
@@ -97,7 +100,7 @@ def _source(claim: Mapping[str, Any]) -> Html:
 
 
 def _recomputed(claim: Mapping[str, Any]) -> Html:
-    doubt = element("span", "Care: its tables fail a check.", class_="claim") if claim["doubts"] else ""
+    doubt = element("span", doubted(claim), class_="claim") if claim["doubts"] else ""
     return element("span", claim["recomputed"], " ", badge(claim["verdict"]), doubt)
 
 

@@ -67,13 +67,15 @@ def _line(claim: Mapping[str, Any]) -> Html:
     way = element(
         "a", "arithmetic", href=f"#{_anchor(claim)}", class_="way", aria_label=f"arithmetic of {claim['id']}"
     )
-    doubt = (
-        element("span", "Care: its tables fail a check, see there.", class_="claim")
-        if claim["doubts"]
-        else ""
-    )
+    doubt = element("span", doubted(claim), class_="claim") if claim["doubts"] else ""
     numbers_told = f" Published: {claim['published']}. Recomputed: {claim['recomputed']}. "
     return element("li", badge(claim["verdict"]), " ", claim["claim"], numbers_told, way, doubt)
+
+
+def doubted(claim: Mapping[str, Any]) -> str:
+    """Say in one line which failed checks concern the numbers of a claim."""
+    places = [text.partition(":")[0] for text in claim["doubts"]]
+    return f"Care: {'a check fails' if len(places) == 1 else 'checks fail'} at {'; '.join(places)}."
 
 
 def arithmetic(audit: Audit) -> Html:
@@ -136,7 +138,7 @@ def _grid(headings: Sequence[str], rows: Sequence[Sequence[object]], label: str)
         for first, *rest in rows
     )
     table = element("table", element("thead", head), element("tbody", *lines))
-    return element("div", table, class_="scroll", role="region", tabindex="0", aria_label=label)
+    return element("div", table, class_="scroll whole", role="region", tabindex="0", aria_label=label)
 
 
 def checks(audit: Audit) -> Table:

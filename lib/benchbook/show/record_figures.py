@@ -100,7 +100,7 @@ def _panel(tables: Sequence[Mapping[str, Any]], load: str, metric: str) -> list[
         axes.set_title(theme.short(load), pad=6)
         axes.set_ylabel(LABELS[metric])
         axes.set_xlabel(along.replace("_", " "))
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.08 * max(y for line in points.values() for _, y in line))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}" if metric in DRAWN[0] else "{x:g}"))
         _levels(axes, sorted({x for line in points.values() for x, _ in line}), along)
         theme.legend(figure, names, names)

@@ -1,0 +1,157 @@
+"""Pages of the published record show every number, follow every digit, and hold plain text only."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+
+import pytest
+
+from benchbook.compare.audit import audit
+from benchbook.core import files, paths
+from benchbook.core.source import names
+from benchbook.read import published
+from benchbook.show import overview, record, record_figures
+
+
+@pytest.fixture(scope="module")
+def audits() -> dict[str, dict]:
+    return {name: audit(published.load(name)) for name in names()}
+
+
+def whole(found: dict) -> str:
+    parts = [record.opening(found), record.answer(found), record.arithmetic(found), record.checks(found)]
+    parts += [record.measured(found), record.printed(found), record.leaves_open(found)]
+    return "\n".join(part._repr_html_() for part in parts)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_printed_number_is_on_the_page(audits: dict[str, dict], name: str):
+    page = record.printed(audits[name])._repr_html_()
+    for table in audits[name]["tables"]:
+        for row in table["rows"]:
+            for cell in row:
+                assert cell == "" or cell.replace("&", "&amp;") in page
+
+
+def test_every_claim_shows_verdict_figures_and_arithmetic(audits: dict[str, dict]):
+    found = audits["tidb-kubernetes"]
+    page = record.arithmetic(found)._repr_html_()
+    assert page.count('class="badge does-not-hold"') == found["counts"]["does not hold"]
+    assert "255981.11 / 246386.44 − 1 = +3.89 %" in page
+    assert "Only the geometric mean lies in the band" in page
+
+
+def test_the_load_balancer_verdict_says_that_its_table_is_another_one_s(audits: dict[str, dict]):
+    line = record.answer(audits["tidb-kubernetes"])._repr_html_().split("<li>")[3]
+    assert "does not hold" in line and "Care: checks fail at host-network and load-balancer" in line
+
+
+def test_one_changed_digit_changes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audits: dict):
+    import shutil
+
+    shutil.copytree(paths.published("tidb-upgrade"), tmp_path / "data" / "published" / "tidb-upgrade")
+    file = tmp_path / "data" / "published" / "tidb-upgrade" / "write-only-versions.csv"
+    file.write_text(file.read_text(encoding="utf-8").replace("8210", "8310"), encoding="utf-8")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    before, after = whole(audits["tidb-upgrade"]), whole(audit(published.load("tidb-upgrade")))
+    # 23300 / 8310 - 1 = 180.39 %
+    assert "+183.80 %" in before and "+180.39 %" in after and "+183.80 %" not in after
+
+
+def test_what_a_document_says_is_text_and_nothing_else(audits: dict[str, dict]):
+    found = copy.deepcopy(audits["tidb-upgrade"])
+    found["document"]["title"] = found["claims"][0]["claim"] = "<script>alert(1)</script>"
+    found["tables"][2]["rows"][0][0] = "<img src=x onerror=alert(1)>"
+    page = whole(found)
+    assert "<script>" not in page and "<img" not in page
+
+
+@pytest.mark.parametrize("name", names())
+def test_figures_hold_the_numbers_they_show(audits: dict[str, dict], name: str):
+    drawn = record_figures.pictures(audits[name])
+    assert drawn and all(panel.alt for picture in drawn for panel in picture.panels)
+    told = " ".join(picture.alt for picture in drawn)
+    measured = [
+        line for table in audits[name]["tables"] for line in table["numbers"] if line["metric"] == "qps"
+    ]
+    assert all(f"{line['value']:g}" in told for line in measured)
+
+
+def finding(claim: str) -> dict:
+    return {
+        "id": "oltp_point_select.host.qps", "workload": "oltp_point_select", "effect": 0.061, "low": 0.049, "high": 0.079,
+        "n": 5, "claim": claim, "verdict": "confirmed",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audits: dict[str, dict]) -> Path:
+    for name, found in audits.items():
+        files.write_json(tmp_path / "data" / "audit" / name / "audit.json", found)
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def rows(page: str) -> list[list[str]]:
+    body = re.search(r"<tbody>(.*)</tbody>", page, re.S)[1]
+    return [
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in body.split("</tr>") if "<tr>" in row
+    ]
+
+
+def test_the_first_page_has_three_columns_to_compare(site: Path):
+    seen = overview.load()
+    table = rows(overview.claims(seen)._repr_html_())
+    assert len(table) == len(seen.claims) >= 39
+    host = next(row for row in table if "Host network gives" in row[0])
+    assert host[2] == "about +7 %" and "+6.09 %" in host[3] and "holds" in host[3]
+    assert host[4] == "", "empty until measured"
+
+
+def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
+    study = {
+        "title": "Networks", "question": "Is the host network faster?", "scope": "this machine, these hours",
+        "blocks": {"planned": 5, "complete": 5}, "findings": [finding("tidb-kubernetes/host-network")],
+    }  # fmt: skip
+    files.write_json(site / "data" / "networks" / "findings.json", study)
+    seen = overview.load()
+    filled = [row for row in rows(overview.claims(seen)._repr_html_()) if row[4]]
+    assert len(filled) == 1 and "Host network gives" in filled[0][0]
+    for part in ("+6.1", "+4.9 to +7.9", "n = 5", "confirmed", "studies/networks.html"):
+        assert part in filled[0][4].replace("\N{NO-BREAK SPACE}", " ")
+    assert "Networks" in overview.studies(seen)._repr_html_()
+
+
+def test_one_source_alone(site: Path):
+    assert {claim["id"].split("/")[0] for claim in overview.load("tidb-upgrade").claims} == {"tidb-upgrade"}
+
+
+def test_an_empty_site_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    seen = overview.load()
+    assert "No source has been audited yet" in overview.claims(seen)._repr_html_()
+    assert "Nothing has been measured yet" in overview.studies(seen)._repr_html_()
+
+
+def test_the_walk_through_is_a_source_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """docs/adding-a-source.md, followed to the letter: folder, table, source.yaml."""
+    text = (Path(__file__).parents[2] / "docs" / "adding-a-source.md").read_text(encoding="utf-8")
+    table, description = (
+        re.search(r"```csv\n(.*?)```", text, re.S)[1],
+        re.search(r"```yaml\n(.*?)```", text, re.S)[1],
+    )
+    folder = tmp_path / "data" / "published" / "example"
+    folder.mkdir(parents=True)
+    (folder / "reads.csv").write_text(table, encoding="utf-8")
+    (folder / "source.yaml").write_text(description, encoding="utf-8")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    found = audit(published.load("example"))
+    # 2.1, 2.1132, 2.3041: geometric mean 2.1704, in the band 1.8 to 2.2 times; latencies 0.38 to 0.81 ms.
+    verdicts = {claim["id"]: claim["verdict"] for claim in found["claims"]}
+    assert list(verdicts.values()) == ["holds", "holds", "not derivable"]
+    assert found["claims"][0]["mean"] == pytest.approx(1.1704, abs=1e-4)
+    # Threads / QPS at 32 plain: 1.87; at 32 cached: 0.812; all within rounding.
+    assert not [check for check in found["checks"] if check["passed"] is False]
+    assert whole(found) and record_figures.pictures(found)
