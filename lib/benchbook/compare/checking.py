@@ -36,6 +36,7 @@ def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:
 
 
 def place_of(line: Mapping[str, Any]) -> str:
+    """Write the keys of one cell, given its row or a row of several metrics."""
     names = [
         key for key in line if key in keys(pd.DataFrame(columns=list(line))) and key not in ("qps", "tps")
     ]
