@@ -58,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     add("findings", _findings, "render the site's first page, as the pipeline does")
     schema = add("schema", _schema, "write the JSON schema of study files, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
+    reference = add("reference", _reference, "write the reference of all keys of study files and params.yaml")
+    reference.add_argument("--check", action="store_true", help="only say whether the file is current")
     return parser
 
 
@@ -147,6 +149,12 @@ def _schema(arguments: argparse.Namespace) -> int:
     from benchbook.core import schema
 
     return schema.write(paths.root() / "schemas" / "study.schema.json", check=arguments.check)
+
+
+def _reference(arguments: argparse.Namespace) -> int:
+    from benchbook.core import reference
+
+    return reference.write(paths.root() / "docs" / "parameters.md", check=arguments.check)
 
 
 if __name__ == "__main__":

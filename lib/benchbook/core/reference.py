@@ -1,0 +1,117 @@
+"""The reference of all keys of study files and params.yaml, made from the models and so never behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from benchbook.core import schema
+from benchbook.core.params import Params
+from benchbook.core.study import Study
+
+INTRODUCTION = """# Parameters
+
+Every key that a study file or `params.yaml` may hold. A name that ends in `_s`, `_ms`, `_pct` or `_mib` is in
+seconds, milliseconds, percent or MiB. NAME stands for a name of your own: lower-case letters, digits, `_` and
+`-`, a letter first, 40 at most. A key that isn't here is refused, and null where it isn't named as a value.
+
+This page is made from the code by `benchbook reference`.
+"""
+
+
+def build() -> str:
+    """Return the page in Markdown: a table for each section with key, value, default and meaning."""
+    pages = [*_page("studies/NAME.yaml", Study), *_page("params.yaml", Params)]
+    return "\n".join([INTRODUCTION, *pages])
+
+
+def write(path: Path, check: bool = False) -> int:
+    """Write the page, or with `check` only say whether the file is current; return an exit code."""
+    return schema.keep(path, build(), "reference", check)
+
+
+def _page(file: str, model: type[BaseModel]) -> Iterator[str]:
+    whole = model.model_json_schema()
+    yield f"## `{file}`\n\n{model.__doc__}\n"
+    yield _table(whole, whole)
+    for key, node in whole["properties"].items():
+        section, may_be_null = _resolved(whole, node)
+        inside, _ = _resolved(whole, _inside(section))
+        is_named = "properties" in inside
+        if is_named or "properties" in section:
+            yield f"### `{key}.NAME`\n" if is_named else f"### `{key}`{', or null' if may_be_null else ''}\n"
+            yield f"{_said(whole, inside if is_named else section)}\n"
+            yield _table(whole, inside if is_named else section)
+
+
+def _table(whole: dict[str, Any], section: dict[str, Any]) -> str:
+    rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for key, node in section["properties"].items():
+        default = "required" if key in section.get("required", ()) else f"`{_yaml(node['default'])}`"
+        meaning = _said(whole, node).replace("|", "\\|")
+        rows.append(f"| `{key}` | {_value(whole, node)} | {default} | {meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def _said(whole: dict[str, Any], node: dict[str, Any]) -> str:
+    """Return what is said of a key; pydantic leaves it out where the section says the same of itself."""
+    return " ".join((node.get("description") or _resolved(whole, node)[0]["description"]).split())
+
+
+def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
+    """Say in words which values a key takes, with their limits."""
+    shape, may_be_null = _resolved(whole, node)
+    kind = shape.get("type")
+    if "anyOf" in shape:
+        words = "number, text, true or false"
+    elif "enum" in shape:
+        words = " or ".join(f"`{choice}`" for choice in shape["enum"])
+    elif kind == "array":
+        words = f"list: {_value(whole, shape['items'])}" + (
+            " (at least one)" if shape.get("minItems") else ""
+        )
+    elif kind == "object" and "properties" in shape:
+        words = "section"
+    elif kind == "object":
+        inside = _inside(shape)
+        named = "properties" in _resolved(whole, inside)[0]
+        words = "sections by name" if named else f"values by name: {_value(whole, inside)}"
+    else:
+        plain = {"integer": "integer", "number": "number", "string": "text", "boolean": "true or false"}[kind]
+        words = " ".join([plain, *_limits(shape)])
+    return words + (", or null" if may_be_null else "")
+
+
+def _inside(section: dict[str, Any]) -> dict[str, Any]:
+    """Return what stands behind names of one's own, or an empty node."""
+    return section.get("additionalProperties") or next(
+        iter(section.get("patternProperties", {}).values()), {}
+    )
+
+
+def _limits(shape: dict[str, Any]) -> list[str]:
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    limits = [f"{sign} {shape[name]}" for name, sign in signs.items() if name in shape]
+    lengths = [str(shape[name]) for name in ("minLength", "maxLength") if name in shape]
+    return [" and ".join(limits)] * bool(limits) + [f"of {' to '.join(lengths)} characters"] * bool(lengths)
+
+
+def _resolved(whole: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the node that a reference stands for, and whether it may be null."""
+    branches = [branch for branch in node.get("anyOf", ()) if branch.get("type") != "null"]
+    if "$ref" in node:
+        return whole["$defs"][node["$ref"].rsplit("/", 1)[1]], False
+    if len(branches) == 1:
+        return _resolved(whole, branches[0])[0], True
+    return node, False
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return str(value).replace("'", "")
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value)

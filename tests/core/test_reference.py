@@ -1,0 +1,100 @@
+"""What is made from the models is current and names every key."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from benchbook import cli
+from benchbook.core import paths, reference, schema
+from benchbook.core.params import Analysis, Limits, Params
+from benchbook.core.study import Study
+from benchbook.core.study_sections import Arm, Dataset, Engine, Plan, Site, TwinArm, WarmUp, Workload
+
+SECTIONS = {
+    "`studies/NAME.yaml`": Study,
+    "`site`": Site,
+    "`engine`": Engine,
+    "`arms.NAME`": Arm,
+    "`aa`, or null": TwinArm,
+    "`dataset`": Dataset,
+    "`workloads.NAME`": Workload,
+    "`plan`": Plan,
+    "`warm_up`": WarmUp,
+    "`params.yaml`": Params,
+    "`analysis`": Analysis,
+    "`limits`": Limits,
+}
+CHECKED = [("reference", "docs/parameters.md"), ("schema", "schemas/study.schema.json")]
+
+
+@pytest.mark.parametrize(("command", "file"), CHECKED)
+def test_the_file_in_the_repository_is_current(command: str, file: str):
+    assert (paths.root() / file).is_file()
+    assert cli.main([command, "--check"]) == 0, f"run `benchbook {command}` and commit {file}"
+
+
+@pytest.mark.parametrize(("command", "file"), CHECKED)
+def test_a_file_that_is_behind_is_told_and_not_written(
+    command: str,
+    file: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    assert cli.main([command, "--check"]) == 1
+    assert not (tmp_path / file).exists()
+    assert f"not current; run `benchbook {command}`" in capsys.readouterr().out
+    assert cli.main([command]) == 0
+    assert cli.main([command, "--check"]) == 0
+    (tmp_path / file).write_text((tmp_path / file).read_text() + " ")
+    assert cli.main([command, "--check"]) == 1
+
+
+def tables() -> dict[str, list[list[str]]]:
+    """Return the rows of each section of the page."""
+    parts = re.split(r"^##+ (.*)\n", reference.build(), flags=re.M)[1:]
+    return {
+        heading: [
+            [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            for line in text.splitlines()
+            if line.startswith("| `")
+        ]
+        for heading, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def test_the_page_has_every_section_with_every_key():
+    found = {heading: [row[0].strip("`") for row in rows] for heading, rows in tables().items()}
+    assert found == {heading: list(model.model_fields) for heading, model in SECTIONS.items()}
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_a_row_has_value_default_and_meaning(heading: str):
+    for key, value, default, meaning in tables()[heading]:
+        field = SECTIONS[heading].model_fields[key.strip("`")]
+        assert value and meaning.endswith(".")
+        assert (default == "required") == field.is_required()
+
+
+def test_values_limits_and_defaults_are_those_of_the_model():
+    rows = {(heading, row[0]): row[1:3] for heading, table in tables().items() for row in table}
+    assert rows["`dataset`", "`table_size`"] == ["integer ≥ 1 and ≤ 2147483647", "required"]
+    assert rows["`workloads.NAME`", "`rand_pareto_h`"] == ["number > 0 and < 1, or null", "`null`"]
+    assert rows["`workloads.NAME`", "`skip_trx`"] == ["true or false", "`false`"]
+    assert rows["`workloads.NAME`", "`ps_mode`"] == ["`auto` or `disable`", "`auto`"]
+    assert rows["`workloads.NAME`", "`ignore_errors`"] == ["list: integer", "`[1213, 1020, 1205]`"]
+    assert rows["`engine`", "`settings`"] == ["values by name: number, text, true or false", "`{}`"]
+    assert rows["`studies/NAME.yaml`", "`arms`"] == ["sections by name", "required"]
+    assert rows["`studies/NAME.yaml`", "`title`"] == ["text of 3 to 120 characters", "required"]
+
+
+def test_the_schema_knows_meaning_and_choices_of_a_key():
+    built = json.loads(json.dumps(schema.build()))
+    assert built["$defs"]["Arm"]["properties"]["access"]["enum"] == ["direct", "haproxy"]
+    assert "Seconds measured" in built["$defs"]["Plan"]["properties"]["run_s"]["description"]
+    assert built["additionalProperties"] is False
