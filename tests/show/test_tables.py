@@ -100,6 +100,16 @@ def test_a_setting_is_one_row_and_a_list_of_records_one_row_each():
     ]
 
 
+def test_a_fitted_peak_has_its_interval_and_no_column_where_nothing_was_fitted(made):
+    assert len(tables.scaling(made.findings).columns) == 6
+    peak = {"value": 11.42, "low": 9.96, "high": 13.1, "level": 0.95, "n": 5}
+    first, *rest = made.findings["scaling"]
+    fitted = {**first, "peak_threads": peak, "peak_qps": peak, "reason": None}
+    table = tables.scaling({**made.findings, "scaling": [fitted, *rest]})
+    assert table.rows[0][-3:] == ["11.4 (9.96 to 13.1)", "11.4 (9.96 to 13.1)", ""]
+    assert table.rows[1][-3:-1] == ["", ""]
+
+
 def test_failed_checks_come_first(made):
     failed = {"check": "ledger", "passed": False, "where": "b01", "detail": "41 more"}
     table = tables.checks({**made.findings, "checks": [*made.findings["checks"], failed]})

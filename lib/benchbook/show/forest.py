@@ -185,7 +185,7 @@ def _mark(axes: Axes, y: int, row: _Row, colour: str) -> None:
         y,
         "D" if heavy else "o",
         color=colour,
-        markersize=6.5 if heavy else 4.5,
+        markersize=6 if heavy else 4.5,
         markeredgecolor=theme.PAPER,
         markeredgewidth=0.8,
         zorder=4,

@@ -110,6 +110,8 @@ def checks(findings: Findings) -> Table:
 
 def scaling(findings: Findings) -> Table:
     """List the highest throughput of every arm and workload, and the fitted peak or why there is none."""
+    entries = findings.get("scaling") or []
+    is_fitted = any(entry.get("peak_qps") for entry in entries)
     rows = [
         [
             entry["workload"],
@@ -117,11 +119,10 @@ def scaling(findings: Findings) -> Table:
             numbers.listing(entry.get("threads") or []),
             numbers.significant(entry.get("observed_max_qps")),
             _value(entry.get("observed_max_threads")),
-            _peak(entry.get("peak_threads")),
-            _peak(entry.get("peak_qps")),
+            *([_peak(entry.get("peak_threads")), _peak(entry.get("peak_qps"))] if is_fitted else []),
             entry.get("reason") or "",
         ]
-        for entry in findings.get("scaling") or []
+        for entry in entries
     ]
     columns = [
         Column("Workload"),
@@ -129,8 +130,7 @@ def scaling(findings: Findings) -> Table:
         Column("Threads"),
         number("Highest QPS", "seen"),
         number("at", "threads"),
-        number("Peak", "threads, fitted"),
-        number("Peak QPS", "fitted"),
+        *([number("Peak threads", "fitted"), number("Peak QPS", "fitted")] if is_fitted else []),
         long("Why not fitted"),
     ]
     return Table("scaling", "Scaling", columns, rows, empty="No scaling was fitted.")
