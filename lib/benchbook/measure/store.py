@@ -43,6 +43,7 @@ def tidy_up(
     for part in runfolder.unfinished(raw):
         say(f"{part.name}: the run was killed before it ended; kept as evidence")
         runfolder.void(part, void, "killed", ["the run was killed before it ended"])
+    verdicts: dict[str, Judgement] = {}
     for folder in list(runfolder.listing(raw)):
         broken = folder.verify()
         if broken:
@@ -52,7 +53,9 @@ def tidy_up(
             runfolder.void(folder.path, void, "earlier", ["made under settings that are no longer asked for"])
         elif (verdict := judge(folder)).status != "valid":
             say(f"{folder.name}: {verdict.status}: {'; '.join(verdict.reasons)}")
-            void_group(planned[folder.name], planned.values(), raw, void, {folder.name: verdict})
+            verdicts[folder.name] = verdict
+    for run_id in verdicts:
+        void_group(planned[run_id], planned.values(), raw, void, verdicts)
     for note in sorted(void.glob(f"*.{runfolder.VOID}")):
         record = json.loads(note.read_text(encoding="utf-8"))
         folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
@@ -74,12 +77,13 @@ def void_group(
     """Move all runs of a group out of `raw`: a pair with one invalid run is no pair. Return the ids of the
     group."""
     members = [other.run_id for other in runs if other.group == run.group]
+    found = next(run_id for run_id in members if run_id in verdicts)
     for run_id in members:
         folder = raw / run_id
         if folder.is_dir():
             verdict = verdicts.get(run_id)
             status = verdict.status if verdict else "partner"
-            reasons = list(verdict.reasons) if verdict else [f"stands next to {next(iter(verdicts))}"]
+            reasons = list(verdict.reasons) if verdict else [f"stands next to {found}"]
             runfolder.void(folder, void, status, reasons)
     return members
 

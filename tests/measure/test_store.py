@@ -1,0 +1,242 @@
+"""The store agrees with the schedule, whatever happened to it, and loses nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from benchbook.core import runfolder
+from benchbook.core.model import PlannedRun
+from benchbook.core.study import Study
+from benchbook.measure import store
+from benchbook.plan import schedule
+
+STUDY = Study.model_validate(
+    {
+        "title": "Test",
+        "question": "What is kept?",
+        "site": {},
+        "engine": {},
+        "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
+        "aa": {},
+        "dataset": {"tables": 1, "table_size": 10},
+        "workloads": {"oltp_point_select": {}},
+        "threads": (1,),
+        "plan": {"seed": 1, "blocks": 2, "discard_s": 0, "run_s": 2},
+        "warm_up": {},
+        "claims": (),
+    }
+)
+# Two blocks of one group: direct, direct_again and proxy.
+RUNS = schedule.plan_runs("s", STUDY, {})
+
+
+@dataclass
+class Verdict:
+    status: str = "valid"
+    reasons: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Store:
+    """A store in a temporary folder, and a judge that finds the runs invalid whose ids it is given."""
+
+    base: Path
+    said: list[str] = field(default_factory=list)
+    bad: dict[str, Verdict] = field(default_factory=dict)
+
+    @property
+    def raw(self) -> Path:
+        return self.base / "raw"
+
+    @property
+    def void(self) -> Path:
+        return self.base / "void"
+
+    def make(self, run: PlannedRun) -> Path:
+        """Begin a run and leave all that a run leaves, each with its own bytes."""
+        part = runfolder.begin(self.raw, run.to_dict())
+        for name in runfolder.CONTENT[1:]:
+            (part / name).write_text(f"{name} of {run.run_id}\n")
+        return part
+
+    def keep(self, run: PlannedRun, attempt: int = 1) -> None:
+        runfolder.keep(runfolder.seal(self.make(run), attempt), self.raw)
+
+    def tidy_up(self, runs: list[PlannedRun] | None = None) -> list[str]:
+        judge: Callable = lambda folder: self.bad.get(folder.name, Verdict())  # noqa: E731
+        return store.tidy_up(RUNS if runs is None else runs, self.raw, self.void, judge, self.said.append)
+
+    def names(self) -> set[str]:
+        return {path.name for path in self.raw.iterdir()}
+
+    def voids(self) -> dict[str, str]:
+        """Return status by voided folder."""
+        return {
+            note.name.removesuffix(".void.json"): json.loads(note.read_text())["status"]
+            for note in self.void.glob("*.void.json")
+        }
+
+    def digests(self) -> set[str]:
+        """Return the hash of every file that is kept anywhere."""
+        files = [path for path in self.base.rglob("*") if path.is_file() and path.name != "void.json"]
+        return {hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture(autouse=True)
+def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here is about power cuts, and waiting for the disk takes most of the time."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Store:
+    """A store with all runs of the schedule."""
+    made = Store(tmp_path)
+    for run in RUNS:
+        made.keep(run)
+    return made
+
+
+def ids(runs: list[PlannedRun]) -> list[str]:
+    return [run.run_id for run in runs]
+
+
+def test_an_empty_store_misses_everything_in_order(tmp_path: Path):
+    assert Store(tmp_path).tidy_up() == ids(RUNS)
+
+
+def test_a_whole_store_is_left_alone(kept: Store):
+    before = kept.digests()
+    assert kept.tidy_up() == []
+    assert (kept.names(), kept.voids(), kept.said) == (set(ids(RUNS)), {}, [])
+    assert kept.digests() == before
+
+
+def test_a_killed_run_is_kept_as_evidence_and_made_again(tmp_path: Path):
+    half = Store(tmp_path)
+    half.keep(RUNS[0])
+    half.make(RUNS[1])
+    before = half.digests()
+    assert half.tidy_up() == ids(RUNS[1:]), "the finished run is not repeated"
+    assert half.voids() == {f"{RUNS[1].run_id}.a1": "killed"}
+    assert store.attempts(half.void, RUNS[1].run_id) == 0, "a kill is nobody's fault and costs no attempt"
+    assert "killed before it ended" in half.said[0]
+    assert before <= half.digests()
+
+
+def test_a_run_killed_between_seal_and_name_is_made_again(tmp_path: Path):
+    sealed = Store(tmp_path)
+    runfolder.seal(sealed.make(RUNS[0]), 1)
+    assert sealed.tidy_up() == ids(RUNS)
+    assert sealed.voids() == {f"{RUNS[0].run_id}.a1": "killed"}
+
+
+def test_a_changed_file_is_found_and_its_run_made_again(kept: Store):
+    out = kept.raw / RUNS[2].run_id / "sysbench.out"
+    out.write_bytes(out.read_bytes().replace(b"s", b"S", 1))
+    assert kept.tidy_up() == [RUNS[2].run_id]
+    assert kept.voids() == {f"{RUNS[2].run_id}.a1": "broken"}
+    assert "sysbench.out: its bytes are not those of the manifest" in kept.said[0]
+    assert kept.tidy_up() == [RUNS[2].run_id], "what is broken never comes back"
+
+
+def test_a_copy_under_another_name_is_no_run(kept: Store):
+    (kept.raw / RUNS[0].run_id).rename(kept.base / "aside")
+    (kept.raw / RUNS[1].run_id).rename(kept.raw / RUNS[0].run_id)
+    assert kept.tidy_up() == ids(RUNS[:2])
+
+
+def test_runs_of_other_settings_step_aside_and_come_back(kept: Store):
+    changed = Study.model_validate(STUDY.model_dump() | {"plan": STUDY.plan.model_dump() | {"run_s": 3}})
+    others = schedule.plan_runs("s", changed, {})
+    before = kept.digests()
+    assert kept.tidy_up(others) == ids(others)
+    assert (kept.names(), set(kept.voids().values())) == (set(), {"earlier"})
+    for run in others:
+        kept.keep(run)
+    assert kept.tidy_up() == [], "the settings are asked for again: nothing is measured twice"
+    assert kept.names() == set(ids(RUNS))
+    assert set(kept.voids()) == {f"{run.run_id}.a1" for run in others}
+    assert before <= kept.digests()
+
+
+def test_an_earlier_run_that_was_damaged_stays_where_it_is(kept: Store):
+    kept.tidy_up([])
+    (kept.void / f"{RUNS[0].run_id}.a1" / "monitor.csv").unlink()
+    assert kept.tidy_up() == [RUNS[0].run_id]
+
+
+def test_blocks_that_are_taken_back_step_aside_too(kept: Store):
+    first = [run for run in RUNS if run.block == 1]
+    assert kept.tidy_up(first) == []
+    assert kept.names() == set(ids(first))
+    assert kept.tidy_up() == []
+
+
+def test_one_invalid_run_voids_its_whole_group_and_no_other(kept: Store):
+    bad = RUNS[1]
+    kept.bad[bad.run_id] = Verdict("invalid", ["V10 ledger: 3 queries more"])
+    before = kept.digests()
+    group = [run for run in RUNS if run.group == bad.group]
+    assert kept.tidy_up() == ids(group)
+    assert kept.names() == set(ids(RUNS)) - set(ids(group))
+    status = {name.removesuffix(".a1"): status for name, status in kept.voids().items()}
+    assert status == {run.run_id: "invalid" if run is bad else "partner" for run in group}
+    notes = [json.loads(path.read_text()) for path in sorted(kept.void.glob("*.void.json"))]
+    reasons = {note["run_id"]: note["reasons"] for note in notes}
+    assert reasons[bad.run_id] == ["V10 ledger: 3 queries more"]
+    assert reasons[RUNS[0].run_id] == [f"stands next to {bad.run_id}"]
+    assert kept.said == [f"{bad.run_id}: invalid: V10 ledger: 3 queries more"]
+    assert before <= kept.digests()
+
+
+def test_indeterminate_is_no_better_than_invalid(kept: Store):
+    kept.bad[RUNS[0].run_id] = Verdict("indeterminate", ["V10 ledger: no counters"])
+    assert len(kept.tidy_up()) == 3
+    assert kept.voids()[f"{RUNS[0].run_id}.a1"] == "indeterminate"
+
+
+def test_two_invalid_runs_of_a_group_are_voided_once_each(kept: Store):
+    for run in RUNS[:2]:
+        kept.bad[run.run_id] = Verdict("invalid", ["V1"])
+    kept.tidy_up()
+    assert sorted(kept.voids()) == sorted(f"{run.run_id}.a1" for run in RUNS[:3])
+
+
+def test_voided_runs_never_come_back_as_data(kept: Store):
+    kept.bad[RUNS[0].run_id] = Verdict("invalid", ["V1"])
+    kept.tidy_up()
+    kept.bad.clear()
+    assert kept.tidy_up() == ids(RUNS[:3]), (
+        "the judge may have changed its mind; what was voided stays voided"
+    )
+
+
+def test_attempts_count_what_went_wrong_and_nothing_else(kept: Store):
+    run_id = RUNS[0].run_id
+    for number, status in enumerate(
+        ("invalid", "killed", "partner", "earlier", "broken", "indeterminate"), start=1
+    ):
+        runfolder.void(kept.raw / run_id, kept.void, status, [])
+        assert (kept.void / f"{run_id}.a{number}").is_dir()
+        kept.keep(RUNS[0])
+    assert store.attempts(kept.void, run_id) == 3
+    assert store.attempts(kept.void, RUNS[1].run_id) == 0
+    assert store.attempts(kept.base / "nowhere", run_id) == 0
+
+
+def test_strange_files_do_no_harm(kept: Store):
+    (kept.raw / ".DS_Store").write_text("")
+    kept.void.mkdir()
+    (kept.void / "notes.txt").write_text("by hand")
+    (kept.raw / "my folder").mkdir()
+    assert kept.tidy_up() == []
+    assert (kept.void / "my folder.a1").is_dir()
+    assert kept.tidy_up() == []
