@@ -37,7 +37,9 @@ def audit(published: Published) -> dict[str, Any]:
     checks = consistency.of_source(published)
     claims = judge(published)
     for claim in claims:
-        claim["doubts"] = [f"{one['where']}: {one['detail']}" for one in checks if _concerns(one, claim)]
+        claim["doubts"] = [
+            f"{one['check']}, {one['where']}: {one['detail']}" for one in checks if _concerns(one, claim)
+        ]
     return {
         "source": published.name,
         "document": {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare.arithmetic import plain
+from benchbook.compare.arithmetic import percent, plain
 from benchbook.compare.checking import Check, check, place_of, summary
 from benchbook.core import histogram
 from benchbook.core.cells import written
@@ -47,7 +47,8 @@ def littles_law(cells: pd.DataFrame, statements: Mapping[str, float]) -> list[Ch
             factor = "" if count == 1 else f" x {count:g} statements"
             detail = (
                 f"{line['threads']} threads{factor} / {shown_rate} {'TPS' if is_tps else 'QPS'} = "
-                f"{work / rate:.2f} ms, printed {shown_latency} ms: ratio {work / rate / latency:.4f}."
+                f"{work / rate:.2f} ms, printed {shown_latency} ms: ratio {work / rate / latency:.4f}, "
+                f"throughput {percent(rate * latency / work - 1, 1)} against what that latency gives."
             )
             where = f"{line['table']}, {place_of(line)}"
             found.append(check(name, False, where, detail, [line["table"]], line["row"]))

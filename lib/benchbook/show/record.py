@@ -75,7 +75,7 @@ def _line(claim: Mapping[str, Any]) -> Html:
 def doubted(claim: Mapping[str, Any]) -> str:
     """Say in one line which failed checks concern the numbers of a claim."""
     places = [text.partition(":")[0] for text in claim["doubts"]]
-    return f"Care: {'a check fails' if len(places) == 1 else 'checks fail'} at {'; '.join(places)}."
+    return f"Care: {'a check fails' if len(places) == 1 else 'checks fail'} ({'; '.join(places)})."
 
 
 def arithmetic(audit: Audit) -> Html:
