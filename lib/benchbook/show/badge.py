@@ -1,10 +1,42 @@
-"""Labels and verdicts as small badges: a word first, a colour only beside it."""
+"""Labels and verdicts as small badges: the word says it, a colour only repeats it."""
 
 from __future__ import annotations
 
 from benchbook.show.markup import Html, element, slug
 
+# What an effect is: neither direction is good or bad in itself.
+LABELS = (
+    "higher",
+    "lower",
+    "no practical difference",
+    "not shown",
+)
+# What became of a claim: one that was measured, one read from tables without repetitions, one not asked yet.
+VERDICTS = (
+    "confirmed",
+    "contradicted",
+    "inconclusive",
+    "holds",
+    "does not hold",
+    "not derivable",
+    "not judged",
+)
+# What a check found.
+RESULTS = (
+    "passed",
+    "failed",
+)
+
 
 def badge(word: str) -> Html:
-    """Write a label or verdict; its colour comes from the word."""
-    return element("span", word, class_=f"badge {slug(word)}")
+    """Write a label, verdict or result as a badge, with the word as the class that the page's style colours.
+
+    A word that is none of ours is shown all the same, without a class of its own: nothing unknown can look
+    like a verdict.
+    """
+    return element("span", word, class_=f"badge {slug(word)}" if is_ours(word) else "badge")
+
+
+def is_ours(word: str) -> bool:
+    """Say whether a word is one that findings and audits may say."""
+    return word in (*LABELS, *VERDICTS, *RESULTS)

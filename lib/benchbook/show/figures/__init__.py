@@ -1,10 +1,10 @@
 """All figures by name. Each function takes tidy tables or findings and returns a `Picture`."""
 
-from benchbook.show.forest import forest, forest_alt
-from benchbook.show.levels import cpu, latency, qps
-from benchbook.show.order import run_order
+from benchbook.show.figures.effects import forest, forest_alt
+from benchbook.show.figures.levels import cpu, latency, qps
+from benchbook.show.figures.order import run_order
+from benchbook.show.figures.within import histogram, seconds
 from benchbook.show.picture import Panel, Picture, alt
-from benchbook.show.within import histogram, seconds
 
 __all__ = [
     "Panel",
