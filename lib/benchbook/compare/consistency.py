@@ -14,6 +14,10 @@ from benchbook.core.cells import select
 from benchbook.core.source import Published
 
 
+# sysbench prints latencies with two decimals.
+PRINTED_MS = 0.01
+
+
 def of_source(published: Published) -> list[Check]:
     """Run every check on the tables of a source."""
     source, cells = published.source, published.cells
@@ -67,14 +71,14 @@ def of_runs(runs: pd.DataFrame) -> list[Check]:
 
 
 def from_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return our own runs as cells; each run is its own row, nothing is rounded."""
+    """Return our own runs as cells; each run is its own row, and only sysbench's mean latency is rounded."""
     metrics = [name for name in runs.columns if name in ("qps", "tps") or name.startswith("latency_")]
     long = runs.melt(["run_id", "arm", "workload", "threads", "block"], metrics, "metric", "value")
     long["printed"] = [f"{value:.6g}" for value in long["value"]]
     long = long.assign(
         table=long["arm"] + " " + long["workload"],
         heading=long["metric"],
-        half_unit=0.0,
+        half_unit=long["metric"].map({"latency_avg_ms": PRINTED_MS / 2}).fillna(0.0),
         unit=None,
         role="metric",
     )

@@ -35,8 +35,19 @@ def study(name: str, *sections: str) -> Study:
 
 
 def study_file(file: Path) -> Study:
-    """Read a study from any file."""
-    return validate(yamlfile.read(file, f"studies/{file.name}"), Study)
+    """Read a study from any file; a claim that it names must be in a source."""
+    document = yamlfile.read(file, f"studies/{file.name}")
+    loaded = validate(document, Study)
+    known = _claim_ids() if loaded.claims else []
+    wrong = [
+        f"{document.where(('claims', index))}: claims.{index}: {claim}: no such claim; "
+        f"{did_you_mean(claim, known)}"
+        for index, claim in enumerate(loaded.claims)
+        if claim not in known
+    ]
+    if wrong:
+        raise InputErrors(wrong)
+    return loaded
 
 
 def params(*sections: str) -> Params:
@@ -59,3 +70,10 @@ def params(*sections: str) -> Params:
     if wrong:
         raise InputErrors(wrong)
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
+
+
+def _claim_ids() -> list[str]:
+    # Sources need pandas, which takes longer to load than all else here; most commands can do without.
+    from benchbook.core import source
+
+    return source.claim_ids()

@@ -35,6 +35,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
     return {
         **{name: scheduled[name] for name in ("run_id", "block", "position", "group", "arm", "workload")},
         "threads": scheduled["threads"],
+        "rate": evidence.plan["rate"],
         "seed": scheduled["seed"],
         "attempt": seen["attempt"],
         "started_utc": seen["started_utc"],
