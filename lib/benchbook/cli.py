@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     audit = add("audit", _audit, "audit one published source, as the pipeline does")
     audit.add_argument("source", help="name of a folder in data/published/")
     add("findings", _findings, "render the site's first page, as the pipeline does")
-    schema = add("schema", _schema, "write the JSON schema of study files, for editors")
+    schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
     reference = add("reference", _reference, "write the reference of all keys of study files and params.yaml")
     reference.add_argument("--check", action="store_true", help="only say whether the file is current")
@@ -148,7 +148,7 @@ def _findings(arguments: argparse.Namespace) -> int:
 def _schema(arguments: argparse.Namespace) -> int:
     from benchbook.core import schema
 
-    return schema.write(paths.root() / "schemas" / "study.schema.json", check=arguments.check)
+    return schema.write(paths.root() / "schemas", check=arguments.check)
 
 
 def _reference(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +65,7 @@ def findings() -> int:
 def _render(notebook: Path, page: Path, study: str | None = None) -> None:
     from benchbook.show import page as pages
 
-    pages.render(notebook, page, study=study, root=paths.root())
+    pages.render(notebook, page, study=study, commit=_commit(), root=paths.root())
     print(f"report: {_short(page, paths.root())}")
 
 
@@ -106,6 +107,16 @@ def execute(notebook: str, parameter: str | None, value: str | None, into: Path,
         print(f"the executed notebook and its log are kept in {_short(failed, root)}", file=sys.stderr)
     log.unlink(missing_ok=True)
     return code
+
+
+def _commit() -> str | None:
+    """Return the commit that the clone stands on, or None where git does not say."""
+    argv = ["git", "-C", str(paths.root()), "rev-parse", "--short=10", "HEAD"]
+    try:
+        found = subprocess.run(argv, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ SCHEMA = paths.root() / "schemas" / "source.schema.json"
 
 
 def test_the_schema_for_editors_is_current():
-    """Write it again with: python -c 'from benchbook.core import source; source.write_schema()'."""
+    """Write it again with: benchbook schema."""
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == json.loads(json.dumps(source.schema()))
 
 

@@ -1,4 +1,4 @@
-"""The JSON schema of study files, made from the model so that editors complete and check them."""
+"""The JSON schemas of study files and sources, made from the models so that editors complete and check them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,28 @@ from typing import Any
 from benchbook.core import files
 from benchbook.core.study import Study
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
 
 def build() -> dict[str, Any]:
     """Return the schema of `studies/*.yaml`; each key carries its meaning and unit."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Study.model_json_schema()}
+    return {"$schema": DIALECT, **Study.model_json_schema()}
 
 
-def write(path: Path, check: bool = False) -> int:
-    """Write the schema, or with `check` only say whether the file is current; return an exit code."""
-    return keep(path, json.dumps(build(), indent=1, sort_keys=True) + "\n", "schema", check)
+def build_all() -> dict[str, dict[str, Any]]:
+    """Return every schema by the name of its file."""
+    # Sources need pandas, which nothing else here does.
+    from benchbook.core import source
+
+    return {"study.schema.json": build(), "source.schema.json": source.schema()}
+
+
+def write(folder: Path, check: bool = False) -> int:
+    """Write the schemas, or with `check` only say whether the files are current; return an exit code."""
+    return max(
+        keep(folder / name, json.dumps(schema, indent=1, sort_keys=True) + "\n", "schema", check)
+        for name, schema in build_all().items()
+    )
 
 
 def keep(path: Path, text: str, command: str, check: bool) -> int:
