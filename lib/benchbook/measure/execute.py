@@ -98,7 +98,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
         "steal_pct": monitor.steal_pct,
         "uptime_before_s": uptime_before,
     }
-    evidence |= _after(run, before, countable, foreign)
+    evidence |= _after(run, before, countable, foreign, is_late=ended_by == "deadline")
     evidence |= {
         "oom_kills": machine.counters()["oom_kills"] - oom,
         "server_log_errors": site.log_errors(mark),
@@ -108,9 +108,12 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     return runfolder.seal(part, attempt)
 
 
-def _after(run: Run, before: dict[str, int], countable: bool, foreign: int) -> dict[str, Any]:
+def _after(run: Run, before: dict[str, int], countable: bool, foreign: int, is_late: bool) -> dict[str, Any]:
     """Look at the server again; a server that no longer answers is told in the ledger's reason."""
     try:
+        if is_late:
+            # A server that hangs would hold our session for ever; the site starts it anew instead.
+            run.site.up(run.arm)
         _settled(run.connection)
         after, uptime = ledger.snapshot(run.connection)
         return {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import paths, runfolder
 from benchbook.core.model import PlannedRun
@@ -88,8 +89,9 @@ def run(
 def walk(state: Walk) -> Walk:
     """Make every run of the schedule that is missing, block by block; return what was done.
 
-    The data is put back and the arms are started anew at the start of every block. A run that is not valid
-    voids its group, which is repeated at the end of its block at most `plan.max_repeats` times.
+    The data is put back and the arms are started anew at the start of every block, and after a run that
+    harmed them. A run that is not valid voids its group, which is repeated at the end of its block at most
+    `plan.max_repeats` times.
     """
     began = time.monotonic()
     missing = set(tidy_up(state.runs, state.raw, state.void, state.judge, state.say))
@@ -106,44 +108,62 @@ def walk(state: Walk) -> Walk:
 
 
 def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str], began: float) -> None:
-    study = state.study
+    groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
+    while groups:
+        _start_anew(state)
+        with session(state.site) as connection:
+            wrong = dataset.problems(dataset.describe(connection, state.study), state.study)
+            if wrong:
+                raise dataset.DatasetError(
+                    f"block {number}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`"
+                )
+            if state.study.warm_up.prewarm:
+                dataset.prewarm(connection, state.study.dataset.tables)
+            is_intact = True
+            while groups and is_intact:
+                group = groups.pop(0)
+                members = [run for run in block if run.group == group]
+                if _group(state, members, missing, connection, began):
+                    continue
+                is_intact = _is_intact(state, connection)
+                repeats = state.study.plan.max_repeats
+                if max(attempts(state.void, run.run_id) for run in members) > repeats:
+                    state.abandoned.append(group)
+                    state.say(f"{group}: given up after {repeats} repeats; the report says so")
+                else:
+                    groups.append(group)
+
+
+def _start_anew(state: Walk) -> None:
     state.site.down()
-    state.site.restore(dataset.label(study))
-    for arm in study.arms:
+    state.site.restore(dataset.label(state.study))
+    for arm in state.study.arms:
         state.site.up(arm)
-    with session(state.site) as connection:
-        wrong = dataset.problems(dataset.describe(connection, study), study)
-        if wrong:
-            raise dataset.DatasetError(
-                f"block {number}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`"
-            )
-        if study.warm_up.prewarm:
-            dataset.prewarm(connection, study.dataset.tables)
-        groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
-        repeats: Counter[str] = Counter()
-        while groups:
-            group = groups.pop(0)
-            members = [run for run in block if run.group == group]
-            if _group(state, members, missing, connection, began):
-                continue
-            repeats[group] += 1
-            if max(attempts(state.void, run.run_id) for run in members) > study.plan.max_repeats:
-                state.abandoned.append(group)
-                state.say(f"{group}: given up after {study.plan.max_repeats} repeats; the report says so")
-            else:
-                groups.append(group)
 
 
-def _group(state: Walk, members: list[PlannedRun], missing: set[str], connection: Any, began: float) -> bool:
+def _is_intact(state: Walk, connection: Connection) -> bool:
+    """Say whether the server is the one that the session was opened on and its tables are whole."""
+    try:
+        return not dataset.problems(dataset.describe(connection, state.study), state.study)
+    except SQLAlchemyError:
+        return False
+
+
+def _group(
+    state: Walk, members: list[PlannedRun], missing: set[str], connection: Connection, began: float
+) -> bool:
     """Make the missing runs of one group; say whether all its runs are valid, else void them all."""
     verdicts: dict[str, Judgement] = {}
     for run in members:
         if run.run_id not in missing:
             continue
         attempt = attempts(state.void, run.run_id) + 1
-        folder = execute(
-            Run(run, state.site, state.study.deployed(run.arm), connection, state.limits), state.raw, attempt
-        )
+        what = Run(run, state.site, state.study.deployed(run.arm), connection, state.limits)
+        try:
+            folder = execute(what, state.raw, attempt)
+        except SQLAlchemyError as error:
+            _gone(state, run, error)
+            return False
         verdict = state.judge(folder)
         state.sysbench_s += float(folder.evidence()["sysbench_s"])
         state.done += 1
@@ -161,6 +181,14 @@ def _group(state: Walk, members: list[PlannedRun], missing: set[str], connection
             missing.update(void_group(run, members, state.raw, state.void, verdicts))
             return False
     return True
+
+
+def _gone(state: Walk, run: PlannedRun, error: Exception) -> None:
+    """Set aside a run that could not begin, because the server went away after the run before it."""
+    reason = f"the server went away before the run: {type(error).__name__}"
+    state.say(f"{run.run_id}: {reason}")
+    for part in runfolder.unfinished(state.raw):
+        runfolder.void(part, state.void, "invalid", [reason])
 
 
 def _outcome(verdict: Judgement) -> str:

@@ -1,0 +1,74 @@
+"""One real server for the tests of measuring, with tiny data, in a lab and under a lock of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook import sites
+from benchbook.core.study import Study
+from benchbook.measure import dataset
+from benchbook.sites import clean
+
+PORT = 33560
+# This machine may be busy with other things, and these tests are not about how busy it is.
+LIMITS = {
+    "steal_pct": 100.0,
+    "client_wait": 10.0,
+    "client_cpu": 1.0,
+    "pause_ms": 60_000.0,
+    "overrun_s": 30.0,
+    "clock_step_s": 60.0,
+}
+
+
+@pytest.fixture(scope="session")
+def make_study() -> Callable[..., Study]:
+    """Return a function that makes a study of seconds with other sections as given."""
+
+    def make(**changes: Any) -> Study:
+        return Study.model_validate(
+            {
+                "title": "Test",
+                "question": "Does the walk hold?",
+                "site": {"port": PORT},
+                "engine": {"settings": {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}},
+                "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
+                "aa": None,
+                "dataset": {"tables": 2, "table_size": 200},
+                "workloads": {"oltp_read_write": {}},
+                "threads": (2,),
+                "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
+                "warm_up": {"pilot_s": 2},
+                "claims": (),
+            }
+            | changes
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Path]:
+    """A folder that a server's own user can reach, unlike pytest's; nothing of it stays."""
+    folder = Path(tempfile.mkdtemp(prefix="bb-measure-", dir="/var/tmp"))
+    folder.chmod(0o711)
+    yield folder / "lab"
+    assert clean.down(folder).is_clean
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def site(lab: Path, make_study: Callable[..., Study], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The site of the study, with its data prepared; the server is started by the first who asks."""
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
+    study = make_study()
+    with sites.open_site(study, lab) as opened:
+        if not opened.has_snapshot(dataset.label(study)):
+            dataset.load(opened, study)
+        yield opened

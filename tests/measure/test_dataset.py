@@ -1,0 +1,147 @@
+"""What is loaded is what the study asks for, the same every time, or it is said what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from benchbook.core.study import Study
+from benchbook.measure import dataset
+from benchbook.measure.ledger import session
+
+Make = Callable[..., Study]
+
+
+def state(rows: dict[str, int], indexes: dict[str, list[str]] | None = None) -> dict[str, Any]:
+    """Return what `describe` says of tables with these rows, each with its index unless said otherwise."""
+    found = {name: [f"k_{name[6:]}", "PRIMARY"] for name in rows}
+    return {"rows": rows, "indexes": found | (indexes or {}), "checksums": None}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (state({"sbtest1": 200, "sbtest2": 200}), []),
+        (state({"sbtest1": 200, "sbtest2": -1}), ["sbtest2 is missing"]),
+        (state({"sbtest1": 0, "sbtest2": 200}), ["sbtest1 has 0 rows, the study says 200"]),
+        (state({"sbtest1": 200, "sbtest2": 201}), ["sbtest2 has 201 rows, the study says 200"]),
+        (state({"sbtest1": 200, "sbtest2": 200}, {"sbtest2": ["PRIMARY"]}), ["sbtest2 has no index k_2"]),
+        (
+            state({"sbtest1": -1, "sbtest2": 199}),
+            ["sbtest1 is missing", "sbtest2 has 199 rows, the study says 200"],
+        ),
+    ],
+)
+def test_what_is_missing_is_said_in_words(make_study: Make, found: dict[str, Any], said: list[str]):
+    assert dataset.problems(found, make_study()) == said
+
+
+def test_another_data_set_has_another_copy(make_study: Make):
+    sets = [
+        {"tables": 2, "table_size": 200},
+        {"tables": 3, "table_size": 200},
+        {"tables": 2, "table_size": 201},
+    ]
+    sets.append(sets[0] | {"seed": 2})
+    labels = [dataset.label(make_study(dataset=one)) for one in sets]
+    assert len(set(labels)) == 4
+    assert dataset.label(make_study(threads=(5,))) == labels[0]
+
+
+def test_the_table_of_what_was_loaded_says_where_no_checksum_was_taken():
+    shown = dataset.table(state({"sbtest1": 5}) | {"checksums": None})
+    assert shown.to_dict("records") == [
+        {"table": "sbtest1", "rows": 5, "indexes": "k_1, PRIMARY", "checksum": "not taken: too large"}
+    ]
+    assert dataset.table(state({"sbtest1": 5}) | {"checksums": {"sbtest1": 77}}).checksum[0] == 77
+
+
+@pytest.mark.server
+def test_the_same_seed_loads_the_same_rows(site: Any, make_study: Make):
+    study = make_study()
+    once, twice = dataset.load(site, study), dataset.load(site, study)
+    assert once == twice
+    assert once["rows"] == {"sbtest1": 200, "sbtest2": 200}
+    assert len(set(once["checksums"].values())) == 2, "tables differ from each other"
+    other = make_study(dataset={"tables": 2, "table_size": 200, "seed": 2})
+    assert dataset.load(site, other)["fingerprint"] != once["fingerprint"]
+    dataset.load(site, study)
+
+
+@pytest.mark.server
+def test_damaged_data_is_said_and_put_back(site: Any, make_study: Make):
+    study = make_study()
+    known = dataset.ensure(site, study)
+    assert known.pop("events") == []
+    with session(site) as connection:
+        connection.exec_driver_sql("TRUNCATE TABLE sbtest1")
+        connection.exec_driver_sql("ALTER TABLE sbtest2 DROP INDEX k_2")
+    again = dataset.ensure(site, study, known)
+    assert again.pop("events") == [
+        "sbtest1 has 0 rows, the study says 200; the prepared copy is put back",
+        "sbtest2 has no index k_2; the prepared copy is put back",
+    ]
+    assert again == known
+
+
+@pytest.mark.server
+def test_changed_rows_are_put_back_without_a_word(site: Any, make_study: Make):
+    """Writing workloads change rows; that is no fault, and every block starts from the same bytes."""
+    study = make_study()
+    known = dataset.ensure(site, study)
+    with session(site) as connection:
+        connection.exec_driver_sql("UPDATE sbtest1 SET k = k + 1")
+    assert dataset.ensure(site, study, known) == known
+
+
+@pytest.mark.server
+def test_a_lost_copy_is_loaded_again_as_it_was(site: Any, make_study: Make, monkeypatch: pytest.MonkeyPatch):
+    study = make_study()
+    known = dataset.ensure(site, study)
+    monkeypatch.setattr(site, "has_snapshot", lambda label=None: False)
+    again = dataset.ensure(site, study, known)
+    assert again["fingerprint"] == known["fingerprint"]
+    assert again["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]
+
+
+@pytest.mark.server
+def test_data_that_cannot_be_what_was_recorded_is_refused(site: Any, make_study: Make):
+    study = make_study()
+    known = dataset.ensure(site, study)
+    recorded = known | {"fingerprint": "0", "checksums": {"sbtest1": 1, "sbtest2": 2}}
+    with pytest.raises(
+        dataset.DatasetError, match=r"could not be brought back as it was: checksums is .*prepare@STUDY"
+    ):
+        dataset.ensure(site, study, recorded)
+
+
+@pytest.mark.server
+def test_a_server_that_does_not_write_fails_the_stage(site: Any, make_study: Make):
+    """sysbench's own prepare would exit 0."""
+    site.up("direct")
+    with session(site) as connection:
+        connection.exec_driver_sql("SET GLOBAL read_only = ON")
+        try:
+            with pytest.raises(dataset.DatasetError, match=r"prepare failed: sbtest1 is missing; .*1290"):
+                dataset.load(site, make_study())
+        finally:
+            connection.exec_driver_sql("SET GLOBAL read_only = OFF")
+
+
+@pytest.mark.server
+def test_an_account_without_the_right_fails_the_stage(site: Any, make_study: Make):
+    site.up("direct")
+    with session(site) as connection:
+        (grants,) = [
+            row[0]
+            for row in connection.exec_driver_sql("SHOW GRANTS FOR benchbook@'127.0.0.1'")
+            if "sbtest" in row[0]
+        ]
+        connection.exec_driver_sql("REVOKE CREATE ON sbtest.* FROM benchbook@'127.0.0.1'")
+        try:
+            with pytest.raises(dataset.DatasetError, match=r"prepare failed: sbtest1 is missing; .*1142"):
+                dataset.load(site, make_study())
+        finally:
+            connection.exec_driver_sql(grants)

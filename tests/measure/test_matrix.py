@@ -1,0 +1,229 @@
+"""A walk on a real server: what goes wrong is voided, repeated and kept, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from benchbook.core import files, runfolder
+from benchbook.core.runfolder import RunFolder
+from benchbook.core.study import Study
+from benchbook.measure import execute, matrix
+from benchbook.plan import schedule
+from benchbook.read import validity
+from tests.measure.conftest import LIMITS
+
+Make = Callable[..., Study]
+
+
+def judge(folder: RunFolder) -> validity.Judgement:
+    return validity.judge(folder, LIMITS)
+
+
+class Store:
+    """What a walk is to make and where it goes."""
+
+    def __init__(self, site: Any, study: Study, base: Path) -> None:
+        self.site, self.study, self.raw, self.void = site, study, base / "raw", base / "void"
+        self.runs = schedule.plan_runs("test", study, {})
+        self.said: list[str] = []
+        self.judge: Callable[[RunFolder], validity.Judgement] = judge
+
+    def walk(self) -> matrix.Walk:
+        where = (self.site, self.raw, self.void)
+        return matrix.walk(
+            matrix.Walk(
+                self.study, self.runs, *where, lambda folder: self.judge(folder), LIMITS, self.said.append
+            )
+        )
+
+    def kept(self) -> list[RunFolder]:
+        return list(runfolder.listing(self.raw))
+
+    def voids(self) -> dict[str, tuple[str, str]]:
+        """Return status and reasons by arm and attempt of what was voided."""
+        found = {}
+        for note in sorted(self.void.glob("*.void.json")):
+            record = files.read_json(note)
+            arm = next(run.arm for run in self.runs if run.run_id == record["run_id"])
+            found[f"{arm} {record['attempt']}"] = (record["status"], "; ".join(record["reasons"]))
+        return found
+
+    def assert_complete(self) -> None:
+        """Check that every planned run is there, whole and valid, and that every void kept its files."""
+        assert {folder.name for folder in self.kept()} == {run.run_id for run in self.runs}
+        for folder in self.kept():
+            assert folder.verify() == []
+            assert judge(folder).status == "valid"
+        assert runfolder.unfinished(self.raw) == []
+
+
+@contextmanager
+def while_running(arm: str, store: Store, act: Callable[[], None]) -> Iterator[None]:
+    """Do something once, half a second after sysbench has begun its first run of an arm."""
+    stop = threading.Event()
+
+    def wait() -> None:
+        while not stop.wait(0.02):
+            if list(store.raw.glob(f"*-{arm}-*.part/sysbench.out")) and clients():
+                time.sleep(0.5)
+                act()
+                return
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def clients() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children(recursive=True) if child.name() == "sysbench"]
+
+
+@pytest.fixture
+def store(site: Any, make_study: Make, tmp_path: Path) -> Store:
+    return Store(site, make_study(), tmp_path)
+
+
+@pytest.mark.server
+def test_a_walk_makes_every_run_and_a_second_walk_none(store: Store):
+    state = store.walk()
+    store.assert_complete()
+    assert (state.done, state.abandoned, store.voids()) == (2, [], {})
+    assert state.table()["runs planned"][0] == 2
+    assert "[2/2] block 1 · oltp_read_write · 2 threads" in "\n".join(store.said)
+    before = {path: path.stat().st_mtime_ns for path in store.raw.rglob("*")}
+    assert store.walk().done == 0
+    word = store.site.lab.password().encode()
+    assert len(word) > 20
+    assert not [path for path in store.raw.rglob("*") if path.is_file() and word in path.read_bytes()]
+    assert {path: path.stat().st_mtime_ns for path in store.raw.rglob("*")} == before
+
+    first, second = sorted(store.kept(), key=lambda folder: folder.plan()["position"])
+    # A kill in the middle of the second run leaves a folder without its manifest.
+    half = second.path.rename(second.path.with_name(f"{second.name}.part"))
+    (half / runfolder.MANIFEST).unlink()
+    (half / runfolder.EVIDENCE).unlink()
+    assert store.walk().done == 1, "only the run that was killed is made again"
+    store.assert_complete()
+    assert {path: mtime for path, mtime in before.items() if path.is_relative_to(first.path)} == {
+        path: path.stat().st_mtime_ns for path in [first.path, *first.path.rglob("*")]
+    }
+    arm = RunFolder(store.raw / second.name).plan()["arm"]
+    assert store.voids() == {f"{arm} 1": ("killed", "the run was killed before it ended")}
+
+
+@pytest.mark.server
+def test_a_killed_client_voids_its_group_which_is_repeated(store: Store):
+    with while_running("proxy", store, lambda: clients()[0].kill()):
+        store.walk()
+    store.assert_complete()
+    status, reasons = store.voids()["proxy 1"]
+    assert status == "invalid" and "V1 exit code" in reasons
+    evidence = RunFolder(next(store.void.glob("*-proxy-*.a1"))).evidence()
+    assert (evidence["exit_code"], evidence["ended_by"]) == (-signal.SIGKILL, "signal")
+    assert all(RunFolder(path).verify() == [] for path in store.void.glob("*.a?"))
+    attempts = {folder.plan()["arm"]: folder.manifest()["attempt"] for folder in store.kept()}
+    assert attempts["proxy"] == 2
+
+
+@pytest.mark.server
+def test_a_killed_proxy_is_started_again_and_its_run_repeated(store: Store):
+    def kill() -> None:
+        os.kill(store.site.monitored("proxy")["proxy"][0], signal.SIGKILL)
+
+    with while_running("proxy", store, kill):
+        store.walk()
+    store.assert_complete()
+    assert store.voids()["proxy 1"][0] == "invalid"
+
+
+@pytest.mark.server
+def test_a_killed_server_is_started_again_and_its_run_repeated(store: Store):
+    def kill() -> None:
+        os.kill(store.site.monitored("direct")["server"][0], signal.SIGKILL)
+
+    with while_running("direct", store, kill):
+        store.walk()
+    store.assert_complete()
+    assert store.voids()["direct 1"][0] in ("invalid", "indeterminate")
+
+
+@pytest.mark.server
+def test_a_table_that_is_emptied_in_a_run_is_brought_back(store: Store):
+    def empty() -> None:
+        with store.site.admin().connect() as connection:
+            connection.exec_driver_sql("TRUNCATE TABLE sbtest.sbtest1")
+
+    with while_running("direct", store, empty):
+        store.walk()
+    store.assert_complete()
+    assert store.voids()["direct 1"][0] == "invalid"
+
+
+@pytest.mark.server
+def test_what_fails_again_and_again_is_given_up_and_said(store: Store, make_study: Make):
+    plan = make_study().plan.model_copy(update={"max_repeats": 1})
+    store.study = store.study.model_copy(update={"plan": plan})
+    stop = threading.Event()
+
+    def kill() -> None:
+        while not stop.wait(0.05):
+            for client in clients():
+                client.kill()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        state = store.walk()
+    finally:
+        stop.set()
+        thread.join()
+    assert store.kept() == []
+    assert len(store.voids()) == 2, "one attempt and one repeat"
+    assert state.abandoned == [store.runs[0].group]
+    assert f"{store.runs[0].group}: given up after 1 repeats; the report says so" in store.said
+
+
+@pytest.mark.server
+def test_a_server_that_goes_away_between_two_runs_costs_one_repeat(store: Store):
+    def kill(folder: RunFolder) -> validity.Judgement:
+        store.judge = judge
+        os.kill(store.site.monitored("direct")["server"][0], signal.SIGKILL)
+        return judge(folder)
+
+    store.judge = kill
+    state = store.walk()
+    store.assert_complete()
+    second = store.runs[1]
+    status, reason = store.voids()[f"{second.arm} 1"]
+    assert (status, reason.partition(":")[0]) == ("invalid", "the server went away before the run")
+    assert state.done == 2, "the run before it is valid and kept"
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_server_that_hangs_holds_nobody_for_ever(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(execute, "THREAD_INIT_S", 0)
+    monkeypatch.setattr(execute, "GRACE_S", 1)
+
+    def stop() -> None:
+        os.kill(store.site.monitored("direct")["server"][0], signal.SIGSTOP)
+
+    with while_running("direct", store, stop):
+        store.walk()
+    store.assert_complete()
+    assert store.voids()["direct 1"][0] in ("invalid", "indeterminate")
+    assert RunFolder(next(store.void.glob("*-direct-*.a1"))).evidence()["ended_by"] == "deadline"
