@@ -20,7 +20,7 @@ STUDY ?= quick
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-all lint doctor plan up down lab report strip lock clean
+.PHONY: help setup repro test test-all lint doctor plan up down lab report strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -62,6 +62,9 @@ report: setup ## Open the report, or say where it is
 
 strip: setup ## Take outputs and run metadata out of the notebooks
 	@sh tools/strip.sh
+
+bench: setup ## What precision, a run, parsing and the pipeline cost (about 10 minutes; ARGS=--full: longer)
+	@python -m benchmarks $(ARGS)
 
 lock: setup ## Make requirements.lock and environment.yml again, after a change in pyproject.toml
 	@sh tools/lock.sh $(ARGS)
