@@ -1,0 +1,59 @@
+"""The server's own books, read without adding to what is compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchbook.measure import ledger
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def up(site: Any) -> Any:
+    site.up("direct")
+    return site
+
+
+def test_counters_grow_by_the_statements_between_two_readings(up: Any):
+    with ledger.session(up) as mine, ledger.session(up) as other:
+        before, uptime = ledger.snapshot(mine)
+        for _ in range(7):
+            other.exec_driver_sql("SELECT 1").all()
+        other.exec_driver_sql("UPDATE sbtest1 SET k = k + 1 WHERE id = 1")
+        after, later = ledger.snapshot(mine)
+    grown = {name: after[name] - before[name] for name in after}
+    assert (grown["Com_select"], grown["Com_update"], grown["Connections"]) == (7, 1, 0)
+    assert (grown["Com_begin"], grown["Com_commit"]) == (0, 0), "every statement is its own transaction"
+    assert 0 <= later - uptime <= 60
+
+
+def test_two_readings_with_nothing_between_agree(up: Any):
+    with ledger.session(up) as mine:
+        before, _ = ledger.snapshot(mine)
+        ledger.foreign_sessions(mine)
+        after, _ = ledger.snapshot(mine)
+    compared = [name for name in before if name.startswith("Com_") or name == "Connections"]
+    assert len(compared) >= 10
+    assert [name for name in compared if before[name] != after[name]] == []
+
+
+def test_sessions_of_others_are_counted(up: Any):
+    with ledger.session(up) as mine:
+        assert ledger.foreign_sessions(mine) == 0
+        with ledger.session(up), ledger.session(up):
+            assert ledger.foreign_sessions(mine) == 2
+
+
+def test_a_session_sees_what_others_have_just_written(up: Any):
+    with ledger.session(up) as mine, ledger.session(up) as other:
+        assert ledger.rows(mine, 3) == {"sbtest1": 200, "sbtest2": 200, "sbtest3": -1}
+        other.exec_driver_sql("DELETE FROM sbtest2 WHERE id <= 50")
+        assert ledger.rows(mine, 2) == {"sbtest1": 200, "sbtest2": 150}
+
+
+def test_a_session_without_encryption_has_no_cipher(up: Any):
+    with ledger.session(up) as mine:
+        assert ledger.cipher(mine) == ""

@@ -1,0 +1,96 @@
+"""What the machine did is seen each second, for as long as there is something to see."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+
+from benchbook.measure import monitor
+from benchbook.measure.monitor import COLUMNS, Monitor
+
+BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
+
+
+def child(seconds: float) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", BUSY.format(seconds)])
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Monitor, pd.DataFrame, float]:
+    """Watch a busy client for 3.3 s and a server that ends after 1.2 s; the client's CPU seconds are last."""
+    path = tmp_path_factory.mktemp("monitor") / "monitor.csv"
+    client, server = child(10), child(1.2)
+    watch = Monitor({"client": [client.pid], "server": [server.pid], "proxy": [2**22 - 1]}, path, client.pid)
+    watch.start()
+    began = time.monotonic()
+    server.wait()
+    time.sleep(max(0.0, began + 3.3 - time.monotonic()))
+    used = sum(psutil.Process(client.pid).cpu_times()[:2])
+    watch.stop()
+    client.kill()
+    client.wait()
+    return watch, pd.read_csv(path), used
+
+
+def test_the_table_has_its_columns_and_a_row_each_second(watched: tuple[Monitor, pd.DataFrame, float]):
+    _, table, _ = watched
+    assert tuple(table.columns) == COLUMNS
+    machine = table[table.part == "machine"]
+    assert len(machine) >= 2
+    assert machine.second.diff().dropna().between(0.5, 2.0).all()
+    assert machine.cpu_cores.between(0, 1.1 * psutil.cpu_count()).all()
+    assert machine.rss_mib.gt(10).all()
+    parts = table[table.part != "machine"]
+    assert parts[["steal_pct", "psi_cpu_pct"]].isna().all(axis=None), "only a machine has steal and pressure"
+
+
+def test_a_busy_process_uses_what_the_kernel_says(watched: tuple[Monitor, pd.DataFrame, float]):
+    """One busy loop is at most one core; a shared machine may give it less, and the kernel says how much."""
+    _, table, used = watched
+    client = table[table.part == "client"]
+    # The first sample's span ends at its second; each row is the mean of the span before it.
+    spans = client.second.diff().fillna(client.second)
+    seen = float((client.cpu_cores * spans).sum())
+    assert client.cpu_cores.le(1.1).all()
+    assert seen == pytest.approx(used, abs=0.6)
+    assert client.rss_mib.between(2, 200).all()
+
+
+def test_a_process_that_ends_is_no_error(watched: tuple[Monitor, pd.DataFrame, float]):
+    _, table, _ = watched
+    server = table[table.part == "server"]
+    assert 1 <= len(server) < len(table[table.part == "client"])
+    assert not len(table[table.part == "proxy"]), "a process that never was has no rows"
+
+
+def test_pauses_steal_and_waits_are_measured(watched: tuple[Monitor, pd.DataFrame, float]):
+    watch, _, _ = watched
+    assert 0 <= watch.longest_pause_ms < 60_000
+    assert 0 <= watch.steal_pct <= 100
+    assert 0 <= watch.runqueue_wait_s < 60
+
+
+def test_a_pause_of_the_clock_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The ticking thread asks for 10 ms; here its third sleep takes 200 ms more."""
+    naps = iter([0.0, 0.0, 0.2])
+    sleep = time.sleep
+    monkeypatch.setattr(monitor.time, "sleep", lambda seconds: sleep(seconds + next(naps, 0.0)))
+    watch = Monitor({}, tmp_path / "monitor.csv", 1)
+    watch.start()
+    sleep(0.5)
+    watch.stop()
+    assert 190 < watch.longest_pause_ms < 10_000
+
+
+def test_a_run_shorter_than_a_second_leaves_a_table_without_rows(tmp_path: Path):
+    watch = Monitor({}, tmp_path / "monitor.csv", 2**22 - 1)
+    watch.start()
+    watch.stop()
+    assert (tmp_path / "monitor.csv").read_text() == ",".join(COLUMNS) + "\n"
+    assert watch.runqueue_wait_s == 0.0

@@ -1,0 +1,58 @@
+"""What is done before measuring is kept, never counted, and leaves the data as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook.core.study import Study
+from benchbook.measure import dataset, warm_up
+from benchbook.measure.ledger import session
+from tests.measure.conftest import LIMITS
+
+Make = Callable[..., Study]
+
+
+def test_a_study_without_pilots_says_so_and_keeps_none(make_study: Make, tmp_path: Path):
+    (tmp_path / "pilots" / "old").mkdir(parents=True)
+    said: list[str] = []
+    made = warm_up.pilots(
+        "s", make_study(warm_up={"pilot_s": 0}), None, tmp_path / "pilots", LIMITS, said.append
+    )
+    assert (made, list((tmp_path / "pilots").iterdir())) == ([], [])
+    assert said == ["no pilots: warm_up.pilot_s is 0"]
+
+
+@pytest.mark.server
+def test_pilots_are_whole_runs_and_the_data_is_put_back(site: Any, make_study: Make, tmp_path: Path):
+    study = make_study(warm_up={"pilot_s": 1})
+    known = dataset.ensure(site, study)
+    said: list[str] = []
+    folders = warm_up.pilots("s", study, site, tmp_path / "pilots", LIMITS, said.append)
+    assert [(folder.plan()["arm"], folder.plan()["block"]) for folder in folders] == [
+        ("direct", 0),
+        ("proxy", 0),
+    ]
+    for folder in folders:
+        assert folder.verify() == []
+        assert folder.evidence()["exit_code"] == 0
+        assert "report-checkpoints" not in " ".join(folder.evidence()["argv"])
+    assert said[0] == "pilot 1 of 2: oltp_read_write, 2 threads, direct, 1 s"
+    with session(site) as connection:
+        assert dataset.describe(connection, study)["fingerprint"] == known["fingerprint"]
+
+
+@pytest.mark.server
+def test_warming_up_keeps_the_statistics_and_the_rows(site: Any, make_study: Make):
+    study = make_study()
+    known = dataset.ensure(site, study)
+    answers = warm_up.warm(site, study)
+    assert {answer["Table"] for answer in answers} == {"sbtest.sbtest1", "sbtest.sbtest2"}
+    assert any(answer["Msg_text"] == "OK" for answer in answers)
+    again = dataset.ensure(site, study, known)
+    assert again.pop("events") == []
+    assert again["fingerprint"] == known["fingerprint"]
+    assert warm_up.warm(site, make_study(warm_up={"analyze": False})) == []
