@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchbook import cli
 from benchbook.core import explain, load, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Params
@@ -115,6 +116,25 @@ def test_all_contradictions_of_a_file_are_told_at_once(root: Path):
         load.study("bad")
     keys = [line.split(": ")[1] for line in refused.value.errors]
     assert keys == ["workloads.mine", "arms.proxy_again", "threads", "plan.discard_s"]
+
+
+def test_a_command_lists_the_mistakes_of_all_files_and_starts_nothing(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert cli.main(["check"]) == 0
+    (root / "studies" / "bad.yaml").write_text(TABLE["study"].replace("tables: 2", "tables: 0"))
+    (root / "studies" / "worse.yaml").write_text("- not a study\n")
+    (root / "params.yaml").write_text(TABLE["params"].replace("level: 0.98", "level: 98"))
+    assert cli.main(["check"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[0] for line in said] == [
+        "params.yaml:5",
+        "studies/bad.yaml:12",
+        "studies/worse.yaml:1",
+    ]
+    for command in (["plan", "bad"], ["up", "bad"], ["stage", "provision", "bad"]):
+        assert cli.main(command) == 2
+        assert capsys.readouterr().err.startswith("studies/bad.yaml:12: dataset.tables: 0: must be >= 1")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""Everything has one place, found from wherever a command is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchbook.core import paths
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks like a clone, in which no root is named."""
+    monkeypatch.delenv("BENCHBOOK_ROOT", raising=False)
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "dvc.yaml").write_text("")
+    for name in ("zebra", "ant"):
+        (tmp_path / "studies" / f"{name}.yaml").write_text("")
+    (tmp_path / "notebooks" / "explore").mkdir(parents=True)
+    return tmp_path
+
+
+def test_the_root_is_found_upwards(repository: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(repository / "notebooks" / "explore")
+    assert paths.root() == repository
+    assert paths.studies() == ["ant", "zebra"]
+
+
+def test_a_named_root_comes_first(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(repository)
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path / "other"))
+    assert paths.root() == tmp_path / "other"
+
+
+def test_elsewhere_it_is_this_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("BENCHBOOK_ROOT", raising=False)
+    monkeypatch.chdir("/")
+    assert paths.root() == Path(__file__).resolve().parents[2]
+
+
+def test_a_study_keeps_to_its_own_folders(repository: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(repository)
+    study = paths.study("ant")
+    assert study.file == repository / "studies" / "ant.yaml"
+    made = [
+        getattr(study, name)
+        for name, found in vars(paths.StudyPaths).items()
+        if isinstance(found, property) and name != "file"
+    ]
+    assert len(made) > 10
+    assert len(set(made)) == len(made)
+    assert not [
+        path
+        for path in made
+        if not (path.is_relative_to(repository / "data" / "ant") or "reports" in path.parts)
+    ]
+    assert not set(made) & {paths.study("zebra").data}
