@@ -1,1 +1,74 @@
-"""Reproducible database benchmarks: study files, six notebooks, one report."""
+"""Benchbook: reproducible database benchmarks, and a small way to look at their results by hand.
+
+    import benchbook as bb
+
+    bb.studies()                     every study: what it asks, how far it has come
+    s = bb.study("quick")            one of them; shows its answer in a notebook
+    s.runs, s.intervals, s.voids     tidy tables, one row a run, a second, a voided attempt …
+    bb.columns("runs")               what each column means, with its unit
+    s.findings, s.aa                 effects with interval, n, label and verdict
+    s.run("b01-oltp_point")          one run by the start of its id: log, evidence, checks
+    bb.source("tidb-kubernetes")     a published document: cells, claims, audit
+
+Everything is read from what the pipeline left and nothing is written. Names complete with Tab, also those
+with hyphens: `bb.sources().tidb_kubernetes`, or `bb.sources()["tidb-…`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["columns", "source", "sources", "studies", "study"]
+
+# Loaded when asked for, so that `import benchbook` takes no time in a program that wants only a floor of it.
+_TYPES = {
+    "Claim": "api_source",
+    "Finding": "api_finding",
+    "NotThere": "api_names",
+    "Run": "api_run",
+    "Source": "api_source",
+    "Study": "api_study",
+}
+
+
+def study(name: str) -> Any:
+    """Return one study by the name of its file in `studies/`; see `benchbook.api_study.Study`."""
+    return studies()[name]
+
+
+def studies() -> Any:
+    """Return all studies: by name, by Tab, or one after the other in a loop."""
+    return _module("api").studies()
+
+
+def source(name: str) -> Any:
+    """Return one published document by its folder in `data/published/`; see `benchbook.api_source.Source`."""
+    return sources()[name]
+
+
+def sources() -> Any:
+    """Return all published documents: by name, by Tab, or one after the other in a loop."""
+    return _module("api").sources()
+
+
+def columns(table: Any = None) -> Any:
+    """Return what the columns of a table mean, with type and unit: of a table by name, of one that you
+    have, or of all."""
+    return _module("api_columns").columns(table)
+
+
+def _module(name: str) -> Any:
+    return import_module(f"benchbook.{name}")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _TYPES:
+        return getattr(_module(_TYPES[name]), name)
+    if name == "__version__":
+        return import_module("importlib.metadata").version("benchbook")
+    raise AttributeError(f"benchbook has no {name}; it has {', '.join(__dir__())}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_TYPES, "__version__"])

@@ -1,0 +1,55 @@
+"""What `import benchbook as bb` offers: studies and sources by name, each with how far it has come."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from benchbook.api_columns import documented
+from benchbook.api_names import Named
+from benchbook.api_source import Source
+from benchbook.api_study import Study
+from benchbook.core import paths, source
+from benchbook.core.errors import BenchbookError
+
+
+def studies() -> Named[Study]:
+    """Return every study that has a file, sorted by name."""
+    names = paths.studies()
+    return Named("study", names, Study, lambda: _studies(names), "write one: docs/tutorial.md shows how")
+
+
+def sources() -> Named[Source]:
+    """Return every published document that is carried, sorted by name."""
+    names = source.names()
+    return Named("source", names, Source, lambda: _sources(names), "docs/adding-a-source.md shows how")
+
+
+def _studies(names: list[str]) -> pd.DataFrame:
+    return documented("studies", pd.DataFrame([_study(Study(name)) for name in names]))
+
+
+def _study(one: Study) -> dict[str, object]:
+    row: dict[str, object] = {"study": one.name, "question": "", "runs": 0, "planned": None}
+    row |= {"findings": 0, "next": ""}
+    try:
+        row["question"] = one.question
+        row["runs"], row["planned"] = one.progress
+        row["findings"] = len(one.findings) if one.is_analyzed else 0
+        row["next"] = one.next_step
+    except BenchbookError as error:
+        row["next"] = f"mend studies/{one.name}.yaml: {str(error).splitlines()[0]}"
+    return row
+
+
+def _sources(names: list[str]) -> pd.DataFrame:
+    rows = [
+        {
+            "source": one.name,
+            "title": one.title,
+            "publisher": one.document.publisher or "not stated",
+            "tables": len(one.document.tables),
+            "claims": len(one.document.claims),
+        }
+        for one in map(Source, names)
+    ]
+    return documented("sources", pd.DataFrame(rows))
