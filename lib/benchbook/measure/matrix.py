@@ -89,9 +89,9 @@ def run(
 def walk(state: Walk) -> Walk:
     """Make every run of the schedule that is missing, block by block; return what was done.
 
-    The data is put back and the arms are started anew at the start of every block, and after a run that
-    harmed them. A run that is not valid voids its group, which is repeated at the end of its block at most
-    `plan.max_repeats` times.
+    The data is put back and the arms are started anew at the start of every block, and after every run that
+    is not valid: whatever disturbed it may have left a column, a setting or a session behind. Such a run
+    voids its group, which is repeated at the end of its block at most `plan.max_repeats` times.
     """
     began = time.monotonic()
     missing = set(tidy_up(state.runs, state.raw, state.void, state.judge, state.say))
@@ -119,13 +119,13 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
                 )
             if state.study.warm_up.prewarm:
                 dataset.prewarm(connection, state.study.dataset.tables)
-            is_intact = True
-            while groups and is_intact:
+            is_sound = True
+            while groups and is_sound:
                 group = groups.pop(0)
                 members = [run for run in block if run.group == group]
-                if _group(state, members, missing, connection, began):
+                is_sound = _group(state, members, missing, connection, began)
+                if is_sound:
                     continue
-                is_intact = _is_intact(state, connection)
                 repeats = state.study.plan.max_repeats
                 if max(attempts(state.void, run.run_id) for run in members) > repeats:
                     state.abandoned.append(group)
@@ -139,14 +139,6 @@ def _start_anew(state: Walk) -> None:
     state.site.restore(dataset.label(state.study))
     for arm in state.study.arms:
         state.site.up(arm)
-
-
-def _is_intact(state: Walk, connection: Connection) -> bool:
-    """Say whether the server is the one that the session was opened on and its tables are whole."""
-    try:
-        return not dataset.problems(dataset.describe(connection, state.study), state.study)
-    except SQLAlchemyError:
-        return False
 
 
 def _group(
