@@ -33,6 +33,7 @@ def _runs(ratios, workload="oltp_point_select", baseline="direct", base_qps=1000
                     "started_s": 10.0 * position,
                     "sysbench_s": 10.0,
                     "qps": base_qps * level * ratio,
+                    "steal_pct": 0.1,
                     "warnings": "",
                     **columns,
                 }
@@ -54,12 +55,16 @@ def make_study():
             {
                 "title": "A proxy in front",
                 "question": "What does the proxy cost?",
+                "site": {},
+                "engine": {},
                 "arms": {arm: {} for arm in arms},
                 "aa": aa and {name: tuple(values) for name, values in aa.items()},
                 "dataset": {"tables": 1, "table_size": 100},
                 "workloads": workloads or {"oltp_point_select": {}},
                 "threads": list(threads),
                 "plan": {"seed": 1, "blocks": blocks, "discard_s": discard_s, "run_s": run_s},
+                "warm_up": {},
+                "claims": (),
             }
         )
 

@@ -85,7 +85,8 @@ class Store:
 
     def digests(self) -> set[str]:
         """Return the hash of every file that is kept anywhere."""
-        files = [path for path in self.base.rglob("*") if path.is_file() and path.name != "void.json"]
+        left_out = ("void.json", "README.txt")
+        files = [path for path in self.base.rglob("*") if path.is_file() and path.name not in left_out]
         return {hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 

@@ -13,9 +13,11 @@ from benchbook.core.study import Study
 FISHER_P = 0.05
 SHORT_RUN_S = 45
 SHORT_DISCARD_S = 10
-# Places and identities that every arm has its own of: they differ without meaning anything.
+STEAL_PCT = 2.0
+# Places and identities that every arm has its own of, and the state of the moment: they differ without
+# meaning anything.
 OWN_FACTS = frozenset(
-    {"arm", "datadir", "host", "pid", "pid_file", "port", "proxy_pid", "socket", "started", "uptime_s"}
+    ["arm", "datadir", "host", "moment", "pid", "pid_file", "port", "proxy_pid", "socket", "started", "uptime_s"]
 )
 
 
@@ -82,9 +84,16 @@ def warnings(
     marked = int(runs["warnings"].fillna("").ne("").sum())
     if marked:
         found.append(f"{marked} of {len(runs)} runs carry warnings of their own.")
-    found += [
-        f"Check failed: {check['check']} ({check['where']})." for check in checks if not check["passed"]
-    ]
+    stolen = float(runs["steal_pct"].mean()) if len(runs) else 0.0
+    if stolen > STEAL_PCT:
+        found.append(f"The machine's host took {stolen:.1f} % of its time on average; it was not ours alone.")
+    failed: dict[str, list[str]] = {}
+    for check in checks:
+        if check["passed"] is False:
+            failed.setdefault(check["check"], []).append(check["where"])
+    for name, places in failed.items():
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        found.append(f"Check failed: {name} ({places[0]}{more}).")
     return found
 
 

@@ -21,7 +21,7 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "workload": ("str", "", "workload"),
         "threads": ("int", "", "threads of sysbench"),
         "attempt": ("int", "", "1, or more if earlier attempts were voided"),
-        "rate": ("int", "1/s", "transactions offered a second; 0 for a closed loop"),
+        "rate": ("int", "", "transactions offered a second; 0 for a closed loop"),
         "seed": ("int", "", "seed of sysbench's random numbers, shared in a group"),
         "started_utc": ("str", "", "when sysbench was started, ISO 8601"),
         "started_s": ("float", "s", "when sysbench was started, since the study's first run"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +107,10 @@ def _voids(voids: Mapping[str, Any]) -> Doubt:
 
 
 def _checks(checks: list[Mapping[str, Any]]) -> Doubt:
-    failed = [check["check"] for check in checks if not check["passed"]]
+    failed = [
+        name if count == 1 else f"{name} in {count} places"
+        for name, count in Counter(check["check"] for check in checks if check["passed"] is False).items()
+    ]
     total = numbers.count(len(checks), "consistency check")
     if failed:
         return Doubt("Checks", f"Failed, of {total}: {numbers.listing(failed)}.", True)
