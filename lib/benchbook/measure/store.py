@@ -11,6 +11,7 @@ from benchbook.core import runfolder
 from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
 
+ABOUT = "Attempts that were set aside, each with its reason in a .void.json beside it: evidence, never data.\n"
 # What a voided run may have been voided for; `earlier` and `killed` are nobody's fault and cost no attempt.
 COUNTED = ("invalid", "indeterminate", "partner")
 
@@ -40,6 +41,8 @@ def tidy_up(
     planned = {run.run_id: run for run in runs}
     for place in (raw, void):
         place.mkdir(parents=True, exist_ok=True)
+    # DVC warns of an empty folder at every step; this one should say what it is anyway.
+    (void / "README.txt").write_text(ABOUT, encoding="utf-8")
     for part in runfolder.unfinished(raw):
         say(f"{part.name}: the run was killed before it ended; kept as evidence")
         runfolder.void(part, void, "killed", ["the run was killed before it ended"])
