@@ -19,7 +19,11 @@ def _voids(counts):
 
 def _runs(counts):
     return pd.DataFrame(
-        {"arm": [arm for arm, amount in counts.items() for _ in range(amount)], "warnings": ""}
+        {
+            "arm": [arm for arm, amount in counts.items() for _ in range(amount)],
+            "warnings": "",
+            "steal_pct": 0.1,
+        }
     )
 
 
@@ -76,6 +80,22 @@ def test_warnings_speak_of_length_missing_arms_failed_checks_and_marked_runs(mak
         "little (t4)",
     ):
         assert part in text
+
+
+def test_a_check_that_fails_in_many_places_is_told_once(make_study):
+    runs = _runs({"direct": 5, "haproxy": 5})
+    voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
+    checks = [
+        {"check": "little", "passed": False, "where": f"t{level}", "detail": ""} for level in (1, 4, 16)
+    ]
+    assert warnings(make_study(), runs, voids, checks) == ["Check failed: little (t1 and 2 more)."]
+
+
+def test_a_host_that_takes_much_of_the_machine_is_told(make_study):
+    runs = _runs({"direct": 5, "haproxy": 5}).assign(steal_pct=6.5)
+    voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
+    (said,) = warnings(make_study(), runs, voids, [])
+    assert "6.5 %" in said
 
 
 def test_a_sound_study_has_no_warnings(make_study):
