@@ -52,6 +52,7 @@ def test_a_session_sees_what_others_have_just_written(up: Any):
         assert ledger.rows(mine, 3) == {"sbtest1": 200, "sbtest2": 200, "sbtest3": -1}
         other.exec_driver_sql("DELETE FROM sbtest2 WHERE id <= 50")
         assert ledger.rows(mine, 2) == {"sbtest1": 200, "sbtest2": 150}
+    up.restore()
 
 
 def test_a_session_without_encryption_has_no_cipher(up: Any):

@@ -55,4 +55,3 @@ def test_warming_up_keeps_the_statistics_and_the_rows(site: Any, make_study: Mak
     again = dataset.ensure(site, study, known)
     assert again.pop("events") == []
     assert again["fingerprint"] == known["fingerprint"]
-    assert warm_up.warm(site, make_study(warm_up={"analyze": False})) == []
