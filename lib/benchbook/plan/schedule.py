@@ -16,6 +16,12 @@ PERCENTILE = 99
 COLUMNS = ("position", "run_id", "block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
 
 # Seconds around a run and around a block, for the estimate that is shown before anything starts.
+LASTING = (
+    *("engine.version", "engine.binary_sha256", "engine.variables_sha256", "site.cpus"),
+    *("proxy.version", "proxy.binary_sha256", "proxy.config_hash"),
+    *("machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel", "machine.sysbench"),
+)
+
 RUN_OVERHEAD_S = 0.5
 BLOCK_OVERHEAD_S = 4.0
 
@@ -30,9 +36,18 @@ def conditions(facts: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[st
 
 
 def lasting(found: dict[str, Any]) -> dict[str, Any]:
-    """Return an arm's facts without those that change from hour to hour or cannot matter to a run."""
-    kept = {key: value for key, value in found.items() if key != "moment"}
-    return kept | {"machine": {key: value for key, value in found["machine"].items() if key != "python"}}
+    """Return the facts of an arm that make a run another run, by dotted name.
+
+    They are listed, so that a new fact that a later version records asks for nothing to be measured again.
+    """
+    kept: dict[str, Any] = {}
+    for name in LASTING:
+        value: Any = found
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            kept[name] = value
+    return kept
 
 
 def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) -> list[PlannedRun]:
