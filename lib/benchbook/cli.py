@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     down.add_argument("--purge", action="store_true", help="remove the servers' data too")
     stage = add("stage", _stage, "run one stage's notebook for a study, as the pipeline does")
-    stage.add_argument("stage", help="provision, prepare, warm-up, run-matrix, parse, analyze or report")
+    stage.add_argument("stage", help="a stage in dvc.yaml, such as parse")
     stage.add_argument("study", help="name of a file in studies/")
     audit = add("audit", _audit, "audit one published source, as the pipeline does")
     audit.add_argument("source", help="name of a folder in data/published/")

@@ -24,6 +24,7 @@ STAGES = {
     "parse": "05_parse",
     "analyze": "06_analyze",
     "report": "07_report",
+    "runs": "runs",
 }
 
 
@@ -37,8 +38,9 @@ def run(stage: str, name: str) -> int:
     load.params()
     where = paths.study(name)
     code = execute(STAGES[stage], "study", name, where.notebooks, where.failed)
-    if stage == "report" and code == 0:
-        _render(where.notebooks / "07_report.ipynb", where.report, name)
+    pages = {"report": where.report, "runs": where.run_pages / "index.html"}
+    if stage in pages and code == 0:
+        _render(where.notebooks / f"{STAGES[stage]}.ipynb", pages[stage], name)
     return code
 
 

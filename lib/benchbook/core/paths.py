@@ -107,6 +107,16 @@ class StudyPaths:
         """The page of this study."""
         return self.base / "reports" / "studies" / f"{self.name}.html"
 
+    @property
+    def summary(self) -> Path:
+        """The answer of this study as Markdown, to be pasted."""
+        return self.report.with_suffix(".md")
+
+    @property
+    def run_pages(self) -> Path:
+        """The pages of its single runs."""
+        return self.base / "reports" / "runs" / self.name
+
 
 def study(name: str) -> StudyPaths:
     """Return the places of one study."""

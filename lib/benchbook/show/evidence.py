@@ -45,6 +45,11 @@ class Evidence:
         """Give the way from the study's page to the study's folder."""
         return os.path.relpath(self.folder, paths.study(self.name).report.parent)
 
+    @property
+    def pages(self) -> str:
+        """Give what a link from the study's page to a page of its runs begins with."""
+        return f"../runs/{self.name}/"
+
 
 def arms_in_order(findings: Mapping[str, Any], runs: pd.DataFrame) -> tuple[str, ...]:
     """Order arms so that each keeps its colour on every figure; only arms that have runs are named."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,7 +34,8 @@ def render(
     root: Path | None = None,
 ) -> Path:
     """Write the page of an executed notebook; see `html`. Links in it are relative to the page's place."""
-    text = html(nbformat.read(notebook, as_version=4), title, study, commit, root)
+    crumbs = _crumbs(page, root / "reports", study) if root else ()
+    text = html(nbformat.read(notebook, as_version=4), title, study, commit, root, crumbs)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")
     return page
@@ -44,11 +47,13 @@ def html(
     study: str | None = None,
     commit: str | None = None,
     root: Path | None = None,
+    crumbs: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the page of an executed notebook; the same outputs give the same bytes.
 
     A cell tagged `hide` or `hide-output` shows nothing; the code of all cells is at the end, folded. The
-    title is the first level-1 heading unless given. Study and commit stand in the foot. Raises ValueError
+    title is the first level-1 heading unless given. Study and commit stand in the foot, `crumbs` (name and
+    link of other pages) on top. Raises ValueError
     for a picture without alt text: somebody could not read it.
     """
     notebook = canonical(notebook, root)
@@ -61,6 +66,7 @@ def html(
         resources={
             "page": {
                 "title": title or "",
+                "crumbs": crumbs,
                 "provenance": {key: value for key, value in provenance.items() if value},
                 "style": (_TEMPLATES / "page" / "style.css").read_text(encoding="utf-8"),
                 "script": script,
@@ -69,6 +75,17 @@ def html(
         },
     )
     return _finish(body, title)
+
+
+def _crumbs(page: Path, site: Path, study: str | None) -> list[tuple[str, str]]:
+    """Give the pages that every page leads to, and those of its study, without the page itself."""
+    places = [("Findings", site / "index.html"), ("Method", site / "method.html")]
+    if study:
+        places += [
+            (study, site / "studies" / f"{study}.html"),
+            ("Runs", site / "runs" / study / "index.html"),
+        ]
+    return [(name, os.path.relpath(place, page.parent)) for name, place in places if place != page]
 
 
 class _Exporter(HTMLExporter):

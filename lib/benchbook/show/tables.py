@@ -9,12 +9,12 @@ from typing import Any
 from benchbook.show import numbers
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, slug
-from benchbook.show.run_tables import runs, voids
+from benchbook.show.run_tables import cell_anchor, cells, runs, voids
 from benchbook.show.table import Column, Notes, Table, long, number
 
 Findings = Mapping[str, Any]
 
-__all__ = ["checks", "differences", "effects", "facts", "runs", "scaling", "threads", "voids"]
+__all__ = ["cells", "checks", "differences", "effects", "facts", "runs", "scaling", "threads", "voids"]
 
 
 def effects(findings: Findings) -> Table:
@@ -39,13 +39,17 @@ def effects(findings: Findings) -> Table:
 
 def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
     text = f"{found['workload']}: {found['treatment']} against {found['baseline']}"
-    name = element("span", text, id=f"finding-{slug(found['id'])}")
+    place = f"finding-{slug(found['id'])}"
+    here = element("a", href=f"#{place}", class_="anchor", aria_label=f"Link to {text}")
+    name = element("span", text, here, id=place)
     is_whole = found["headline"]
     band = f" ({numbers.span(*found['band'])})" if found.get("band") else ""
     return [
         Html(name.text + notes.marks(found["warnings"]).text),
         numbers.metric(found["metric"]),
-        numbers.percent(found["effect"]) if is_whole else "depends on threads",
+        element(
+            "a", numbers.percent(found["effect"]) if is_whole else "depends on threads", href=_below(found)
+        ),
         numbers.span(found["low"], found["high"]) if is_whole else "",
         found["n"],
         badge(found["label"]),
@@ -54,16 +58,32 @@ def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
     ]
 
 
+def _below(found: Mapping[str, Any]) -> str:
+    """Lead from an effect to what it is made of: its thread counts if they are listed, else its cells."""
+    levels = found["by_threads"]
+    if len(levels) > 1:
+        return f"#{_level_anchor(found, levels[0])}"
+    return f"#{cell_anchor(found['workload'], min(found['threads']))}"
+
+
+def _level_anchor(found: Mapping[str, Any], point: Mapping[str, Any]) -> str:
+    return f"level-{slug(found['id'])}-{point['threads']}"
+
+
 def threads(findings: Findings) -> Table:
     """List the effect at every thread count, exploratory, with its Benjamini-Hochberg q value."""
     points = [(found, point) for found in findings["findings"] for point in found["by_threads"]]
     rows = [
         [
-            found["workload"],
+            element("span", found["workload"], id=_level_anchor(found, point)),
             f"{found['treatment']} against {found['baseline']}",
             numbers.metric(found["metric"]),
             point["threads"],
-            numbers.percent(point["effect"]),
+            element(
+                "a",
+                numbers.percent(point["effect"]),
+                href=f"#{cell_anchor(found['workload'], point['threads'])}",
+            ),
             numbers.span(point["low"], point["high"]),
             point["n"],
             numbers.decimal(point["q"], 3) if numbers.is_known(point.get("q")) else "",
