@@ -1,0 +1,225 @@
+"""What faults do: real signals, real rules, real statements. Each takes the scene it disturbs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.model import Endpoint
+from benchbook.measure import sysbench
+from benchbook.sites import procfs
+from tests.faults.leftovers import COMMENT
+from tests.faults.scene import Scene
+
+PAUSE_S = 2.5
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: its row of the matrix, what is done and when, and the checks one of which must name it."""
+
+    row: str
+    what: str
+    act: Callable[[Scene], None]
+    checks: tuple[str, ...]
+    when: str = "running"
+    arm: str = "direct"
+    words: str = ""
+    is_long: bool = True
+
+
+def send(part: str, signum: signal.Signals) -> Callable[[Scene], None]:
+    """Send a signal to the server, the proxy or the client."""
+    return lambda scene: os.kill(_pid(scene, part), signum)
+
+
+def pause(part: str) -> Callable[[Scene], None]:
+    """Stop a part for a while."""
+
+    def act(scene: Scene) -> None:
+        pid = _pid(scene, part)
+        os.kill(pid, signal.SIGSTOP)
+        scene.undo(lambda: go_on(pid))
+        time.sleep(PAUSE_S)
+        go_on(pid)
+
+    return act
+
+
+def hang(part: str) -> Callable[[Scene], None]:
+    """Stop a part for good."""
+    return send(part, signal.SIGSTOP)
+
+
+def go_on(pid: int) -> None:
+    """Let a stopped process go on, if it is there."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+
+
+def lock(scene: Scene) -> None:
+    """Lock the tables from a foreign session for a while."""
+    with scene.site.admin().connect() as connection:
+        connection.exec_driver_sql("LOCK TABLES sbtest.sbtest1 WRITE, sbtest.sbtest2 WRITE")
+        time.sleep(PAUSE_S)
+        connection.exec_driver_sql("UNLOCK TABLES")
+
+
+def sql(*statements: str) -> Callable[[Scene], None]:
+    """Say something to the server as its administrator."""
+    return lambda scene: scene.sql(*statements)
+
+
+def setting(name: str, value: int, usual: int) -> Callable[[Scene], None]:
+    """Change a setting of the living server until the attempt is judged."""
+
+    def act(scene: Scene) -> None:
+        scene.undo(lambda: scene.sql(f"SET GLOBAL {name} = {usual}"))
+        scene.sql(f"SET GLOBAL {name} = {value}")
+
+    return act
+
+
+def partition(seconds: float | None) -> Callable[[Scene], None]:
+    """Drop every packet to the server's port, for a while or until the attempt is judged."""
+
+    def act(scene: Scene) -> None:
+        port = str(scene.study.site.port)
+        rule = ["-i", "lo", "-p", "tcp", "--dport", port, "-m", "comment", "--comment", COMMENT, "-j", "DROP"]
+        subprocess.run(["iptables", "-w", "-I", "INPUT", *rule], check=True, capture_output=True)
+        is_there = [True]
+
+        def remove() -> None:
+            if is_there:
+                is_there.clear()
+                subprocess.run(["iptables", "-w", "-D", "INPUT", *rule], check=True, capture_output=True)
+
+        scene.undo(remove)
+        if seconds is not None:
+            time.sleep(seconds)
+            remove()
+
+    return act
+
+
+def reload_proxy(scene: Scene) -> None:
+    """Start a second proxy that takes the port over and asks the first to end softly, as a reload does."""
+    proxy = scene.site._proxies["haproxy"]
+    argv = [str(proxy.binary), "-db", "-f", str(proxy.config), "-sf", str(scene.proxy)]
+    second = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def end() -> None:
+        second.kill()
+        second.wait()
+
+    scene.undo(end)
+    time.sleep(0.5)
+
+
+def second_client(scene: Scene) -> None:
+    """Run another sysbench on the same server."""
+    endpoint = Endpoint("127.0.0.1", scene.study.site.port, "sbtest", scene.site.lab.secret)
+    planned = scene.runs[0]
+    argv = [word for word in sysbench.run(endpoint, planned) if not word.startswith("--report-checkpoints")]
+    second = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def end() -> None:
+        second.kill()
+        second.wait()
+
+    scene.undo(end)
+    time.sleep(1)
+
+
+def starve(scene: Scene) -> None:
+    """Keep the client's cores busy with ten loops until the attempt is judged."""
+    cores = set(scene.site.cpus["client"] or os.sched_getaffinity(0))
+    loops = [
+        subprocess.Popen(
+            [sys.executable, "-c", "while True: pass"],
+            preexec_fn=lambda: os.sched_setaffinity(0, cores),
+        )
+        for _ in range(10 * len(cores))
+    ]
+
+    def end() -> None:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+    scene.undo(end)
+
+
+def wrong_password(scene: Scene) -> None:
+    """Give the account another password than the one in its file."""
+    scene.sql("ALTER USER 'benchbook'@'127.0.0.1' IDENTIFIED BY 'another one'")
+    _, word = _account(scene)
+    scene.undo(lambda: scene.sql(f"ALTER USER 'benchbook'@'127.0.0.1' IDENTIFIED BY '{word}'"))
+
+
+def elsewhere(host: str, port: int) -> Callable[[Scene], None]:
+    """Have the first attempt go to another place."""
+
+    def act(scene: Scene) -> None:
+        scene.endpoint = Endpoint(host, port, "sbtest", scene.site.lab.secret)
+
+    return act
+
+
+def silent_listener(scene: Scene) -> None:
+    """Have the first attempt go to a port that accepts and never says a word."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    scene.undo(listener.close)
+    elsewhere("127.0.0.1", listener.getsockname()[1])(scene)
+
+
+def few_files(scene: Scene) -> None:
+    """Allow the client hardly any open file."""
+    scene.prefix = ["prlimit", "--nofile=4:4"]
+
+
+def reader(scene: Scene) -> None:
+    """Look what the client's output goes into; a pipe could lose it."""
+    scene.seen = [os.readlink(f"/proc/{scene.client.pid}/fd/{number}") for number in (0, 1, 2)]
+
+
+def is_there(pid: int) -> bool:
+    """Say whether a process is alive."""
+    return procfs.is_alive(pid)
+
+
+def clock(scene: Scene, module: Any, patch: Any, step_s: float) -> None:
+    """Set the clock that a module reads forward or back, for all but its monotonic time.
+
+    The machine's own clock is everybody's, so this one is injected.
+    """
+    real = module.time
+
+    class Clock:
+        monotonic = staticmethod(real.monotonic)
+        sleep = staticmethod(real.sleep)
+
+        @staticmethod
+        def time() -> float:
+            return real.time() + (step_s if scene.client is not None else 0.0)
+
+    patch.setattr(module, "time", Clock)
+
+
+def _pid(scene: Scene, part: str) -> int:
+    return scene.client.pid if part == "client" else getattr(scene, part)
+
+
+def _account(scene: Scene) -> tuple[str, str]:
+    from benchbook.sites.lab import read_secret
+
+    return read_secret(Path(scene.site.lab.secret))

@@ -1,0 +1,58 @@
+"""The one place where injected faults and what became of them are counted."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+RESULT = Path(__file__).with_name("result.json")
+
+
+@dataclass
+class Injection:
+    """One fault that was really injected; `is_accounted` once its test has seen all that must happen."""
+
+    row: str
+    what: str
+    test: str
+    is_accounted: bool = False
+
+
+@dataclass
+class Book:
+    """All faults of a session. A wrong verdict or an orphan is counted where it is seen, then asserted."""
+
+    injections: list[Injection] = field(default_factory=list)
+    valid_verdicts: list[str] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)
+
+    @property
+    def accounted(self) -> int:
+        """How many faults had the outcome they must have."""
+        return sum(injection.is_accounted for injection in self.injections)
+
+    def sentence(self) -> str:
+        """Return the result in one line, as the README states it."""
+        return (
+            f"{len(self.injections)} faults injected: {self.accounted} accounted for, "
+            f"{len(self.valid_verdicts)} invalid runs reported as valid, {len(self.orphans)} orphans"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures, and each fault with its row of the matrix."""
+        return {
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "injected": len(self.injections),
+            "accounted": self.accounted,
+            "invalid_as_valid": len(self.valid_verdicts),
+            "orphans": len(self.orphans),
+            "sentence": self.sentence(),
+            "faults": sorted(f"{injection.row}: {injection.what}" for injection in self.injections),
+        }
+
+    def write(self, path: Path = RESULT) -> None:
+        """Write the figures down."""
+        path.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

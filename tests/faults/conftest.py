@@ -1,0 +1,143 @@
+"""One lab for all faults, on a small disk of its own where we may mount one; the book they are counted in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook import sites
+from benchbook.core.study import Study
+from benchbook.measure import dataset
+from benchbook.sites import clean
+from tests.faults import leftovers
+from tests.faults.book import Book, Injection
+from tests.faults.scene import STUDY, Scene
+
+PORT = 36500
+DISK = "1500m"
+BOOK = Book()
+
+
+@pytest.fixture(scope="session")
+def book() -> Book:
+    return BOOK
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Let the book know how a test ended."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call":
+        item.has_passed = report.passed  # type: ignore[attr-defined]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the one line that all faults add up to; the long set writes it down."""
+    if BOOK.injections:
+        terminalreporter.write_line(BOOK.sentence())
+        if os.environ.get("BENCHBOOK_WRITE_FAULTS"):
+            BOOK.write()
+
+
+@pytest.fixture
+def inject(request: pytest.FixtureRequest, book: Book) -> Iterator[Callable[..., None]]:
+    """Return a function that enters a fault into the book: its row of the matrix and what is done."""
+    mine: list[Injection] = []
+
+    def enter(row: str, what: str) -> None:
+        mine.append(Injection(row, what, request.node.nodeid))
+        book.injections.append(mine[-1])
+
+    yield enter
+    for injection in mine:
+        injection.is_accounted = getattr(request.node, "has_passed", False)
+
+
+@pytest.fixture(scope="session")
+def make_study() -> Callable[..., Study]:
+    """Return a function that makes the study of these tests with other sections as given."""
+
+    def make(**changes: Any) -> Study:
+        return Study.model_validate({**STUDY, "site": {"port": PORT}, **changes})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def small_disk() -> Iterator[Callable[[Path, str], Path]]:
+    """Return a function that mounts a disk of some size at a folder; all are gone at the end."""
+    mounted: list[Path] = []
+
+    def mount(folder: Path, size: str) -> Path:
+        if os.geteuid() != 0:
+            pytest.skip("a disk of its own needs root")
+        folder.mkdir(parents=True, exist_ok=True)
+        made = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0711", "benchbook-fault", str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode != 0:
+            pytest.skip(f"no disk of its own here: {made.stderr.strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in reversed(mounted):
+        subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Path]:
+    """The folder of the lab, in memory where we may mount; nothing of it stays."""
+    folder = Path(tempfile.mkdtemp(prefix="bb-faults-", dir="/var/tmp"))
+    folder.chmod(0o711)
+    options = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0711", "benchbook-fault", str(folder)]
+    has_disk = os.geteuid() == 0 and subprocess.run(options, check=False).returncode == 0
+    yield folder / "lab"
+    assert clean.down(folder).is_clean
+    if has_disk:
+        subprocess.run(["umount", str(folder)], check=True)
+    shutil.rmtree(folder)
+    assert leftovers.mounts(folder) == []
+
+
+@pytest.fixture(scope="module")
+def site(lab: Path, make_study: Callable[..., Study], book: Book) -> Iterator[Any]:
+    """The site with its data prepared; when it is closed, nothing of it is left five seconds later."""
+    lock = lab.parent / "machine.lock"
+    study = make_study()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCHBOOK_LOCK", str(lock))
+        with sites.open_site(study, lab) as opened:
+            if not opened.has_snapshot(dataset.label(study)):
+                dataset.load(opened, study)
+            yield opened
+        left = leftovers.after(lambda: leftovers.of(lab, (PORT, PORT + 1)) + leftovers.held(lock))
+        book.orphans += left
+        assert left == []
+
+
+@pytest.fixture
+def scene(
+    site: Any, make_study: Callable[..., Study], tmp_path: Path, book: Book
+) -> Iterator[Callable[..., Scene]]:
+    """Return a function that sets a scene; what its faults left in force is taken back."""
+    made: list[Scene] = []
+
+    def make(arm: str = "direct", limits: dict[str, Any] | None = None, **changes: Any) -> Scene:
+        made.append(Scene(site, make_study(**changes), tmp_path, book, arm, limits or {}))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.settle()

@@ -1,0 +1,68 @@
+"""What is left on a machine: processes, listeners, mounts, rules, a lock."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from benchbook.sites import clean, ports, procfs
+
+SECONDS = 5.0
+COMMENT = "benchbook-fault"
+
+
+def of(lab_root: Path, numbers: Iterable[int] = (), spared: Iterable[int] = ()) -> list[str]:
+    """Return what of ours still runs below a lab folder, listens on some ports, is mounted or in force.
+
+    `spared` are processes that have a right to be there: a server that stays up for the next test.
+    """
+    spared = set(spared)
+    found = [
+        f"process {child.pid}: {procfs.command(child.pid)}"
+        for child in clean.find_processes(lab_root, set())
+        if child.pid not in spared
+    ]
+    for number in numbers:
+        if ports.listeners(number) and not spared & set(ports.holders(number)):
+            found.append(f"a listener on port {number}")
+    return found + rules()
+
+
+def mounts(folder: Path) -> list[str]:
+    """Return what is mounted at or below a folder."""
+    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    points = [line.split()[1].replace("\\040", " ") for line in lines]
+    return [f"mount {point}" for point in points if Path(point).is_relative_to(folder)]
+
+
+def rules() -> list[str]:
+    """Return the firewall rules that faults put in force."""
+    if shutil.which("iptables-save") is None or os.geteuid() != 0:
+        return []
+    saved = subprocess.run(["iptables-save"], capture_output=True, text=True, timeout=20, check=False).stdout
+    return [f"rule {line}" for line in saved.splitlines() if COMMENT in line]
+
+
+def held(lock: Path) -> list[str]:
+    """Return a lock that is still held: it goes with the last process that inherited it."""
+    try:
+        with lock.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return []
+    except BlockingIOError:
+        return [f"lock {lock}"]
+    return []
+
+
+def after(look: Callable[[], list[str]], seconds: float = SECONDS) -> list[str]:
+    """Look until nothing is left, for five seconds; return what is left then."""
+    deadline = time.monotonic() + seconds
+    while (left := look()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left

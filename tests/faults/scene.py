@@ -1,0 +1,225 @@
+"""A walk of one run on a real server, with a fault in its first attempt."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import files, runfolder
+from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.core.runfolder import RunFolder
+from benchbook.core.study import Study
+from benchbook.measure import matrix, sysbench
+from benchbook.plan import schedule
+from benchbook.read import validity
+from tests.faults import leftovers
+from tests.faults.book import Book
+
+# How busy this machine is must not matter here: what must be noticed is the fault that was injected.
+LIMITS = {
+    "steal_pct": 100.0,
+    "client_wait": 10.0,
+    "client_cpu": 1.0,
+    "pause_ms": 60_000.0,
+    "overrun_s": 30.0,
+    "clock_step_s": 60.0,
+}
+STUDY = {
+    "title": "Faults",
+    "question": "Is every fault noticed?",
+    "engine": {"settings": {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}},
+    "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
+    "aa": None,
+    "dataset": {"tables": 2, "table_size": 500},
+    "workloads": {"oltp_read_write": {"rand_type": "uniform"}},
+    "threads": (2,),
+    "plan": {"seed": 5, "blocks": 1, "discard_s": 1, "run_s": 2, "max_repeats": 3},
+    "warm_up": {"pilot_s": 0},
+    "claims": (),
+}
+
+
+@dataclass
+class Scene:
+    """One run, the store it goes to, and who may disturb it."""
+
+    site: Any
+    study: Study
+    base: Path
+    book: Book
+    arm: str = "direct"
+    limits: dict[str, Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    undos: list[Callable[[], None]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    client: Any = None
+    endpoint: Endpoint | None = None
+    prefix: list[str] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    judged: list[validity.Judgement] = field(default_factory=list)
+
+    @property
+    def raw(self) -> Path:
+        return self.base / "raw"
+
+    @property
+    def void(self) -> Path:
+        return self.base / "void"
+
+    @property
+    def runs(self) -> list[PlannedRun]:
+        planned = schedule.plan_runs("faults", self.study, {})
+        return [run for run in planned if run.arm == self.arm]
+
+    @property
+    def server(self) -> int:
+        """The server's process."""
+        return self.site.monitored("direct")["server"][0]
+
+    @property
+    def proxy(self) -> int:
+        """The proxy's process."""
+        return self.site.monitored("proxy")["proxy"][0]
+
+    def sql(self, *statements: str) -> None:
+        """Say something to the server as its administrator, over a session of its own."""
+        with self.site.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("USE sbtest")
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+
+    def columns(self) -> list[str]:
+        """Return the columns of the first table as they are."""
+        with self.site.admin().connect() as connection:
+            return [row[0] for row in connection.exec_driver_sql("SHOW COLUMNS FROM sbtest.sbtest1")]
+
+    def undo(self, act: Callable[[], None]) -> None:
+        """Have something done once the first attempt is judged, or the test ends."""
+        self.undos.append(act)
+
+    def settle(self) -> None:
+        """Take back what faults left in force."""
+        with self.lock:
+            while self.undos:
+                self.undos.pop()()
+
+    def judge(self, folder: RunFolder) -> validity.Judgement:
+        """Judge as run-matrix does; the first attempt by the limits of this fault."""
+        limits = LIMITS if self.judged else {**LIMITS, **self.limits}
+        found = validity.judge(folder, limits)
+        self.judged.append(found)
+        self.settle()
+        return found
+
+    def walk(self, fault: Callable[[Scene], None] | None, when: str = "running") -> matrix.Walk:
+        """Walk the schedule with a fault in the first attempt: `early`, before the first look at the server;
+        `before` the client begins; or while it is `running`."""
+        with self._disturbed(fault, when):
+            try:
+                return matrix.walk(
+                    matrix.Walk(
+                        self.study,
+                        self.runs,
+                        self.site,
+                        self.raw,
+                        self.void,
+                        self.judge,
+                        LIMITS,
+                        self.said.append,
+                    )
+                )
+            finally:
+                self.settle()
+
+    @contextmanager
+    def _disturbed(self, fault: Callable[[Scene], None] | None, when: str) -> Iterator[None]:
+        waiting: list[threading.Thread] = []
+        troubles: list[BaseException] = []
+        start, look = self.site.client, self.site.identity
+
+        def identity(arm: str) -> dict[str, Any]:
+            if self.client is None and fault is not None and when == "early":
+                fault(self)
+            return look(arm)
+
+        def disturb(out: Path) -> None:
+            deadline = time.monotonic() + 30
+            while b"Threads started" not in out.read_bytes() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            time.sleep(0.5)
+            try:
+                fault(self)
+            except BaseException as trouble:
+                troubles.append(trouble)
+
+        def client(argv: Any, out: Path, err: Path, **rest: Any) -> Any:
+            is_first = self.client is None
+            if is_first and fault is not None and when == "before":
+                fault(self)
+            self.client = (self._start if is_first else _plain)(start, argv, out, err, **rest)
+            if is_first and fault is not None and when == "running":
+                waiting.append(threading.Thread(target=disturb, args=(out,)))
+                waiting[0].start()
+            return self.client
+
+        self.site.client, self.site.identity = client, identity
+        try:
+            yield
+        finally:
+            del self.site.client, self.site.identity
+            for thread in waiting:
+                thread.join(30)
+        if troubles:
+            raise troubles[0]
+
+    def _start(self, start: Callable[..., Any], argv: Any, out: Path, err: Path, **rest: Any) -> Any:
+        if self.endpoint is not None:
+            planned = next(run for run in self.runs if out.parent.name.startswith(run.run_id))
+            argv = sysbench.run(self.endpoint, planned)
+        return start([*self.prefix, *argv], out, err, **rest)
+
+    def voids(self) -> list[dict[str, Any]]:
+        """Return the notes of what was voided, first attempt first."""
+        return [files.read_json(note) for note in sorted(self.void.glob("*.void.json"))]
+
+    def assert_noticed(self, *checks: str, words: str = "") -> None:
+        """Check the first attempt: not valid, named by one of some checks, kept whole as evidence."""
+        first = self.judged[0]
+        if first.status == "valid":
+            self.book.valid_verdicts.append(first.evidence.plan["run_id"])
+        assert first.status != "valid", "the fault was not noticed"
+        named = {reason.split()[0] for reason in first.reasons}
+        assert named & set(checks), first.reasons
+        note = self.voids()[0]
+        assert note["status"] in ("invalid", "indeterminate")
+        assert set(note["reasons"]) == set(first.reasons)
+        assert words in "\n".join(note["reasons"]), note["reasons"]
+        kept = RunFolder(self.void / f"{note['run_id']}.a1")
+        assert kept.verify() == []
+
+    def assert_resumed(self) -> None:
+        """Check that the walk went on: every planned run is there, whole, valid, on the prepared tables."""
+        assert self.columns() == ["id", "k", "c", "pad"], "the run was made again on a table that was altered"
+        assert {folder.name for folder in runfolder.listing(self.raw)} == {run.run_id for run in self.runs}
+        for folder in runfolder.listing(self.raw):
+            assert folder.verify() == []
+            assert validity.judge(folder, LIMITS).status == "valid"
+        assert runfolder.unfinished(self.raw) == []
+
+    def assert_nothing_left(self) -> None:
+        """Check that five seconds later only this lab's server and proxy run, and nothing is in force."""
+        up = {pid for arm in self.study.arms for pids in self.site.monitored(arm).values() for pid in pids}
+        left = leftovers.after(
+            lambda: leftovers.of(self.site.lab.folder, (), up) + leftovers.mounts(self.base)
+        )
+        self.book.orphans += left
+        assert left == []
+
+
+def _plain(start: Callable[..., Any], argv: Any, out: Path, err: Path, **rest: Any) -> Any:
+    return start(argv, out, err, **rest)
