@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core import load, paths
+from benchbook.core import files, load, paths
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites import supervise
 
@@ -41,6 +41,8 @@ def run(stage: str, name: str) -> int:
     pages = {"report": where.report, "runs": where.run_pages / "index.html"}
     if stage in pages and code == 0:
         _render(where.notebooks / f"{STAGES[stage]}.ipynb", pages[stage], name)
+    if stage == "report" and code == 0:
+        _summarise(name)
     return code
 
 
@@ -69,6 +71,14 @@ def _render(notebook: Path, page: Path, study: str | None = None) -> None:
 
     pages.render(notebook, page, study=study, commit=_commit(), root=paths.root())
     print(f"report: {_short(page, paths.root())}")
+
+
+def _summarise(name: str) -> None:
+    from benchbook.show import evidence, registration, summary
+
+    seen = evidence.load(name)
+    text = summary.markdown(seen, [registration.doubt(name, seen.runs)])
+    files.write_text(paths.study(name).summary, text)
 
 
 def execute(notebook: str, parameter: str | None, value: str | None, into: Path, failed: Path) -> int:

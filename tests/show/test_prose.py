@@ -72,11 +72,3 @@ def test_names_are_escaped_everywhere(made):
     for shown in (prose.opening(hostile), prose.answer(hostile), prose.doubts(hostile, made.runs)):
         assert "<script" not in shown.text
         assert "&lt;script&gt;" in shown.text
-    assert "<script>" not in prose.summary(hostile)
-
-
-def test_the_summary_is_markdown_with_the_numbers_and_the_aa_result(made):
-    text = prose.summary(made.findings)
-    assert text.startswith("### What a proxy costs\n")
-    assert text.count("- **lower**: haproxy −11") == 2
-    assert numbers.percent(made.findings["aa"]["effect"]) in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,21 +26,26 @@ class Doubt:
     is_care: bool = False
 
 
-def doubts(findings: Findings, runs: pd.DataFrame, warm_up: Findings | None = None) -> Html:
-    """Write the points as a list; those that ask for care are marked."""
+def doubts(
+    findings: Findings, runs: pd.DataFrame, warm_up: Findings | None = None, more: Sequence[Doubt] = ()
+) -> Html:
+    """Write the points as a list, `more` of them after those on blocks; what asks for care is marked."""
     items = (
         element(
             "li", element("b", doubt.name, "."), " ", doubt.text, class_="care" if doubt.is_care else None
         )
-        for doubt in points(findings, runs, warm_up)
+        for doubt in points(findings, runs, warm_up, more)
     )
     return element("ul", *items, class_="doubts")
 
 
-def points(findings: Findings, runs: pd.DataFrame, warm_up: Findings | None = None) -> Iterator[Doubt]:
+def points(
+    findings: Findings, runs: pd.DataFrame, warm_up: Findings | None = None, more: Sequence[Doubt] = ()
+) -> Iterator[Doubt]:
     """Give every point, from the A/A pair over blocks, runs, voids and checks to the warnings."""
     yield twin(findings.get("aa"))
     yield _blocks(findings)
+    yield from more
     yield _lengths(runs)
     yield from _steady(warm_up)
     yield _voids(findings["voids"])

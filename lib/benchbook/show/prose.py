@@ -8,10 +8,10 @@ from typing import Any
 
 from benchbook.show import numbers
 from benchbook.show.badge import badge
-from benchbook.show.doubts import doubts, twin
-from benchbook.show.markup import Html, element, join, plain, slug
+from benchbook.show.doubts import doubts
+from benchbook.show.markup import Html, element, join, slug
 
-__all__ = ["answer", "doubts", "headline", "opening", "sentence", "summary"]
+__all__ = ["answer", "doubts", "headline", "opening", "sentence"]
 
 Finding = Mapping[str, Any]
 
@@ -113,15 +113,3 @@ def _short(found: Finding) -> str:
 def sentence(found: Finding) -> str:
     """Give a finding's own sentence, with a real minus before negative numbers."""
     return re.sub(r"(?<![\w-])-(?=\d)", "\N{MINUS SIGN}", found["sentence"])
-
-
-def summary(findings: Mapping[str, Any]) -> str:
-    """Write the answer and the A/A result as Markdown, to be pasted into an issue."""
-
-    def safe(text: object) -> str:
-        return re.sub(r"([\\`*_\[\]<>|#&@])", r"\\\1", re.sub(r"[ \t\r\n]+", " ", plain(text)))
-
-    lines = [f"### {safe(findings['title'])}", "", safe(findings["question"]), ""]
-    lines += [f"- **{safe(found['label'])}**: {safe(sentence(found))}" for found in findings["findings"]]
-    aa = twin(findings.get("aa"))
-    return "\n".join([*lines, "", f"{aa.name}: {safe(aa.text)} Scope: {safe(findings['scope'])}.", ""])

@@ -1,0 +1,121 @@
+"""Whether a study's question, arms and claims stood in git before its first run: pre-registration.
+
+The band of a claim follows from the claim, so a claim that is named before the first run has its band
+fixed as well (Nosek et al. 2018, The preregistration revolution). Dates are those that git has: they show
+good order among honest people and prove nothing against others.
+"""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from benchbook.core import paths
+from benchbook.show import numbers
+from benchbook.show.doubts import Doubt
+
+NAME = "Pre-registration"
+PROMISED = ("question", "arms", "workloads", "threads", "claims")
+
+
+@dataclass(frozen=True)
+class Revision:
+    """The study file as one commit has it."""
+
+    commit: str
+    moment: datetime.datetime
+
+
+def doubt(study: str, runs: pd.DataFrame) -> Doubt:
+    """Say whether the study file's promises are older than its first run, and unchanged since.
+
+    `runs` is the tidy table; its earliest `started_utc` is the first run.
+    """
+    if runs.empty:
+        return Doubt(NAME, "There is no run yet that anything could be older than.")
+    first = datetime.datetime.fromisoformat(min(runs["started_utc"]))
+    name = f"studies/{study}.yaml"
+    revisions = _revisions(name)
+    if not revisions:
+        return Doubt(
+            NAME,
+            f"Not known: {name} is not in git here, so nothing says whether the question, the arms and the "
+            "claims are older than the first run.",
+            True,
+        )
+    before = [one for one in revisions if one.moment <= first]
+    if not before:
+        if _git("rev-parse", "--is-shallow-repository") == "true\n":
+            return Doubt(NAME, "Not known: this clone does not have the history before the first run.", True)
+        oldest = revisions[-1]
+        return Doubt(
+            NAME,
+            f"Not held: {name} was first committed on {_moment(oldest.moment)}, after the first run on "
+            f"{_moment(first)}.",
+            True,
+        )
+    return _compared(name, before[0], first)
+
+
+def _compared(name: str, registered: Revision, first: datetime.datetime) -> Doubt:
+    then = _keys(_git("show", f"{registered.commit}:{name}"))
+    now = _keys((paths.root() / name).read_text(encoding="utf-8"))
+    if then is None or now is None:
+        return Doubt(NAME, f"Not known: {name} can't be read as it was before the first run.", True)
+    broken = changed(then, now, PROMISED)
+    commit = f"commit {registered.commit[:10]} of {_moment(registered.moment)}"
+    if broken:
+        return Doubt(
+            NAME,
+            f"Not held: {numbers.listing(broken)} of the study changed after the {commit}, the last one "
+            f"before the first run on {_moment(first)}.",
+            True,
+        )
+    others = changed(then, now, sorted({*then, *now} - set(PROMISED)))
+    since = f" Since then only {numbers.listing(others)} changed." if others else ""
+    return Doubt(
+        NAME,
+        f"Held: {numbers.listing(PROMISED)} stand as in {commit}, before the first run on "
+        f"{_moment(first)}.{since}",
+    )
+
+
+def changed(then: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+    """Name the keys whose values differ; the first arm is the baseline, so order counts."""
+    return [key for key in keys if repr(then.get(key) or None) != repr(now.get(key) or None)]
+
+
+def _revisions(name: str) -> list[Revision]:
+    """Return the commits that touched a file, newest first."""
+    listed = _git("log", "--format=%H %cI", "--", name) or ""
+    found = (line.split(" ", 1) for line in listed.splitlines())
+    return [Revision(commit, datetime.datetime.fromisoformat(date)) for commit, date in found]
+
+
+def _keys(text: str | None) -> Mapping[str, Any] | None:
+    try:
+        found = YAML(typ="safe").load(text or "")
+    except YAMLError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _git(*argv: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(paths.root()), *argv], capture_output=True, text=True, timeout=20
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _moment(when: datetime.datetime) -> str:
+    return f"{when.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"

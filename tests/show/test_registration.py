@@ -1,0 +1,84 @@
+"""Pre-registration: what git knows of the study file before its first run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from benchbook.show import registration
+
+STUDY = "question: What does it cost?\narms: {direct: {}, haproxy: {}}\nthreads: [1]\nplan: {blocks: 5}\n"
+RUNS = pd.DataFrame({"started_utc": ["2026-03-02T10:00:05.000+00:00", "2026-03-02T10:00:00.000+00:00"]})
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch) -> Path:
+    (tmp_path / "studies").mkdir()
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    return tmp_path
+
+
+def commit(clone: Path, text: str, moment: str) -> None:
+    (clone / "studies" / "one.yaml").write_text(text)
+    who = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    dates = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
+    for argv in (["add", "studies"], ["commit", "-qm", "x"]):
+        subprocess.run(["git", "-C", clone, *argv], check=True, env=os.environ | who | dates)
+
+
+def test_a_study_committed_before_its_first_run_held(clone):
+    commit(clone, STUDY, "2026-03-02T10:59:00+01:00")  # a minute before ten in UTC
+    said = registration.doubt("one", RUNS)
+    assert said.text.startswith("Held") and not said.is_care
+    assert "2026-03-02 09:59 UTC" in said.text and "2026-03-02 10:00 UTC" in said.text
+
+
+def test_more_blocks_later_break_nothing_and_are_said(clone):
+    commit(clone, STUDY, "2026-03-01T10:00:00+00:00")
+    commit(clone, STUDY.replace("blocks: 5", "blocks: 10"), "2026-03-03T10:00:00+00:00")
+    said = registration.doubt("one", RUNS)
+    assert said.text.startswith("Held") and "only plan changed" in said.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("What does it cost?", "What does it gain?", "question"),
+        ("{direct: {}, haproxy: {}}", "{haproxy: {}, direct: {}}", "arms"),  # another baseline
+        ("[1]", "[1, 4]", "threads"),
+    ],
+)
+def test_a_promise_changed_after_the_first_run_is_broken_also_before_it_is_committed(clone, old, new, key):
+    commit(clone, STUDY, "2026-03-01T10:00:00+00:00")
+    (clone / "studies" / "one.yaml").write_text(STUDY.replace(old, new))
+    said = registration.doubt("one", RUNS)
+    assert said.is_care and said.text.startswith(f"Not held: {key} of the study")
+
+
+def test_a_claim_added_after_the_first_run_is_broken(clone):
+    commit(clone, STUDY + "claims: []\n", "2026-03-01T10:00:00+00:00")
+    commit(clone, STUDY + "claims: [a/b]\n", "2026-03-04T10:00:00+00:00")
+    assert registration.doubt("one", RUNS).text.startswith("Not held: claims")
+
+
+def test_a_study_committed_after_its_first_run_did_not_hold(clone):
+    commit(clone, STUDY, "2026-03-02T10:00:01+00:00")
+    said = registration.doubt("one", RUNS)
+    assert said.is_care and "after the first run" in said.text
+
+
+def test_what_git_does_not_know_is_not_known(clone):
+    (clone / "studies" / "one.yaml").write_text(STUDY)
+    assert registration.doubt("one", RUNS).text.startswith("Not known")
+
+
+def test_without_git_it_is_not_known(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    said = registration.doubt("one", RUNS)
+    assert said.text.startswith("Not known") and said.is_care
