@@ -133,9 +133,9 @@ class Run:
     def _repr_html_(self) -> str:
         state = Html(pill(self.status).text + element("span", f" {self._verdict.partition('; ')[2]}").text)
         aside = f"Set aside, {self.set_aside}." if self.set_aside else ""
-        parts = (element("code", self.id), self._told, state, aside, _sparkline(self.intervals))
+        told = paragraphs(element("code", self.id), self._told, state, aside)
         doubts = (warning(text) for text in [*self.reasons, *self.warnings])
-        return element("div", paragraphs(*parts), *doubts).text
+        return element("div", told, _sparkline(self.intervals), *doubts).text
 
 
 def _typed(name: str, series: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,20 @@
+# What editors and the Tab key know without running anything: the types that __init__.py loads when asked.
+from typing import Any
+
+import pandas as pd
+
+from benchbook.api_finding import Finding as Finding
+from benchbook.api_names import Named
+from benchbook.api_names import NotThere as NotThere
+from benchbook.api_run import Run as Run
+from benchbook.api_source import Claim as Claim
+from benchbook.api_source import Source as Source
+from benchbook.api_study import Study as Study
+
+__version__: str
+
+def columns(table: Any = None) -> pd.DataFrame: ...
+def source(name: str) -> Source: ...
+def sources() -> Named[Source]: ...
+def studies() -> Named[Study]: ...
+def study(name: str) -> Study: ...

@@ -1,0 +1,55 @@
+"""A made-up study with run folders, tables and findings, as the pipeline leaves them, without a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchbook.compare import consistency, findings
+from benchbook.core import files, load, paths
+from benchbook.plan import more_blocks, schedule
+from benchbook.read import tidy
+from tests.lab.made_up import PARAMS, STUDY, measure, voided
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the root of a clone with one study that was measured and one that was not."""
+    root = tmp_path_factory.mktemp("clone")
+    (root / "studies").mkdir()
+    (root / "studies" / "two-arms.yaml").write_text(STUDY, encoding="utf-8")
+    (root / "studies" / "not_yet.yaml").write_text(STUDY, encoding="utf-8")
+    (root / "params.yaml").write_text(PARAMS, encoding="utf-8")
+    (root / "data").mkdir()
+    (root / "data" / "published").symlink_to(paths.Path(__file__).parents[2] / "data" / "published")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("BENCHBOOK_ROOT", str(root))
+    try:
+        _measure()
+    finally:
+        patch.undo()
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _here(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(made))
+
+
+def _measure() -> None:
+    where, study, params = paths.study("two-arms"), load.study("two-arms"), load.params()
+    where.raw.mkdir(parents=True)
+    facts = {"arms": {arm: {"access": arm, "engine": {"version": "10.11"}} for arm in study.arms}}
+    files.write_json(where.facts, facts)
+    runs = schedule.plan_runs("two-arms", study, {})
+    files.write_csv(where.schedule, schedule.table(runs))
+    for run in runs:
+        measure(where.raw, run)
+    voided(where.void, runs[0])
+    tables = tidy.read_study(where.raw, where.void, schedule.table(runs), params.limits)
+    tidy.write(tables, where.tidy)
+    frames = tidy.load(where.tidy)
+    checks = consistency.of_runs(frames["runs"])
+    made = findings.make("two-arms", study, frames, params.analysis, more_blocks, (), checks, facts["arms"])
+    findings.save(where.findings, made)

@@ -1,0 +1,210 @@
+"""`import benchbook as bb`: names that complete, tables that explain themselves, errors that help."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+
+import benchbook as bb
+from tests.lab import made_up
+
+RUN = r"b01-oltp_read_write-t0004-direct-[0-9a-f]{10}"
+
+
+def test_importing_takes_no_time_and_loads_nothing():
+    code = "import sys, time; t = time.perf_counter(); import benchbook; print(time.perf_counter() - t);"
+    code += "print(sorted({'pandas', 'numpy', 'pydantic', 'matplotlib'} & set(sys.modules)))"
+    best = min(float(_python(code).split()[0]) for _ in range(3))
+    assert best < 0.1
+    assert _python(code).split("\n")[1] == "[]"
+
+
+def _python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_what_there_is_completes_after_the_module_and_a_collection():
+    assert {"study", "studies", "source", "sources", "columns", "NotThere", "Study"} <= set(dir(bb))
+    assert {"two_arms", "not_yet"} <= set(dir(bb.studies()))
+    assert "tidb_kubernetes" in dir(bb.sources())
+    assert bb.studies().two_arms.name == bb.studies()["two-arms"].name == bb.studies()[1].name
+    assert [study.name for study in bb.studies()] == bb.studies().names == ["not_yet", "two-arms"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("bb.stu", "studies"),
+        ("studies.tw", "two_arms"),
+        ('studies["tw', "two-arms"),
+        ('sources["tidb-k', "tidb-kubernetes"),
+        ("s.interv", "intervals"),
+        ("s.findings.oltp", "oltp_read_write_haproxy_qps"),
+        ('runs["b01-oltp_read_write-t0004-h', "b01-oltp_read_write-t0004-haproxy-"),
+        ('bb.study("two-arms").interv', "intervals"),
+        ('bb.source("tidb-kubernetes").cla', "claims"),
+    ],
+)
+def test_tab_completes_as_in_a_notebook(typed, offered):
+    shell = InteractiveShell.instance()
+    study = bb.study("two-arms")
+    shell.user_ns.update(bb=bb, studies=bb.studies(), sources=bb.sources(), s=study, runs=study.run)
+    with provisionalcompleter():
+        found = [one.text for one in shell.Completer.completions(typed, len(typed))]
+    assert any(text.startswith(offered) for text in found), found
+
+
+def test_what_editors_are_told_is_what_there_is():
+    stub = ast.parse(Path(bb.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    functions = {node.name: ast.unparse(node.args) for node in stub.body if isinstance(node, ast.FunctionDef)}
+    assert set(functions) == set(bb.__all__)
+    types = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert types - {None} == set(dir(bb)) - set(functions) - {"__version__"}
+    assert bb.__version__
+
+
+def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name():
+    study = bb.study("two-arms")
+    tables = {
+        **{name: getattr(study, name) for name in ("runs", "intervals", "histograms", "monitor", "voids")},
+        **{name: getattr(study, name) for name in ("refused", "schedule", "stages", "checks")},
+        "findings": study.findings.table,
+        "by_threads": study.findings[0].by_threads,
+        "run_checks": study.run[0].checks,
+        "studies": bb.studies().table,
+        "sources": bb.sources().table,
+        "claims": bb.source("tidb-kubernetes").claims.table,
+        "claim_cells": bb.source("tidb-kubernetes").claims[0].cells,
+    }
+    for name, table in tables.items():
+        told = bb.columns(name)
+        assert list(table.columns) == list(told.index), name
+        assert (told["meaning"].str.len() > 2).all(), name
+        assert bb.columns(table).equals(told), name
+    assert set(bb.columns()["table"]) == set(tables)
+
+
+def test_the_numbers_are_those_of_the_runs():
+    study = bb.study("two-arms")
+    # 20 statements a transaction.
+    assert sorted(study.runs.query("arm == 'direct'")["qps"]) == [20 * tps for tps in made_up.BASELINE]
+    (finding,) = study.findings
+    assert (finding.id, finding.n, finding.label) == ("oltp_read_write.haproxy.qps", 5, "lower")
+    # Four fifths, within the rounding of made-up whole transactions.
+    assert finding.effect == pytest.approx(-0.2, abs=0.01)
+    assert finding.interval[0] < finding.effect < finding.interval[1] < 0
+    assert set(finding.runs) <= set(study.runs["run_id"])
+    assert study.aa is not None and study.aa.label != "lower"
+    assert study.progress == (15, 15)
+    assert study.facts.loc["engine.version", "haproxy"] == "10.11"
+
+
+def test_changing_a_table_changes_nothing_for_the_next_reader():
+    study = bb.study("two-arms")
+    mine = study.runs
+    mine.loc[:, "qps"] = 0.0
+    mine["twice"] = 2 * mine["qps"]
+    assert "twice" not in study.runs and (study.runs["qps"] > 0).all()
+
+
+def test_a_run_is_found_by_the_start_of_its_id_and_tells_all_it_has():
+    study = bb.study("two-arms")
+    run = study.run("b01-oltp_read_write-t0004-direct-…")
+    assert re.fullmatch(RUN, run.id) and run.status == "valid" and run.manifest_problems == []
+    assert run.log.startswith("sysbench 1.0.20") and run.plan["threads"] == 4
+    assert run.qps == 2000
+    own = study.intervals[study.intervals["run_id"] == run.id].drop(columns="run_id")
+    pd.testing.assert_frame_equal(run.intervals, own.reset_index(drop=True))
+    own = study.histograms[study.histograms["run_id"] == run.id].drop(columns="run_id")
+    pd.testing.assert_frame_equal(run.histogram, own.reset_index(drop=True), check_dtype=False)
+    own = study.monitor[study.monitor["run_id"] == run.id].drop(columns="run_id")
+    pd.testing.assert_frame_equal(run.monitor, own.reset_index(drop=True), check_dtype=False)
+    assert list(run.checks["id"]) == [f"V{number}" for number in range(1, 21)]
+    assert run.evidence["exit_code"] == 0
+
+
+def test_a_voided_attempt_says_why_it_was_set_aside():
+    study = bb.study("two-arms")
+    (voided,) = (run for run in study.run if run.set_aside)
+    assert voided.id.endswith(".a1") and "V10 ledger" in voided.set_aside
+    assert voided.set_aside in repr(voided)
+    assert study.voids["run_id"].tolist() == [voided.id.removesuffix(".a1")]
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (lambda: bb.study("two_arms"), "two_arms: no such study; did you mean two-arms?"),
+        (lambda: bb.source("tidb"), "tidb: no such source; "),
+        (lambda: bb.columns("run"), "run: no such table; did you mean runs?"),
+        (lambda: bb.columns(pd.DataFrame()), "none of ours"),
+        (lambda: bb.study("two-arms").run("b01"), "4 begin so: b01-"),
+        (lambda: bb.study("two-arms").run("b09"), "no such run; there are 16, such as b01-"),
+        (lambda: bb.study("two-arms").findings["x"], "known: oltp_read_write.haproxy.qps"),
+        (lambda: bb.study("two-arms").findings[1], "finding 1: there are 1"),
+        (lambda: bb.study("two-arms").report, "reports/studies/two-arms.html is not there yet"),
+        (
+            lambda: bb.study("not_yet").runs,
+            "data/not_yet/tidy is not there yet; add `- not_yet` under studies",
+        ),
+        (lambda: bb.study("not_yet").findings, "make repro ARGS=report@not_yet"),
+        (lambda: bb.study("not_yet").schedule, "schedule.csv is not there yet"),
+        (lambda: bb.study("not_yet").run("b01"), "there is no run; add"),
+    ],
+)
+def test_what_is_not_there_is_said_with_the_remedy_and_without_a_traceback(ask, answer):
+    with pytest.raises(bb.NotThere) as raised:
+        ask()
+    assert answer in str(raised.value)
+    assert raised.value._render_traceback_() == [f"NotThere: {raised.value}"]
+
+
+def test_a_wrong_study_file_does_not_hide_the_others(made):
+    file = made / "studies" / "wrong.yaml"
+    file.write_text(made_up.STUDY.replace("threads: [4]", "threads: 4"), encoding="utf-8")
+    try:
+        shown = repr(bb.studies())
+    finally:
+        file.unlink()
+    assert "mend studies/wrong.yaml" in shown and "two-arms" in shown
+
+
+def test_everything_shows_itself_in_words_and_in_html_with_what_others_wrote_escaped():
+    study, source = bb.study("two-arms"), bb.source("tidb-kubernetes")
+    shown = [study, bb.study("not_yet"), study.findings, study.findings[0], study.run[0], source]
+    shown += [source.claims, source.claims[0], bb.studies(), bb.sources(), *study.run]
+    for one in shown:
+        html = one._repr_html_()
+        assert "<object" not in repr(one) and len(repr(one)) > 20
+        assert "<b>proxy</b>" not in html and "<counted>" not in html
+        for tag in ("div", "p", "table", "svg", "span"):
+            assert html.count(f"<{tag}>") + html.count(f"<{tag} ") == html.count(f"</{tag}>"), tag
+    assert "&lt;b&gt;proxy&lt;/b&gt;" in study._repr_html_()
+    assert "lower" in repr(study) and "Runs are short" in study._repr_html_()
+    assert "nothing has been measured yet" in repr(bb.study("not_yet"))
+
+
+def test_a_source_needs_no_pipeline_and_a_claim_says_what_its_tables_say():
+    source = bb.source("tidb-kubernetes")
+    claim = source.claims["host-network"]
+    assert (claim.id, claim.verdict, claim.measured) == ("tidb-kubernetes/host-network", "holds", [])
+    assert "equal tables" in claim.doubts[0]
+    assert {"table", "metric", "value", "printed", "arm", "workload", "threads"} <= set(source.cells)
+    assert len(source.tables) == len(source.document.tables)
+    assert source.leaves_open
+
+
+def test_looking_at_a_study_is_quick():
+    start = time.monotonic()
+    repr(bb.study("two-arms"))
+    assert time.monotonic() - start < 2

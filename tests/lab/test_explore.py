@@ -1,0 +1,67 @@
+"""The worked explorations: stored clean, read through the API, true on a study whose effect is known."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+
+from benchbook.core import paths
+from tests.house import tree
+from tests.show import notebooks
+
+EXPLORE = tree.ROOT / "notebooks" / "explore"
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+every = pytest.mark.parametrize("path", sorted(EXPLORE.glob("*.ipynb")), ids=lambda path: path.stem)
+
+
+def test_the_worked_explorations_are_there():
+    assert {path.stem for path in EXPLORE.glob("*.ipynb")} >= {
+        *("start", "compare_two_arms", "find_stalls", "plan_next_blocks"),
+    }
+
+
+@every
+def test_it_is_stored_clean_as_jupyter_stores_it(path: Path):
+    notebook = json.loads(path.read_text())
+    assert path.read_text() == json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    assert notebook["metadata"] == {"kernelspec": KERNEL}, "make strip"
+    for cell in notebook["cells"]:
+        assert set(cell["metadata"]) <= {"tags"}, "make strip"
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [] and cell["execution_count"] is None, "make strip"
+
+
+@every
+def test_it_reads_as_a_story_through_the_api(path: Path):
+    kinds = [cell["cell_type"] for cell in tree.cells(path)]
+    assert kinds[0] == "markdown" and tree.cells(path)[0]["source"].startswith("# ")
+    assert kinds.count("markdown") >= 5
+    ours = {name for name in tree.imports(tree.code(path)) if name.startswith("benchbook")}
+    assert ours <= {"benchbook", "benchbook.plan", "benchbook.plan.more_blocks"}
+
+
+@every
+def test_its_links_lead_somewhere(path: Path):
+    prose = "\n".join(cell["source"] for cell in tree.cells(path) if cell["cell_type"] == "markdown")
+    linked = re.findall(r"\]\(([^)#\s]+)\)", prose)
+    assert not [link for link in linked if "://" not in link and not (path.parent / link).exists()]
+
+
+@every
+@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+def test_it_runs_on_a_made_up_study(path: Path):
+    study = {} if path.stem == "start" else {"study": "two-arms"}
+    with mpl.rc_context({"backend": "agg"}):
+        executed = notebooks.execute(path, paths.root(), **study)
+    shown = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    assert len(shown) >= 3
+    if path.stem == "compare_two_arms":
+        # Ratios of the five blocks: 80/100, 88/110, 97/120, 103/130, 112/140; geometric mean 0.800112.
+        table = next(output.data["text/plain"] for output in shown if "by hand" in output.data["text/plain"])
+        assert re.search(r"effect +-0\.199888 +-0\.199888", table), table
+    if path.stem == "start":
+        assert any("nothing has been measured yet" in output.data["text/plain"] for output in shown)
