@@ -9,16 +9,21 @@ from pathlib import Path
 import pytest
 
 from benchbook import cli
-from benchbook.core import paths, reference, schema
+from benchbook.core import paths, reference, registry, schema
 from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
-from benchbook.core.study_sections import Arm, Dataset, Engine, Plan, Site, TwinArm, WarmUp, Workload
+from benchbook.core.study_arm import Arm, Cpu, Kernel, Neighbour, Zones
+from benchbook.core.study_sections import Dataset, Engine, Plan, Site, TwinArm, WarmUp, Workload
 
 SECTIONS = {
     "`studies/NAME.yaml`": Study,
     "`site`": Site,
     "`engine`": Engine,
     "`arms.NAME`": Arm,
+    "`arms.NAME.cpu.NAME`": Cpu,
+    "`arms.NAME.neighbour`, or null": Neighbour,
+    "`arms.NAME.zones`, or null": Zones,
+    "`arms.NAME.kernel`, or null": Kernel,
     "`aa`, or null": TwinArm,
     "`dataset`": Dataset,
     "`workloads.NAME`": Workload,
@@ -95,6 +100,6 @@ def test_values_limits_and_defaults_are_those_of_the_model():
 
 def test_the_schema_knows_meaning_and_choices_of_a_key():
     built = json.loads(json.dumps(schema.build()))
-    assert built["$defs"]["Arm"]["properties"]["access"]["enum"] == ["direct", "haproxy"]
+    assert built["$defs"]["Arm"]["properties"]["access"]["enum"] == sorted(registry.ACCESS)
     assert "Seconds measured" in built["$defs"]["Plan"]["properties"]["run_s"]["description"]
     assert built["additionalProperties"] is False

@@ -37,14 +37,21 @@ def _page(file: str, model: type[BaseModel]) -> Iterator[str]:
     whole = model.model_json_schema()
     yield f"## `{file}`\n\n{model.__doc__}\n"
     yield _table(whole, whole)
-    for key, node in whole["properties"].items():
+    yield from _sections(whole, whole, "")
+
+
+def _sections(whole: dict[str, Any], outer: dict[str, Any], path: str) -> Iterator[str]:
+    """Yield heading and table of every section inside another one, in the order of the keys."""
+    for key, node in outer["properties"].items():
         section, may_be_null = _resolved(whole, node)
         inside, _ = _resolved(whole, _inside(section))
         is_named = "properties" in inside
         if is_named or "properties" in section:
-            yield f"### `{key}.NAME`\n" if is_named else f"### `{key}`{', or null' if may_be_null else ''}\n"
-            yield f"{_said(whole, inside if is_named else section)}\n"
-            yield _table(whole, inside if is_named else section)
+            place, shown = f"{path}{key}{'.NAME' if is_named else ''}", inside if is_named else section
+            yield f"### `{place}`{', or null' if may_be_null else ''}\n"
+            yield f"{_said(whole, shown)}\n"
+            yield _table(whole, shown)
+            yield from _sections(whole, shown, f"{place}.")
 
 
 def _table(whole: dict[str, Any], section: dict[str, Any]) -> str:

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 SITES = {"local": "benchbook.sites.local:LocalSite"}
 ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB"}
-ACCESS = {"direct": None, "haproxy": "benchbook.sites.haproxy:HAProxy"}
+# None: no program runs between client and server. A service is a rule of the kernel (`sites.service`).
+ACCESS = {
+    "direct": None,
+    "haproxy": "benchbook.sites.haproxy:HAProxy",
+    "service": None,
+    "load_balancer": "benchbook.sites.haproxy:HAProxy",
+    "tiproxy": "benchbook.sites.tiproxy:TiProxy",
+}
+# Reached through a virtual address that the kernel rewrites to the server's.
+THROUGH_SERVICE = frozenset({"service", "load_balancer"})
 
 # The scripts that sysbench 1.0 and 1.1 ship and that measure queries.
 SCRIPTS = (

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core import registry
 from benchbook.core.errors import did_you_mean
+from benchbook.core.study_arm import Arm, conflicts
 from benchbook.core.study_sections import (
-    Arm,
     Dataset,
     Engine,
     Model,
@@ -114,6 +114,7 @@ class Study(Model):
         for arm in self.arms:
             if arm.endswith(TWIN):
                 yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
+        yield from conflicts(self.arms)
         twin = self.aa
         for name in (twin.workloads or ()) if twin else ():
             if name not in self.workloads:

@@ -17,17 +17,20 @@ FATAL_ERRORS = {2006, 2011, 2013, 2055}
 NAME = r"^[a-z][a-z0-9_-]{0,39}$"
 
 
-def _known(kind: str, known: Any) -> AfterValidator:
+def known(kind: str, names: Any) -> AfterValidator:
+    """Return a check that refuses names which are not registered and proposes the nearest that is."""
+
     def check(value: str) -> str:
-        if value not in known:
-            raise ValueError(f"unknown {kind}; {did_you_mean(value, known)}")
+        if value not in names:
+            raise ValueError(f"unknown {kind}; {did_you_mean(value, names)}")
         return value
 
     return AfterValidator(check)
 
 
-def _enumeration(known: Any) -> Any:
-    return Field(json_schema_extra={"enum": sorted(known)})
+def enumeration(names: Any) -> Any:
+    """Return a field that tells editors which names there are."""
+    return Field(json_schema_extra={"enum": sorted(names)})
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -38,10 +41,9 @@ def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-SiteKind = Annotated[str, _known("site", registry.SITES), _enumeration(registry.SITES)]
-EngineName = Annotated[str, _known("engine", registry.ENGINES), _enumeration(registry.ENGINES)]
-Access = Annotated[str, _known("access", registry.ACCESS), _enumeration(registry.ACCESS)]
-Script = Annotated[str, _known("workload script", registry.SCRIPTS), _enumeration(registry.SCRIPTS)]
+SiteKind = Annotated[str, known("site", registry.SITES), enumeration(registry.SITES)]
+EngineName = Annotated[str, known("engine", registry.ENGINES), enumeration(registry.ENGINES)]
+Script = Annotated[str, known("workload script", registry.SCRIPTS), enumeration(registry.SCRIPTS)]
 Name = Annotated[str, Field(pattern=NAME)]
 Threads = Annotated[int, Field(ge=1, le=65535, examples=[8])]
 
@@ -92,13 +94,6 @@ class Engine(Model):
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"{key}: {value} is not finite; write a number")
         return values
-
-
-class Arm(Model):
-    """One full setting of everything that is varied."""
-
-    access: Access = "direct"
-    """How the client reaches the server: `direct`, or through the proxy named."""
 
 
 class TwinArm(Model):

@@ -9,34 +9,17 @@ import os
 import platform
 import resource
 import shutil
-import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-from benchbook.sites import haproxy, lock, machine, ports, procfs
+from benchbook.sites import abilities, haproxy, lock, machine, ports, procfs
+from benchbook.sites.abilities import Ability, install_command, judge, manager
 from benchbook.sites.lab import free_bytes, lab_root
 from benchbook.sites.process import PATH
 
 GIB = 1 << 30
-PACKAGES = {
-    "apt-get": {"sysbench": "sysbench", "mariadbd": "mariadb-server", "haproxy": "haproxy", "tc": "iproute2"},
-    "dnf": {"sysbench": "sysbench", "mariadbd": "mariadb-server", "haproxy": "haproxy", "tc": "iproute-tc"},
-    "brew": {"sysbench": "sysbench", "mariadbd": "mariadb", "haproxy": "haproxy"},
-}
 # Reading the wall clock through these does not ask the hypervisor or a slow chip.
 FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "timebase"}
-
-
-@dataclass(frozen=True)
-class Ability:
-    """One thing this machine can do or can't, and what to do about it; `is_needed` by the local site."""
-
-    name: str
-    ok: bool
-    detail: str
-    remedy: str = ""
-    is_needed: bool = True
 
 
 def examine(clone: Path | None = None, port: int = 33060) -> list[Ability]:
@@ -45,29 +28,10 @@ def examine(clone: Path | None = None, port: int = 33060) -> list[Ability]:
     found = [_system(), _python(), *map(_tool, ("sysbench", "mariadbd", "haproxy")), _memory(), _disk(clone)]
     if sys.platform == "linux":
         found += [_cores(), _rights(), _open_files(), _port(port), _port(port + 1), _lock()]
-        found += [_clock(), *_network(), _cpu_quota()]
+        found += [_clock(), *abilities.network(), abilities.cpu_quota()]
     found += [_optional("go", "version", "only for TiDB, which is built from its Go module")]
     found += [Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False)]
     return sorted(found, key=lambda ability: not ability.is_needed)
-
-
-def manager() -> str | None:
-    """Return the package manager of this system: apt-get, dnf or brew, or None."""
-    return next((name for name in PACKAGES if shutil.which(name)), None)
-
-
-def install_command(tool: str) -> str:
-    """Return the command that installs a tool here."""
-    name = manager()
-    if name is None:
-        return f"install {tool} with your system's package manager"
-    package = PACKAGES[name].get(tool, tool)
-    sudo = "" if name == "brew" or os.geteuid() == 0 else "sudo "
-    return f"{sudo}{name} install {package}"
-
-
-def _judge(name: str, ok: bool, detail: str, remedy: str, is_needed: bool = True) -> Ability:
-    return Ability(name, ok, detail, "" if ok else remedy, is_needed)
 
 
 def _system() -> Ability:
@@ -80,12 +44,12 @@ def _system() -> Ability:
 
 def _python() -> Ability:
     is_new = sys.version_info >= (3, 11)
-    return _judge("python", is_new, platform.python_version(), "install Python 3.11 or newer")
+    return judge("python", is_new, platform.python_version(), "install Python 3.11 or newer")
 
 
 def _tool(name: str) -> Ability:
     found = haproxy.version() if name == "haproxy" else _version(name)
-    return _judge(name, found is not None, found or "not installed", install_command(name))
+    return judge(name, found is not None, found or "not installed", install_command(name))
 
 
 def _version(name: str) -> str | None:
@@ -95,20 +59,20 @@ def _version(name: str) -> str | None:
 
 def _memory() -> Ability:
     total = machine.facts()["memory_mib"]
-    return _judge("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
+    return judge("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
 
 
 def _disk(clone: Path) -> Ability:
     root = lab_root(clone)
     free = free_bytes(root)
     remedy = "free some space, or name a folder on another disk in BENCHBOOK_LAB_DIR"
-    return _judge("disk", free >= 5 * GIB, f"{free / GIB:.1f} GiB free for {root}", remedy)
+    return judge("disk", free >= 5 * GIB, f"{free / GIB:.1f} GiB free for {root}", remedy)
 
 
 def _cores() -> Ability:
     count = len(os.sched_getaffinity(0))
     detail = f"{count}; `cpus: split` halves them between server and client"
-    return _judge("cores", count >= 2, detail, "give it a second core, or client and server compete for one")
+    return judge("cores", count >= 2, detail, "give it a second core, or client and server compete for one")
 
 
 def _rights() -> Ability:
@@ -123,20 +87,20 @@ def _open_files() -> Ability:
     is_unlimited = hard == resource.RLIM_INFINITY
     detail = "no limit" if is_unlimited else f"{hard} allowed"
     remedy = "raise it: `ulimit -Hn 65536` as root, then log in again"
-    return _judge("open files", is_unlimited or hard >= 8192, detail, remedy)
+    return judge("open files", is_unlimited or hard >= 8192, detail, remedy)
 
 
 def _port(number: int) -> Ability:
     is_free = not ports.listeners(number)
     held = [] if is_free else [_named(pid) for pid in ports.holders(number)]
     detail = "free" if is_free else f"taken by {', '.join(held) or 'a process of another user'}"
-    return _judge(f"port {number}", is_free, detail, "`make down` if it is ours, else another site.port")
+    return judge(f"port {number}", is_free, detail, "`make down` if it is ours, else another site.port")
 
 
 def _lock() -> Ability:
     held = [_named(pid) for pid in procfs.opened_by(lock.lock_file())]
     detail = f"held by {', '.join(held)}" if held else "free"
-    return _judge("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
+    return judge("lock", not held, detail, "wait until it ends, or `make down` if it was left behind")
 
 
 def _named(pid: int) -> str:
@@ -146,41 +110,10 @@ def _named(pid: int) -> str:
 def _clock() -> Ability:
     source = machine.facts()["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
-    return _judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
-
-
-def _network() -> list[Ability]:
-    links = "ip link add bb0 type veth peer name bb1 && ip link add bb2 type bridge"
-    netem = "use a kernel with sch_netem; a delaying proxy can stand in for it"
-    return [
-        _trial("network namespaces", ["true"], "run as root"),
-        _trial("veth and bridge", ["sh", "-c", links], "run as root, with these kernel modules"),
-        _trial("iptables NAT", ["iptables", "-t", "nat", "-L", "-n"], install_command("iptables")),
-        _trial("netem", ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"], netem),
-    ]
-
-
-def _trial(name: str, argv: list[str], remedy: str) -> Ability:
-    env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PATH}", "LC_ALL": "C"}
-    quiet = {"capture_output": True, "text": True, "timeout": 10, "stdin": subprocess.DEVNULL}
-    try:
-        done = subprocess.run(["unshare", "--net", *argv], env=env, **quiet)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Ability(name, False, str(error), install_command("unshare"), is_needed=False)
-    works = done.returncode == 0
-    said = "works" if works else (done.stderr.strip().splitlines() or ["refused"])[-1]
-    return _judge(name, works, said, remedy, is_needed=False)
-
-
-def _cpu_quota() -> Ability:
-    version = machine.cgroup_version()
-    folder = Path("/sys/fs/cgroup") / ("cpu" if version == 1 else "")
-    can = version is not None and os.access(folder, os.W_OK)
-    detail = f"control groups version {version}" if version else "no control groups"
-    return _judge("cpu quota", can, detail, "run as root on a system with control groups", is_needed=False)
+    return judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
 
 
 def _optional(name: str, flag: str, purpose: str) -> Ability:
     found = machine.tool_version(name, flag)
     detail = f"{found or 'not installed'}; {purpose}"
-    return _judge(name, found is not None, detail, install_command(name), is_needed=False)
+    return judge(name, found is not None, detail, install_command(name), is_needed=False)

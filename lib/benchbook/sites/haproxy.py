@@ -35,24 +35,24 @@ defaults
     timeout server 1h
 
 frontend client
-    bind 127.0.0.1:{port}
+    bind {address}:{port}
     maxconn {maxconn}
     default_backend server
 
 backend server
-    server db 127.0.0.1:{server_port}
+    server db {server}
 """
 
 
 class HAProxy:
-    """One relay on 127.0.0.1, in the foreground under our supervision. Nothing is started until `ensure`."""
+    """One relay of TCP, in the foreground under our supervision. Nothing is started until `ensure`.
 
-    role = "proxy"
+    `server` is what it relays to, as ADDRESS:PORT.
+    """
 
-    def __init__(
-        self, lab: labs.Lab, port: int, server_port: int, cpus: list[int] | None, keep: tuple[int, ...] = ()
-    ) -> None:
-        self.lab, self.port, self.server_port, self.cpus, self.keep = lab, port, server_port, cpus, keep
+    def __init__(self, lab: labs.Lab, place: labs.Place, server: str, keep: tuple[int, ...] = ()) -> None:
+        self.lab, self.place, self.server, self.keep = lab, place, server, keep
+        self.role = place.name
         self.child: process.Child | None = None
         self.user = labs.service_user("haproxy")
         found = shutil.which("haproxy", path=process.PATH)
@@ -61,22 +61,22 @@ class HAProxy:
                 f"haproxy is not installed; run `{INSTALL}`, or leave the arm with `access: haproxy` out"
             )
         self.binary = Path(found)
-        self.folder = lab.own("proxy", self.user)
+        self.folder = lab.own(self.role, self.user)
         self.socket = lab.socket(self.folder / "p.sock")
         self.config = self.folder / "haproxy.cfg"
-        self.log = lab.run / "proxy.log"
+        self.log = lab.run / f"{self.role}.log"
 
     @property
     def config_hash(self) -> str:
         """SHA-256 of the settings file as it is on disk now."""
-        return settings.hash_config(self.config, self.lab.folder)
+        return settings.hash_config(self.config, self.folder)
 
     def ensure(self) -> None:
         """Start the proxy if it does not run, and prove that the port is its own without connecting."""
         if self.child is not None and self.child.is_alive:
             return
-        ports.must_be_free(self.port, "the proxy")
-        threads = len(self.cpus) if self.cpus is not None else len(os.sched_getaffinity(0))
+        ports.must_be_free(self.place.port, "the proxy")
+        threads = len(self.place.where.cpus or os.sched_getaffinity(0))
         # Two sockets for each connection, and some for itself (HAProxy manual, `maxconn`).
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         most = (
@@ -85,7 +85,12 @@ class HAProxy:
             else min(MAX_CONNECTIONS, (allowed - 200) // 2)
         )
         text = CONFIG.format(
-            maxconn=most, threads=threads, socket=self.socket, port=self.port, server_port=self.server_port
+            maxconn=most,
+            threads=threads,
+            socket=self.socket,
+            address=self.place.address,
+            port=self.place.port,
+            server=self.server,
         )
         labs.write_private(self.config, text, self.user)
         self.socket.unlink(missing_ok=True)
@@ -97,7 +102,7 @@ class HAProxy:
             out=self.log,
             pidfile=self.lab.pidfile(self.role),
             user=self.user,
-            cpus=self.cpus,
+            where=self.place.where,
             keep=self.keep,
             cwd=self.folder,
         )
@@ -146,7 +151,9 @@ class HAProxy:
         deadline = time.monotonic() + START_S
         while self.child is not None and self.child.is_alive:
             try:
-                if int(self._info()["Pid"]) == self.child.pid and self.child.pid in ports.holders(self.port):
+                if int(self._info()["Pid"]) == self.child.pid and self.child.pid in ports.holders(
+                    self.place.port
+                ):
                     return
             except (OSError, KeyError):
                 pass

@@ -7,6 +7,7 @@ LAB/             0711, so that the server's own user reaches its folder
   secrets/       sysbench's account                 0700, ours, files 0600
   server/        data, socket, log of the engine    0700, the engine's user
   proxy/         settings and socket of the proxy   0700, the proxy's user
+                 further ones: server-2/, proxy-2/
   snapshot/      the prepared data                  0700, the engine's user
 """
 
@@ -24,7 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.before_exec import ANYWHERE, Where
 
+LOOPBACK = "127.0.0.1"
 USER = "benchbook"
 SCHEMA = "sbtest"
 # sockaddr_un holds 108 bytes with the closing zero (unix(7)).
@@ -61,6 +64,25 @@ def service_user(name: str) -> str | None:
         raise SiteError(
             f"there is no user {name}, and a server must not run as root; install it with `{remedy}`"
         ) from None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a part of a lab lives: its name, which names its files too, its address, and where it runs.
+
+    `peers` are the addresses its connections come from.
+    """
+
+    name: str
+    address: str
+    port: int
+    where: Where = ANYWHERE
+    peers: tuple[str, ...] = (LOOPBACK,)
+
+    @property
+    def is_here(self) -> bool:
+        """Say whether it is in this machine's own network, where its port must be free."""
+        return self.where.namespace is None
 
 
 @dataclass(frozen=True)

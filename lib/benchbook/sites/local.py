@@ -1,4 +1,4 @@
-"""This machine as a site: a real server and a real proxy on loopback, ended with their owner."""
+"""This machine as a site: real servers and proxies, arranged as each arm asks, ended with their owner."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import sqlalchemy
 
-from benchbook.core import registry
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
+from benchbook.sites import evidence, feasible, layout, lock, parts, process, procfs, snapshot
 from benchbook.sites import lab as labs
-from benchbook.sites import load, lock, machine, process, procfs, snapshot
 
 
 class LocalSite:
     """The arms of one study on this machine. Use it as a context manager, in the main thread.
 
-    `cpus` maps `server`, `proxy` and `client` to the cores they may use, or to None for all. `database` is
-    the one schema that the benchmark's account may use.
+    `cpus` maps `server`, `proxy` and `client` to the cores they may use, or to None for all, where an arm
+    doesn't say otherwise. `database` is the one schema that the benchmark's account may use. Where no arm is
+    named, the baseline's server is meant.
     """
 
     database = labs.SCHEMA
@@ -35,14 +35,16 @@ class LocalSite:
         self.study = study
         self._folder = lab
         self.cpus = split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
+        self.chains = layout.chains(study.arms, study.site.port, self.cpus)
 
     def __enter__(self) -> LocalSite:
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
         self._keep = (self._lock.fd,)
         self._ended_by: int | None = None
-        self._proxies: dict[str, Any] = {}
-        self._engine: Any = None
+        self._parts = parts.Parts(self.lab, self.study, self.chains, self._keep)
+        if parts.present(self.lab.token, self.lab.run):
+            self._parts.clear()
         me = procfs.stat(os.getpid())
         process.write_pidfile(
             self.lab.pidfile("owner"),
@@ -62,6 +64,8 @@ class LocalSite:
     ) -> None:
         try:
             self.down()
+            if parts.present(self.lab.token, self.lab.run):
+                self._parts.clear()
         finally:
             self.lab.pidfile("owner").unlink(missing_ok=True)
             self._lock.release()
@@ -70,47 +74,57 @@ class LocalSite:
             if self._ended_by is not None:
                 os.kill(os.getpid(), self._ended_by)
 
+    def missing(self, arm: str) -> str | None:
+        """Return why this machine can't make an arm, or None; nothing is started to find out."""
+        return feasible.obstacle(self.study.arms[arm], self._chain(arm))
+
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
-        access = self._arm(arm).access
-        self._server().ensure()
-        proxy = self._proxy(access)
-        if proxy is not None:
-            proxy.ensure()
-        port = self.study.site.port if proxy is None else proxy.port
-        return Endpoint(host="127.0.0.1", port=port, database=labs.SCHEMA, secret=self.lab.secret)
+        chain = self._chain(arm)
+        self._parts.ensure(chain)
+        host, port = self._parts.address(chain.entry)
+        return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret)
 
     def facts(self, arm: str) -> dict[str, Any]:
         """Return what server, proxy and machine say they are; SettingsDiffer if a setting was not taken.
 
         All is the same at the next start but `moment`, which holds what changes from hour to hour.
         """
-        proxy = self._proxy(self._arm(arm).access)
-        return {
-            "arm": arm,
-            "access": self._arm(arm).access,
-            "site": {"kind": "local", "port": self.study.site.port, "cpus": self.cpus},
-            "engine": self._server().facts(),
-            "proxy": None if proxy is None else proxy.facts(),
-            "machine": machine.facts(),
-            "moment": machine.moment(self.lab.folder),
-        }
+        return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
 
     def identity(self, arm: str) -> dict[str, Any]:
-        """Return what tells this server and proxy from any other; one connection over the socket."""
-        proxy = self._proxy(self._arm(arm).access)
-        return {**self._server().identity(), **({} if proxy is None else proxy.identity())}
+        """Return what tells this arm's parts from any other; one connection over the server's socket."""
+        return evidence.identity(self._parts, self._chain(arm))
 
     def monitored(self, arm: str) -> dict[str, list[int]]:
-        """Return the processes whose CPU and memory belong to an arm, by part."""
-        parts = {"server": self._server(), "proxy": self._proxy(self._arm(arm).access)}
-        return {
-            part: [own.child.pid] for part, own in parts.items() if own is not None and own.child is not None
-        }
+        """Return the processes whose CPU and memory belong to an arm, by part; a delaying hop is a proxy."""
+        found: dict[str, list[int]] = {}
+        for part in self._chain(arm).parts:
+            child = self._parts.get(part).child
+            if child is not None:
+                found.setdefault("server" if part.kind == "server" else "proxy", []).append(child.pid)
+        return found
 
-    def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account over the server's socket; each connection is new."""
-        return self._server().admin()
+    @contextlib.contextmanager
+    def during(self, arm: str) -> Iterator[dict[str, Any]]:
+        """Let an arm's neighbour compute while the block runs; the record yielded says afterwards how the
+        arrangement held: connections through a service, time held back by a quota, what the neighbour got."""
+        with evidence.during(self._parts, self._chain(arm)) as record:
+            yield record
+
+    def server_of(self, arm: str) -> str:
+        """Return the name of the server behind an arm: arms with the same name share one."""
+        return self._chain(arm).server.name
+
+    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
+        """Return the administrative account over a server's socket; each connection is new."""
+        return self._server(arm).admin()
+
+    def allowance(self, arm: str) -> float:
+        """Return how many cores' time the client may use."""
+        client = self._chain(arm).client
+        cores = float(len(client.cpus or os.sched_getaffinity(0)))
+        return cores if client.quota is None else min(cores, client.quota)
 
     def client(
         self,
@@ -120,8 +134,9 @@ class LocalSite:
         *,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        arm: str | None = None,
     ) -> process.Child:
-        """Start a load client on the client's cores, supervised like the server, output into files."""
+        """Start a load client where an arm's client runs, supervised like the server, output into files."""
         return process.start(
             "client",
             argv,
@@ -130,96 +145,85 @@ class LocalSite:
             out=out,
             err=err,
             append=False,
-            cpus=self.cpus["client"],
+            where=self._parts.where(self._chain(arm).client),
             keep=self._keep,
             cwd=cwd,
             env=env,
         )
 
-    def log_mark(self) -> int:
-        """Return a place in the server's log, for `log_errors`."""
-        return self._server().log_mark()
+    def log_mark(self, arm: str | None = None) -> int:
+        """Return a place in a server's log, for `log_errors`."""
+        return self._server(arm).log_mark()
 
-    def log_errors(self, mark: int) -> list[str]:
-        """Return the lines of the server's log since a place that tell of an error or a crash."""
-        return self._server().log_errors(mark)
+    def log_errors(self, mark: int, arm: str | None = None) -> list[str]:
+        """Return the lines of a server's log since a place that tell of an error or a crash."""
+        return self._server(arm).log_errors(mark)
 
     def snapshot(self, label: str = "") -> None:
-        """Shut the server down cleanly, keep a copy of its data under a label, and start it again."""
-        server = self._stop_cleanly("copied")
+        """Shut the baseline's server down cleanly, keep a copy of its data under a label, and start it again.
+
+        Other servers that are up get the same data.
+        """
+        server = self._server(None)
+        server.ensure()
+        if not server.stop():
+            raise SiteError(
+                "the server did not shut down by itself, so its data cannot be copied; "
+                f"see {server.log} and run the prepare stage again"
+            )
         snapshot.save(self.lab, server.data, server.made_with, label, server.user, self._keep)
+        for other in self._servers():
+            if other is not server and other.child is not None:
+                self._put_back(other)
         server.ensure()
 
     def has_snapshot(self, label: str | None = None) -> bool:
         """Say whether there is prepared data of this engine, under this label (None: under any)."""
-        return snapshot.has(self.lab, self._server().made_with, label)
+        return snapshot.has(self.lab, self._server(None).made_with, label)
 
     def restore(self, label: str | None = None) -> None:
-        """Put the prepared data back and start the server on it: a cold server, the same bytes every time."""
+        """Put the prepared data back on every server and start it: cold, the same bytes every time."""
         if not self.has_snapshot(label):
             raise SiteError(
                 "the lab holds no prepared data of this engine and data set; run the prepare stage again"
             )
-        server = self._server()
-        server.stop()
-        snapshot.heal(server.data)
-        snapshot.put_back(self.lab, server.data, self._keep)
-        server.ensure()
+        for server in self._servers():
+            self._put_back(server)
 
     def hold(self) -> None:
         """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
         with contextlib.suppress(KeyboardInterrupt):
             while True:
-                parts = [*([] if self._engine is None else [self._engine]), *self._proxies.values()]
-                for part in parts:
+                for part in self._parts.alive.values():
                     if part.child is not None and not part.child.is_alive:
                         raise SiteError(f"the {part.role} ended by itself; see {part.log}")
                 time.sleep(0.5)
 
     def down(self, arm: str | None = None) -> None:
-        """Stop everything this site started; for one arm only what no direct arm needs: its proxy."""
-        names = list(self._proxies) if arm is None else [self._arm(arm).access]
-        for name in names:
-            proxy = self._proxies.pop(name, None)
-            if proxy is not None:
-                proxy.stop()
-        if arm is None and self._engine is not None:
-            self._engine.stop()
+        """Stop everything this site started; for one arm only what no direct arm needs: its hops."""
+        names = [] if arm is None else [part.name for part in self._chain(arm).parts[1:]]
+        if arm is None or names:
+            self._parts.stop(*names)
 
-    def _arm(self, name: str) -> Any:
+    def _chain(self, arm: str | None) -> layout.Chain:
         try:
-            return self.study.arms[name]
+            return self.chains[self.study.baseline if arm is None else arm]
         except KeyError:
-            raise SiteError(f"{name}: no such arm; the study has {', '.join(self.study.arms)}") from None
+            raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
 
-    def _server(self) -> Any:
-        if self._engine is None:
-            kind = load(registry.ENGINES[self.study.engine.name])
-            self._engine = kind(
-                self.lab, self.study.engine, self.study.site.port, self.cpus["server"], self._keep
-            )
-            snapshot.heal(self._engine.data)
-        return self._engine
+    def _server(self, arm: str | None) -> Any:
+        return self._parts.get(self._chain(arm).server)
 
-    def _proxy(self, access: str) -> Any:
-        if registry.ACCESS[access] is None:
-            return None
-        if access not in self._proxies:
-            port = self.study.site.port + list(registry.ACCESS).index(access)
-            self._proxies[access] = load(registry.ACCESS[access])(
-                self.lab, port, self.study.site.port, self.cpus["proxy"], self._keep
-            )
-        return self._proxies[access]
+    def _servers(self) -> list[Any]:
+        """Return every distinct server of the arms that this machine can make."""
+        able = [arm for arm in self.study.arms if self.missing(arm) is None]
+        return [self._parts.get(part) for part in dict.fromkeys(self.chains[arm].server for arm in able)]
 
-    def _stop_cleanly(self, purpose: str) -> Any:
-        server = self._server()
+    def _put_back(self, server: Any) -> None:
+        server.stop()
+        snapshot.heal(server.data)
+        snapshot.put_back(self.lab, server.data, self._keep)
         server.ensure()
-        if not server.stop():
-            raise SiteError(
-                f"the server did not shut down by itself, so its data cannot be {purpose}; "
-                f"see {server.log} and run the prepare stage again"
-            )
-        return server
 
     def _catch_signals(self) -> dict[int, Any]:
         if threading.current_thread() is not threading.main_thread():

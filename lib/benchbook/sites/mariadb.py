@@ -24,17 +24,14 @@ CRASH = re.compile(
 
 
 class MariaDB:
-    """One server on 127.0.0.1, known by its pid file, its folder and a word drawn at each start.
+    """One server at one address, known by its pid file, its folder and a word drawn at each start.
 
     `keep` are file descriptors the server inherits. Nothing is started until `ensure`.
     """
 
-    role = "server"
-
-    def __init__(
-        self, lab: labs.Lab, engine: Any, port: int, cpus: list[int] | None, keep: tuple[int, ...] = ()
-    ) -> None:
-        self.lab, self.engine, self.port, self.cpus, self.keep = lab, engine, port, cpus, keep
+    def __init__(self, lab: labs.Lab, engine: Any, place: labs.Place, keep: tuple[int, ...] = ()) -> None:
+        self.lab, self.engine, self.place, self.keep = lab, engine, place, keep
+        self.role = place.name
         self.child: process.Child | None = None
         self._admin: sqlalchemy.Engine | None = None
         self.user = labs.service_user("mysql")
@@ -51,11 +48,11 @@ class MariaDB:
                 f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
             )
         self.asked = settings.complete(engine.settings)
-        self.folder = lab.own("server", self.user)
+        self.folder = lab.own(self.role, self.user)
         self.data = self.folder / "data"
         self.socket = lab.socket(self.folder / "m.sock")
         self.config = self.folder / "my.cnf"
-        self.log = lab.run / "server.log"
+        self.log = lab.run / f"{self.role}.log"
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -71,8 +68,11 @@ class MariaDB:
         if self.child is not None and self.child.is_alive and self._answers():
             return
         self.stop()
-        ports.must_be_free(self.port, "the server")
-        install.make_data(self.lab, self.binary, self.engine.binary, self.made_with, self.user, self.keep)
+        if self.place.is_here:
+            ports.must_be_free(self.place.port, "the server")
+        install.make_data(
+            self.lab, self.binary, self.engine.binary, self.made_with, self.user, self.role, self.keep
+        )
         mark = self.log_mark()
         word = uuid.uuid4().hex
         self._write_config()
@@ -85,13 +85,13 @@ class MariaDB:
             out=self.log,
             pidfile=self.lab.pidfile(self.role),
             user=self.user,
-            cpus=self.cpus,
+            where=self.place.where,
             keep=self.keep,
             cwd=self.folder,
         )
         try:
             self._wait_ready(mark, begun)
-            accounts.prove(self._connect, self.lab, self.child.pid, self.data, self.port, word, begun)
+            accounts.prove(self._connect, self.lab, self.child.pid, self.data, self.place, word, begun)
         except BaseException:
             self.stop()
             raise
@@ -133,7 +133,7 @@ class MariaDB:
             "datadir": row[1],
             "port": int(row[2]),
             "server_uid": row[3],
-            "config_hash": settings.hash_config(self.config, self.lab.folder),
+            "config_hash": settings.hash_config(self.config, self.folder),
         }
 
     def facts(self) -> dict[str, Any]:
@@ -161,8 +161,8 @@ class MariaDB:
             "tls": variables.get("have_ssl", "unknown"),
             "settings": read,
             "variables": len(variables),
-            "variables_sha256": settings.digest(variables, self.lab.folder),
-            "config_hash": settings.hash_config(self.config, self.lab.folder),
+            "variables_sha256": settings.digest(variables, self.folder),
+            "config_hash": settings.hash_config(self.config, self.folder),
         }
 
     def log_mark(self) -> int:
@@ -205,8 +205,8 @@ class MariaDB:
 
     def _write_config(self) -> None:
         places = {
-            "port": self.port,
-            "bind_address": "127.0.0.1",
+            "port": self.place.port,
+            "bind_address": self.place.address,
             "socket": self.socket,
             "datadir": self.data,
             "tmpdir": self.folder / "tmp",

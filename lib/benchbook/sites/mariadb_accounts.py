@@ -24,7 +24,7 @@ def prove(
     lab: labs.Lab,
     pid: int,
     data: Path,
-    port: int,
+    place: labs.Place,
     word: str,
     begun: float,
 ) -> None:
@@ -38,26 +38,26 @@ def prove(
         pid_file, datadir, its_port, its_word = cursor.fetchone()
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
         uptime_s = int(cursor.fetchone()[1])
-        if word_over_tcp(lab, port) is None:
-            make(cursor, lab.password())
+        if word_over_tcp(lab, place) is None:
+            make(cursor, lab.password(), place.peers)
     its_pid = int(Path(pid_file).read_text(encoding="ascii"))
     seen = {"pid": its_pid, "data folder": Path(datadir), "port": its_port}
-    wanted = {"pid": pid, "data folder": data, "port": port}
+    wanted = {"pid": pid, "data folder": data, "port": place.port}
     wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
-    if its_word != word or word_over_tcp(lab, port) != word:
+    if its_word != word or word_over_tcp(lab, place) != word:
         wrong.append("it was not started by us just now")
     if uptime_s > time.monotonic() - begun + 2:
         wrong.append(f"it has been up for {uptime_s} s, longer than ours")
     if wrong:
         raise SiteError(
-            f"port {port} leads to a server that is not ours ({'; '.join(wrong)}); "
+            f"{place.address}:{place.port} leads to a server that is not ours ({'; '.join(wrong)}); "
             "end that server yourself, or set another site.port in the study"
         )
 
 
-def word_over_tcp(lab: labs.Lab, port: int) -> str | None:
-    """Return the word of the server that answers on a port; None if our account is not known there."""
-    arguments = {"host": "127.0.0.1", "port": port, "user": labs.USER, "password": lab.password()}
+def word_over_tcp(lab: labs.Lab, place: labs.Place) -> str | None:
+    """Return the word of the server that answers at a place; None if our account is not known there."""
+    arguments = {"host": place.address, "port": place.port, "user": labs.USER, "password": lab.password()}
     try:
         connection = pymysql.connect(
             **arguments, database=labs.SCHEMA, ssl_disabled=True, connect_timeout=10, read_timeout=30
@@ -66,19 +66,24 @@ def word_over_tcp(lab: labs.Lab, port: int) -> str | None:
         if error.args[0] in UNKNOWN_THERE:
             return None
         raise SiteError(
-            f"127.0.0.1:{port} does not answer: {error.args[1]}; look at the end of {lab.run / 'server.log'}"
+            f"{place.address}:{place.port} does not answer: {error.args[1]}; "
+            f"look at the end of {lab.run / place.name}.log"
         ) from None
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT @@report_host")
         return cursor.fetchone()[0]
 
 
-def make(cursor: pymysql.cursors.Cursor, password: str) -> None:
-    """Leave the administrator of the socket and the benchmark's account, with rights on its one schema."""
-    account = f"'{labs.USER}'@'127.0.0.1'"
+def make(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...]) -> None:
+    """Leave the administrator of the socket and the benchmark's account, with rights on its one schema.
+
+    `peers` are the addresses from which the account is let in.
+    """
     cursor.execute("DELETE FROM mysql.global_priv WHERE User = ''")
     cursor.execute("FLUSH PRIVILEGES")
     cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
-    cursor.execute(f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY %s", (password,))
-    cursor.execute(f"ALTER USER {account} IDENTIFIED BY %s", (password,))
-    cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO {account}")
+    for peer in peers:
+        account = f"'{labs.USER}'@'{peer}'"
+        cursor.execute(f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY %s", (password,))
+        cursor.execute(f"ALTER USER {account} IDENTIFIED BY %s", (password,))
+        cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO {account}")

@@ -69,24 +69,26 @@ def make_data(
     given: str | None,
     made_with: dict[str, Any],
     user: str | None,
+    role: str = "server",
     keep: tuple[int, ...] = (),
 ) -> Path:
-    """Make `server/data` unless it is there, made with the same; complete or absent. Return it.
+    """Make a server's data folder unless it is there, made with the same; complete or absent. Return it.
 
-    A folder made with something else is removed, its snapshot too: both can be loaded again.
+    A folder made with something else is removed, and so is the prepared copy: both can be loaded again.
     The administrator comes in over the socket by the name of the OS user; there are no anonymous accounts.
     """
-    folder = lab.own("server", user)
+    folder = lab.own(role, user)
     record, data, new = folder / "made.json", folder / "data", folder / "new"
     if data.is_dir() and _read_json(record) == made_with:
         return data
-    for stale in ("server", "snapshot"):
-        labs.remove(lab, stale)
+    labs.remove(lab, role)
+    if _read_json(lab.folder / "snapshot" / "snapshot.json", {}).get("made_with") != made_with:
+        labs.remove(lab, "snapshot")
     if labs.free_bytes(lab.folder) < FREE_BYTES:
         raise SiteError(
             f"{lab.folder}: less than 1 GiB free; free some space, or set BENCHBOOK_LAB_DIR to another disk"
         )
-    for name in ("server", "server/new", "server/tmp"):
+    for name in (role, f"{role}/new", f"{role}/tmp"):
         lab.own(name, user)
     log = lab.run / "install.log"
     child = process.start(
@@ -140,8 +142,8 @@ def _installer(binary: Path, given: str | None) -> str:
     return found
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path, otherwise: Any = None) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
+        return otherwise

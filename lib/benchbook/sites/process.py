@@ -1,48 +1,32 @@
 """Start a child that cannot outlive its owner, prove later that it is ours, and end it.
 
-The kernel sends the child SIGKILL when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
-Therefore children start from the main thread only, and drop their rights before they ask for the
-signal, since a change of user clears the request.
+A child asks the kernel to end it when the thread that started it ends; therefore children start from the main
+thread only.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import pwd
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import procfs
+from benchbook.sites.before_exec import ANYWHERE, Where, dies_with
 
 TOKEN = "BENCHBOOK_LAB"
 FOLDER = "BENCHBOOK_LAB_FOLDER"
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PLAIN = {"PATH": PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-
-
-def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process; OSError where the kernel refuses, SiteError where there is none."""
-    if _libc is None:
-        raise SiteError(
-            "processes can be supervised on Linux only; run Benchbook on a Linux machine or in a virtual one"
-        )
-    if _libc.prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
 
 
 @dataclass(frozen=True)
@@ -64,27 +48,6 @@ class Child:
         return procfs.is_alive(self.pid, self.started)
 
 
-def dies_with(
-    parent: int, user: pwd.struct_passwd | None = None, cpus: Sequence[int] | None = None
-) -> Callable[[], None]:
-    """Return what a child does before its program starts: cores, rights, then the kernel's promise."""
-
-    def prepare() -> None:
-        if cpus is not None:
-            os.sched_setaffinity(0, cpus)
-        if user is not None:
-            os.setgroups([])
-            os.setgid(user.pw_gid)
-            os.setuid(user.pw_uid)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The owner may have ended before the request stood: then nobody would ever end this child.
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return prepare
-
-
 def start(
     role: str,
     argv: Sequence[str],
@@ -95,7 +58,7 @@ def start(
     err: Path | None = None,
     pidfile: Path | None = None,
     user: str | None = None,
-    cpus: Sequence[int] | None = None,
+    where: Where = ANYWHERE,
     env: Mapping[str, str] | None = None,
     keep: Sequence[int] = (),
     cwd: Path | None = None,
@@ -125,7 +88,7 @@ def start(
             pass_fds=tuple(keep),
             cwd=cwd or folder,
             process_group=0,
-            preexec_fn=dies_with(os.getpid(), account, cpus),
+            preexec_fn=dies_with(os.getpid(), account, where),
             env=PLAIN | {**(env or {}), TOKEN: token, FOLDER: str(folder)},
         )
     except (OSError, subprocess.SubprocessError) as error:

@@ -35,11 +35,31 @@ DEFAULTS: dict[str, tuple[Value, str]] = {
 }
 
 # Where the server lives and who may reach it is for the lab to say.
-RESERVED = frozenset((
-    "basedir", "bind_address", "bootstrap", "datadir", "extra_port", "init_connect", "init_file",
-    "lc_messages_dir", "log_error", "pid_file", "plugin_dir", "plugin_load", "plugin_load_add", "port",
-    "report_host", "user", "secure_file_priv", "skip_grant_tables", "skip_networking", "socket", "tmpdir",
-))
+RESERVED = frozenset(
+    (
+        "basedir",
+        "bind_address",
+        "bootstrap",
+        "datadir",
+        "extra_port",
+        "init_connect",
+        "init_file",
+        "lc_messages_dir",
+        "log_error",
+        "pid_file",
+        "plugin_dir",
+        "plugin_load",
+        "plugin_load_add",
+        "port",
+        "report_host",
+        "user",
+        "secure_file_priv",
+        "skip_grant_tables",
+        "skip_networking",
+        "socket",
+        "tmpdir",
+    )
+)
 
 # Fixed when a data folder is made: another value needs another folder.
 AT_CREATION = (
@@ -51,12 +71,33 @@ AT_CREATION = (
 )
 
 # Different at every look or every start, so never part of the digest.
-VOLATILE = frozenset((
-    "error_count", "gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos", "gtid_slave_pos", "hostname",
-    "identity", "in_transaction", "innodb_buffer_pool_size_max", "insert_id", "last_gtid", "last_insert_id",
-    "proxy_user", "pseudo_thread_id", "rand_seed1", "rand_seed2", "report_host", "server_uid", "timestamp",
-    "warning_count",
-))
+VOLATILE = frozenset(
+    (
+        "error_count",
+        "gtid_binlog_pos",
+        "gtid_binlog_state",
+        "gtid_current_pos",
+        "gtid_slave_pos",
+        "hostname",
+        "identity",
+        "in_transaction",
+        "innodb_buffer_pool_size_max",
+        "insert_id",
+        "last_gtid",
+        "last_insert_id",
+        "proxy_user",
+        "pseudo_thread_id",
+        "rand_seed1",
+        "rand_seed2",
+        "report_host",
+        "server_uid",
+        "timestamp",
+        "warning_count",
+    )
+)
+
+# Where a server lives, which its identity holds.
+PLACE = frozenset(("bind_address", "port"))
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _SWITCH = {
@@ -122,16 +163,20 @@ def same(asked: Value, got: str) -> bool:
 
 
 def digest(variables: Mapping[str, str], folder: Path) -> str:
-    """Return the SHA-256 of all variables that mean the same at the next start, wherever the lab is."""
+    """Return the SHA-256 of all variables that mean the same at the next start and in another place."""
     kept = sorted(
-        (key, value.replace(str(folder), "LAB")) for key, value in variables.items() if key not in VOLATILE
+        (key, value.replace(str(folder), "SERVER"))
+        for key, value in variables.items()
+        if key not in VOLATILE | PLACE
     )
     return hashlib.sha256("\n".join(f"{key}={value}" for key, value in kept).encode()).hexdigest()
 
 
 def hash_config(path: Path, folder: Path) -> str:
-    """Return the SHA-256 of a settings file, the same wherever the lab is."""
-    return hashlib.sha256(path.read_text(encoding="utf-8").replace(str(folder), "LAB").encode()).hexdigest()
+    """Return the SHA-256 of a settings file, the same wherever the lab and the server's place in it are."""
+    lines = path.read_text(encoding="utf-8").replace(str(folder), "SERVER").splitlines()
+    kept = [line for line in lines if line.partition("=")[0] not in PLACE]
+    return hashlib.sha256("\n".join(kept).encode()).hexdigest()
 
 
 def _mirrored(key: str, value: Value, variables: Mapping[str, str]) -> Value:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 
 from benchbook.sites import procfs
-from benchbook.sites.process import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, dies_with, prctl
+from benchbook.sites.before_exec import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, dies_with, prctl
 
 OWNER = "BENCHBOOK_OWNER"
 GRACE_S = 3.0

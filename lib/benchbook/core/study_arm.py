@@ -1,0 +1,115 @@
+"""The arms of a study file: every factor that can be varied on one site, each with what it stands in for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from benchbook.core import registry
+from benchbook.core.study_sections import Model, distinct, enumeration, known
+
+Access = Annotated[str, known("access", registry.ACCESS), enumeration(registry.ACCESS)]
+Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
+
+
+class Cpu(Model):
+    """What one part (server, proxy or client) may use of the processor."""
+
+    quota: float | None = Field(None, ge=0.01, le=4096, examples=[0.5])
+    """Processor time in cores (0.5: half of one core's time), held by a control group; null: no quota."""
+    cores: Annotated[tuple[Core, ...], Field(min_length=1), AfterValidator(distinct)] | None = None
+    """Numbers of the cores that may be used; null: as `site.cpus` says."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists(cls, values: object) -> object:
+        if isinstance(values, Mapping) and isinstance(values.get("cores"), list):
+            return {**values, "cores": tuple(values["cores"])}
+        return values
+
+
+class Neighbour(Model):
+    """Another tenant of the machine that computes all the time while this arm is measured."""
+
+    processes: int = Field(ge=1, le=4096, examples=[1])
+    """Busy threads, on the server's cores."""
+    shares: int = Field(2, ge=2, le=262_144, examples=[2])
+    """Weight of all of them together against the server's; 2 is that of a Kubernetes pod without requests."""
+
+
+class Zones(Model):
+    """Distance between the server and whoever reaches it."""
+
+    latency_ms: float = Field(ge=0, le=1000, examples=[1.0])
+    """Milliseconds added in each direction; 0 leaves the hop in place, as the baseline needs it."""
+
+
+class Kernel(Model):
+    """Kernel settings as a source made them; `down` puts back what was there."""
+
+    somaxconn: int | None = Field(None, ge=1, le=2_147_483_647, examples=[32768])
+    """net.core.somaxconn: longest queue of connections that wait to be accepted; null leaves it."""
+    syncookies: int | None = Field(None, ge=0, le=2, examples=[0])
+    """net.ipv4.tcp_syncookies; null leaves it."""
+    swappiness: int | None = Field(None, ge=0, le=200, examples=[0])
+    """vm.swappiness, which the whole machine shares; null leaves it."""
+    nofile: int | None = Field(None, ge=1024, le=1_073_741_816, examples=[1000000])
+    """Open files allowed to the server; null leaves it."""
+
+
+class Arm(Model):
+    """One full setting of everything that is varied."""
+
+    access: Access = "direct"
+    """How the client reaches the server: `direct`; `service`, a virtual address that the kernel rewrites; a
+    proxy by its name; or `load_balancer`, a proxy in front of the service."""
+    network: Literal["host", "pod"] = "host"
+    """`host`: loopback; `pod`: a network namespace of its own behind a virtual cable and a bridge."""
+    cpu: dict[Literal["server", "proxy", "client"], Cpu] = Field({})
+    """Processor of `server`, `proxy` and `client`; parts left out take what `site.cpus` gives."""
+    qos: Literal["none", "best_effort", "guaranteed"] = "none"
+    """Weight of the server against its neighbour: `best_effort` the lowest there is, `guaranteed` that of its
+    cores, `none` the kernel's own."""
+    neighbour: Neighbour | None = None
+    """A noisy neighbour on the server's cores; null: none."""
+    zones: Zones | None = None
+    """Distance to the server; null: no such hop. All arms of a study have one or none has."""
+    kernel: Kernel | None = None
+    """Kernel settings; null changes nothing."""
+    stands_in_for: str | None = Field(None, min_length=3, max_length=300)
+    """What of a source this arm stands in for, and how it differs from it; the report says so."""
+
+    @property
+    def setting(self) -> dict[str, object]:
+        """What affects a run, as plain data; keys at their defaults are left out, so that a new key never
+        changes an old study's runs."""
+        return {"access": self.access} | self.model_dump(
+            mode="json", exclude_defaults=True, exclude={"stands_in_for"}
+        )
+
+
+def conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
+    """Yield what does not go together between arms, each as `path.to.key: what is wrong; what to write`."""
+    without = [name for name, arm in arms.items() if arm.zones is None]
+    if without and len(without) < len(arms):
+        yield (
+            f"arms.{without[0]}.zones: null: another arm has the hop, so the hop itself would be compared; "
+            "write {latency_ms: 0}"
+        )
+    for key, scope in (("swappiness", "any"), ("somaxconn", "host"), ("syncookies", "host")):
+        asked = {
+            name: getattr(arm.kernel, key, None)
+            for name, arm in arms.items()
+            if scope == "any" or arm.network == scope
+        }
+        first = next(iter(asked.values()), None)
+        for name, value in asked.items():
+            if value != first:
+                whose = "all arms" if scope == "any" else "all arms on the host network"
+                yield (
+                    f"arms.{name}.kernel.{key}: {value}: the machine has one value for {whose} and another "
+                    f"asks for {first}; write the same in all of them"
+                )
+                break

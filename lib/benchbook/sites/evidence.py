@@ -1,0 +1,137 @@
+"""What an arm's arrangement is, as the kernel and the parts tell it, and how it held during a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psutil
+
+from benchbook.core.errors import SiteError
+from benchbook.core.study import Study
+from benchbook.sites import cgroups, delay, machine, neighbour
+from benchbook.sites.layout import Chain, Part
+from benchbook.sites.parts import Parts
+
+
+def facts(
+    parts: Parts, chain: Chain, study: Study, arm: str, cpus: Mapping[str, list[int] | None]
+) -> dict[str, Any]:
+    """Return what an arm is found to be: engine, proxy, hops, arrangement, machine, and the moment."""
+    proxy, relay, service = chain.proxy, chain.of("relay"), chain.of("service")
+    setting = study.arms[arm]
+    found = {
+        "arm": arm,
+        "access": setting.access,
+        "site": {"kind": "local", "port": study.site.port, "cpus": dict(cpus)},
+        "engine": parts.get(chain.server).facts(),
+        "proxy": parts.get(proxy).facts() if proxy is not None else None,
+        "network": setting.network,
+        "service": parts.get(service).facts() if service is not None else None,
+        "zones": parts.get(relay).facts() if relay is not None else None,
+        "qos": setting.qos,
+        "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
+        "cpu": {part: _cpu(parts, one) for part, one in _rooms(chain).items()},
+        "kernel": _kernel(parts, chain.server) if chain.server.kernel is not None else None,
+        "machine": machine.facts(),
+        "moment": machine.moment(parts.lab.folder),
+    }
+    if relay is not None:
+        server = parts.address(chain.server)
+        found["moment"]["ping_ms"] = {
+            "through the hop": delay.ping_ms(*parts.address(relay), parts.lab),
+            "beside it": delay.ping_ms(*server, parts.lab),
+        }
+    host, port = parts.address(chain.entry)
+    found["moment"]["endpoint"] = f"{host}:{port}"
+    return found
+
+
+def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
+    """Return what tells an arm's parts from any others, and that its arrangement is in force now."""
+    found: dict[str, Any] = {}
+    for part in chain.parts:
+        found |= parts.get(part).identity()
+        group = parts.group(part)
+        if group is not None:
+            found[f"{part.kind}_group"] = group.in_force()
+            _must_be_inside(group, parts.get(part).child.pid)
+    if chain.server.is_pod:
+        found["namespace"] = _namespace(parts, chain.server)
+    return found
+
+
+@contextlib.contextmanager
+def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
+    """Run an arm's neighbour while the block runs; the record yielded is filled when it ends."""
+    record: dict[str, Any] = {}
+    service = chain.of("service")
+    groups = {name: parts.group(part) for name, part in _rooms(chain).items() if part.shares is not None}
+    packets = parts.get(service).packets() if service is not None else 0
+    held = {name: group.throttled() for name, group in groups.items() if group is not None}
+    noisy = _neighbour_group(parts, chain)
+    with neighbour.beside(
+        parts.lab, chain.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
+    ) as beside:
+        yield record
+    if beside:
+        record["neighbour"] = beside
+    if service is not None:
+        record["service"] = {"connections": parts.get(service).packets() - packets}
+    if held:
+        record["throttled"] = {
+            name: {key: round(value - held[name][key], 6) for key, value in group.throttled().items()}
+            for name, group in groups.items()
+            if group is not None
+        }
+
+
+def _rooms(chain: Chain) -> dict[str, Part]:
+    proxy = chain.proxy
+    return {"server": chain.server, **({"proxy": proxy} if proxy else {}), "client": chain.client}
+
+
+def _cpu(parts: Parts, part: Part) -> dict[str, Any]:
+    group = parts.group(part)
+    return {
+        "cores": list(part.cpus) if part.cpus else None,
+        **(group.in_force() if group is not None else {}),
+    }
+
+
+def _kernel(parts: Parts, server: Part) -> dict[str, int]:
+    """Return the kernel settings made for a server as they are now, with the open files it may have."""
+    found = dict(parts.kernel_of(server))
+    if server.kernel is not None and server.kernel.nofile is not None:
+        pid = parts.get(server).child.pid
+        found["nofile"] = psutil.Process(pid).rlimit(psutil.RLIMIT_NOFILE)[0]
+        if found["nofile"] != server.kernel.nofile:
+            raise SiteError(
+                f"kernel.nofile: asked {server.kernel.nofile}, the server may open {found['nofile']} files; "
+                "write a value it can hold"
+            )
+    return found
+
+
+def _neighbour_group(parts: Parts, chain: Chain) -> cgroups.Group | None:
+    if chain.neighbour is None:
+        return None
+    return cgroups.make(parts.lab.token, neighbour.ROLE, quota=None, shares=chain.neighbour.shares)
+
+
+def _must_be_inside(group: cgroups.Group, pid: int) -> None:
+    inside = (group.folder / "cgroup.procs").read_text(encoding="ascii").split()
+    if str(pid) not in inside:
+        raise SiteError(f"pid {pid} has left its control group {group.folder}; call site.up(arm) again")
+
+
+def _namespace(parts: Parts, part: Part) -> str:
+    """Return the server's network namespace, as the kernel numbers it; SiteError if it is not the pod's."""
+    child = parts.get(part).child
+    path = parts.network.pod(part.rank + 1)[0]
+    its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
+    if its != f"net:[{path.stat().st_ino}]":
+        raise SiteError(f"the server is in namespace {its or 'none'}, not in {path}; call site.up(arm) again")
+    return its

@@ -1,0 +1,58 @@
+"""Which arms this machine can make, known before anything starts, and why not the others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from benchbook.core.study_arm import Arm
+from benchbook.sites import abilities, kernel, tiproxy
+from benchbook.sites.layout import Chain
+from benchbook.sites.process import PATH
+
+NEEDED_BY = {
+    "pod": ("network namespaces", "veth and bridge"),
+    "service": ("network namespaces", "veth and bridge", "iptables NAT"),
+    "group": ("cpu quota",),
+}
+
+
+def obstacle(arm: Arm, chain: Chain) -> str | None:
+    """Return why an arm can't be made here and what to do about it, or None if it can."""
+    return "; ".join(dict.fromkeys(_obstacles(arm, chain))) or None
+
+
+def _obstacles(arm: Arm, chain: Chain) -> Iterator[str]:
+    needs = {"pod": chain.server.is_pod, "service": chain.of("service") is not None}
+    groups = [part for part in (*chain.parts, chain.client) if part.shares is not None]
+    needs["group"] = bool(groups) or arm.neighbour is not None
+    for need, is_asked in needs.items():
+        if is_asked:
+            yield from _lacking(*NEEDED_BY[need])
+    if arm.access in ("haproxy", "load_balancer") and shutil.which("haproxy", path=PATH) is None:
+        yield f"haproxy is not installed; `{abilities.install_command('haproxy')}`"
+    if arm.access == "tiproxy" and tiproxy.find() is None:
+        yield f"tiproxy is not in the PATH; put it there, or its path into {tiproxy.VARIABLE}"
+    asked = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
+    absent = sorted(asked - os.sched_getaffinity(0))
+    if absent:
+        yield f"core {absent[0]} is not there or not ours; write cores of {sorted(os.sched_getaffinity(0))}"
+    if arm.kernel is not None:
+        yield from _kernel(arm.kernel.nofile)
+
+
+def _lacking(*names: str) -> Iterator[str]:
+    known = {ability.name: ability for ability in (*abilities.network(), abilities.cpu_quota())}
+    for name in names:
+        if not known[name].ok:
+            yield f"{name}: {known[name].detail}; {known[name].remedy}"
+
+
+def _kernel(nofile: int | None) -> Iterator[str]:
+    if os.geteuid() != 0:
+        yield "kernel settings are root's; run as root"
+    if nofile is not None:
+        most = int(kernel.NOFILE_LIMIT.read_text(encoding="ascii"))
+        if nofile > most:
+            yield f"open files: the kernel allows {most}; `sysctl fs.nr_open={nofile}`"

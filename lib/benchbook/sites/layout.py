@@ -1,0 +1,128 @@
+"""From a study's arms to the parts that make them: servers, hops, services and proxies, each made once.
+
+Arms that ask for the same server share it, and so on towards the client; what differs gets a part of its own.
+Names and ports follow the order of the arms, so the first server is always `server` on the study's own port.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbook.core import registry
+from benchbook.core.study_arm import Arm, Cpu, Kernel, Neighbour
+from benchbook.sites.cgroups import CORE_SHARES, LOWEST_SHARES
+
+SERVICE_PORT = 3306
+# TiProxy answers questions about itself on the port after its own.
+PORTS = {"tiproxy": 2}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part: `kind` server, relay, service or a way of access; `to` is the part behind it.
+
+    `quota` and `shares` of None leave the part where it is started; otherwise it gets a control group. `rank`
+    counts parts of its kind from 0.
+    """
+
+    name: str
+    kind: str
+    rank: int
+    port: int
+    to: Part | None = None
+    cpus: tuple[int, ...] | None = None
+    quota: float | None = None
+    shares: int | None = None
+    is_pod: bool = False
+    kernel: Kernel | None = None
+    latency_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Chain:
+    """All that one arm needs; `parts` run from the server to what the client connects to."""
+
+    parts: tuple[Part, ...]
+    neighbour: Neighbour | None
+    client: Part
+
+    @property
+    def server(self) -> Part:
+        """The server at the end."""
+        return self.parts[0]
+
+    @property
+    def entry(self) -> Part:
+        """What the client connects to."""
+        return self.parts[-1]
+
+    def of(self, *kinds: str) -> Part | None:
+        """Return the part of one of these kinds, or None."""
+        return next((part for part in self.parts if part.kind in kinds), None)
+
+    @property
+    def proxy(self) -> Part | None:
+        """The proxy, if there is one."""
+        return self.of(*(name for name, target in registry.ACCESS.items() if target is not None))
+
+
+def chains(arms: Mapping[str, Arm], port: int, cpus: Mapping[str, list[int] | None]) -> dict[str, Chain]:
+    """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all)."""
+    made: dict[tuple[Any, ...], Part] = {}
+    used: dict[str, int] = {}
+
+    def share(key: tuple[Any, ...], kind: str, listens: bool, **rest: Any) -> Part:
+        if key not in made:
+            role = {"server": "server", "relay": "relay", "service": "service"}.get(kind, "proxy")
+            rank = sum(part.name.partition("-")[0] == role for part in made.values())
+            number = used.get("ports", 0)
+            used["ports"] = number + (PORTS.get(kind, 1) if listens else 0)
+            name = role if rank == 0 else f"{role}-{rank + 1}"
+            made[key] = Part(name, kind, rank, port + number if listens else SERVICE_PORT, **rest)
+        return made[key]
+
+    return {name: _chain(arm, cpus, share) for name, arm in arms.items()}
+
+
+def _chain(arm: Arm, cpus: Mapping[str, list[int] | None], share: Callable[..., Part]) -> Chain:
+    rooms = {part: _room(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
+    kernel = arm.kernel
+    cores, quota = rooms["server"]
+    shares = _shares(arm, cores, quota)
+    key = ("server", arm.network, cores, quota, shares, kernel)
+    is_pod = arm.network == "pod"
+    parts = [share(key, "server", True, cpus=cores, quota=quota, shares=shares, is_pod=is_pod, kernel=kernel)]
+    proxy_cores, proxy_quota = rooms["proxy"]
+    weight = None if proxy_quota is None else CORE_SHARES
+    room = {"cpus": proxy_cores, "quota": proxy_quota, "shares": weight}
+    if arm.zones is not None:
+        delay = arm.zones.latency_ms
+        key = ("relay", delay, proxy_cores, parts[-1])
+        parts.append(share(key, "relay", True, to=parts[-1], cpus=proxy_cores, latency_ms=delay))
+    if arm.access in registry.THROUGH_SERVICE:
+        parts.append(share(("service", parts[-1]), "service", False, to=parts[-1]))
+    if registry.ACCESS[arm.access] is not None:
+        key = (arm.access, proxy_cores, proxy_quota, parts[-1])
+        parts.append(share(key, arm.access, True, to=parts[-1], **room))
+    cores, quota = rooms["client"]
+    client = Part("client", "client", 0, 0, None, cores, quota, None if quota is None else CORE_SHARES)
+    return Chain(tuple(parts), arm.neighbour, client)
+
+
+def _room(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:
+    cores = asked.cores if asked is not None else None
+    if cores is None and given is not None:
+        cores = tuple(given)
+    return cores, asked.quota if asked is not None else None
+
+
+def _shares(arm: Arm, cores: tuple[int, ...] | None, quota: float | None) -> int | None:
+    """Return the server's weight; None where it needs no control group at all."""
+    if arm.qos == "best_effort":
+        return LOWEST_SHARES
+    if arm.qos == "guaranteed":
+        return round(CORE_SHARES * (quota or len(cores or ()) or os.cpu_count() or 1))
+    return CORE_SHARES if quota is not None or arm.neighbour is not None else None

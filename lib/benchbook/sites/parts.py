@@ -1,0 +1,119 @@
+"""The living parts of a lab: each made when an arm first needs it, in the place that its arm asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import registry
+from benchbook.core.study import Study
+from benchbook.sites import cgroups, kernel, load, network, snapshot
+from benchbook.sites import lab as labs
+from benchbook.sites.before_exec import Where
+from benchbook.sites.delay import Delay
+from benchbook.sites.layout import Chain, Part
+from benchbook.sites.service import Service
+
+
+class Parts:
+    """All parts of one lab by name. `keep` are file descriptors that processes inherit."""
+
+    def __init__(self, lab: labs.Lab, study: Study, chains: dict[str, Chain], keep: tuple[int, ...]) -> None:
+        self.lab, self.study, self.chains, self.keep = lab, study, chains, keep
+        self.network = network.Network(lab.token)
+        self.alive: dict[str, Any] = {}
+        self._groups: dict[str, cgroups.Group] = {}
+        self._kernel: dict[str, dict[str, int]] = {}
+
+    def get(self, part: Part) -> Any:
+        """Return a part, made but not started."""
+        if part.name not in self.alive:
+            self.alive[part.name] = self._make(part)
+        return self.alive[part.name]
+
+    def ensure(self, chain: Chain) -> None:
+        """Start every part of an arm that does not run, from the server to the client."""
+        for part in chain.parts:
+            if part.kernel is not None:
+                namespace = self.network.pod(part.rank + 1)[0] if part.is_pod else None
+                self._kernel[part.name] = kernel.apply(part.kernel, namespace, self.lab.run)
+            self.get(part).ensure()
+
+    def address(self, part: Part) -> tuple[str, int]:
+        """Return where a part is reached."""
+        if part.kind == "service":
+            return self.network.virtual(part.rank), part.port
+        return (self.network.pod(part.rank + 1)[1] if part.is_pod else labs.LOOPBACK), part.port
+
+    def group(self, part: Part) -> cgroups.Group | None:
+        """Return a part's control group, made at need; None if it has none."""
+        if part.shares is None:
+            return None
+        if part.name not in self._groups:
+            self._groups[part.name] = cgroups.make(
+                self.lab.token, part.name, quota=part.quota, shares=part.shares
+            )
+        return self._groups[part.name]
+
+    def where(self, part: Part) -> Where:
+        """Return where a part's processes run."""
+        group = self.group(part)
+        return Where(
+            part.cpus,
+            (group.folder,) if group is not None else (),
+            self.network.pod(part.rank + 1)[0] if part.is_pod else None,
+            part.kernel.nofile if part.kernel is not None else None,
+        )
+
+    def kernel_of(self, part: Part) -> dict[str, int]:
+        """Return the kernel settings that were set for a part, as read back."""
+        return self._kernel.get(part.name, {})
+
+    def stop(self, *names: str) -> None:
+        """Stop parts, those nearest to the client first; none named: all."""
+        for name, part in reversed(list(self.alive.items())):
+            if not names or name in names:
+                part.stop()
+
+    def clear(self) -> list[str]:
+        """Remove what the lab has in the kernel: rules, namespaces, links, groups, settings."""
+        return clear(self.lab.token, self.lab.run)
+
+    def _make(self, part: Part) -> Any:
+        if part.kind == "service":
+            assert part.to is not None
+            return Service(self.network, part.name, part.rank, part.port, *self.address(part.to))
+        address, port = self.address(part)
+        place = labs.Place(part.name, address, port, self.where(part), self._peers(part))
+        if part.kind == "server":
+            engine = load(registry.ENGINES[self.study.engine.name])(
+                self.lab, self.study.engine, place, self.keep
+            )
+            snapshot.heal(engine.data)
+            return engine
+        assert part.to is not None
+        to = ":".join(map(str, self.address(part.to)))
+        if part.kind == "relay":
+            return Delay(self.lab, place, to, self.keep, part.latency_ms)
+        return load(registry.ACCESS[part.kind])(self.lab, place, to, self.keep)
+
+    def _peers(self, part: Part) -> tuple[str, ...]:
+        """Return where a server's connections come from: the bridge, if packets to it cross or name it."""
+        mine = [chain for chain in self.chains.values() if part in chain.parts]
+        is_crossed = part.is_pod or any(chain.of("service") is not None for chain in mine)
+        here = () if part.is_pod else (labs.LOOPBACK,)
+        return (*here, self.network.gateway) if is_crossed else here
+
+
+def clear(token: str, records: Path) -> list[str]:
+    """Remove everything in the kernel that carries a lab's id; return in words what was removed."""
+    id = network.lab_id(token)
+    return [*network.clear(id), *cgroups.clear(id), *kernel.restore(records)]
+
+
+def present(token: str, records: Path) -> list[str]:
+    """Return in words what a lab has in the kernel."""
+    id = network.lab_id(token)
+    groups = [f"control group {path}" for path in cgroups.present(id)]
+    changed = [f"{name}, which was {value}" for name, value in kernel.changed(records).items()]
+    return [*network.present(id), *groups, *changed]
