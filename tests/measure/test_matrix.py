@@ -227,3 +227,18 @@ def test_a_server_that_hangs_holds_nobody_for_ever(store: Store, monkeypatch: py
     store.assert_complete()
     assert store.voids()["direct 1"][0] in ("invalid", "indeterminate")
     assert RunFolder(next(store.void.glob("*-direct-*.a1"))).evidence()["ended_by"] == "deadline"
+
+
+@pytest.mark.server
+def test_the_facts_that_are_part_of_a_run_are_found_on_a_real_site(site: Any):
+    """A fact that is misspelt in the list would silently be part of no run's id."""
+    site.up("proxy")
+    found: Any = site.facts("proxy")
+    missing = []
+    for name in schedule.LASTING:
+        value = found
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is None:
+            missing.append(name)
+    assert not missing
