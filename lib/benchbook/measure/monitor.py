@@ -22,6 +22,7 @@ COLUMNS = (
     "psi_memory_pct",
 )
 TICK_S = 0.01
+LOOK_S = 0.2
 MIB = 1024 * 1024
 
 
@@ -97,8 +98,6 @@ class Monitor:
             times = psutil.cpu_times()
             self._rows.append([second, "machine", *_machine(machine, times, span), *_pressure()])
             machine, last = times, now
-            self._waited()
-        self._waited()
 
     def _waited(self) -> None:
         waited = _runqueue_wait_s(self.client)
@@ -106,12 +105,16 @@ class Monitor:
             self.runqueue_wait_s = max(self.runqueue_wait_s, waited)
 
     def _tick(self) -> None:
-        last = time.monotonic()
+        last = looked = time.monotonic()
         while not self._stop.is_set():
             time.sleep(TICK_S)
             now = time.monotonic()
             self.longest_pause_ms = max(self.longest_pause_ms, (now - last - TICK_S) * 1000)
             last = now
+            # The books of a process go with it, so what it waited since the last look is lost.
+            if now - looked > LOOK_S:
+                self._waited()
+                last = looked = time.monotonic()
 
 
 def _process(pid: int) -> psutil.Process | None:

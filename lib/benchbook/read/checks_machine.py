@@ -20,7 +20,9 @@ def alone(run: Evidence, limits: Limits) -> list[str]:
 def client(run: Evidence, limits: Limits) -> list[str]:
     """V15: sysbench got the cores it asked for and had some to spare."""
     seconds = run.get("sysbench_s")
-    waited = run.get("client", "runqueue_wait_s") / (run.get("client", "threads") * seconds)
+    # A starved client also takes long to begin; threads that are not there yet don't wait.
+    ran = min(seconds, (run.log.final and run.log.final.total_time_s) or seconds)
+    waited = run.get("client", "runqueue_wait_s") / (run.get("client", "threads") * ran)
     used = run.get("client", "cpu_s") / (run.get("client", "allowance_cores") * seconds)
     faults = []
     if waited > limits.client_wait:
