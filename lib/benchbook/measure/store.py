@@ -11,7 +11,7 @@ from benchbook.core import runfolder
 from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
 
-ABOUT = "Attempts that were set aside, each with its reason in a .void.json beside it: evidence, never data.\n"
+ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
 # What a voided run may have been voided for; `earlier` and `killed` are nobody's fault and cost no attempt.
 COUNTED = ("invalid", "indeterminate", "partner")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.plan import order
 
 BINARY = "sysbench"
 LOAD = Path(__file__).with_name("lua") / "load.lua"
@@ -84,7 +85,7 @@ def load(endpoint: Endpoint, table: int, table_size: int, seed: int) -> list[str
         "--threads=1",
         "--events=1",
         "--time=0",
-        f"--rand-seed={seed + table - 1}",
+        f"--rand-seed={order.table_seed(seed, table)}",
         "--rand-type=uniform",
         str(LOAD),
         f"--table-number={table}",

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from benchbook.core import runfolder
+from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.measure import dataset
 from benchbook.measure.execute import Run, execute
-from benchbook.measure.ledger import session
+from benchbook.measure.ledger import session, sessions
 from benchbook.plan import schedule
 
 
@@ -27,8 +30,9 @@ def warm(site: Any, study: Study) -> list[dict[str, str]]:
             answers = dataset.analyze(connection, study.dataset.tables)
         site.snapshot(dataset.label(study))
     if study.warm_up.prewarm:
-        with session(site) as connection:
-            dataset.prewarm(connection, study.dataset.tables)
+        with sessions(site, site.able) as connections:
+            for connection in dict.fromkeys(connections.values()):
+                dataset.prewarm(connection, study.dataset.tables)
     return answers
 
 
@@ -44,15 +48,22 @@ def pilots(
     if study.warm_up.pilot_s == 0:
         say("no pilots: warm_up.pilot_s is 0")
         return []
-    planned = schedule.pilot_runs(name, study)
+    planned = schedule.pilot_runs(name, study, site.able)
     folders = []
-    with session(site) as connection:
+    with sessions(site, site.able) as connections:
         for number, pilot in enumerate(planned, start=1):
             say(
                 f"pilot {number} of {len(planned)}: {pilot.workload}, {pilot.threads} threads, "
                 f"{pilot.arm}, {pilot.run_s} s"
             )
-            run = Run(pilot, site, study.deployed(pilot.arm), connection, limits)
-            folders.append(runfolder.keep(execute(run, into, 1), into))
+            arm = study.deployed(pilot.arm)
+            run = Run(pilot, site, arm, connections[arm], limits)
+            try:
+                folders.append(runfolder.keep(execute(run, into, 1), into))
+            except SQLAlchemyError as error:
+                raise BenchbookError(
+                    f"the server went away during pilot {number} ({type(error).__name__}); "
+                    "look at its log in the lab, then run the stage again"
+                ) from None
     site.restore(dataset.label(study))
     return folders

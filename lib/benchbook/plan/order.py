@@ -35,6 +35,11 @@ def run_seed(seed: int, block: int, workload: str, threads: int, place: int = 0)
     return 1 + (draw(seed, "run", block, workload, threads) + place) % (2**31 - 2)
 
 
+def table_seed(seed: int, table: int) -> int:
+    """Return sysbench's seed for the rows of one table (1 to 2**31 - 1): no two tables are alike."""
+    return 1 + draw(seed, "table", table) % (2**31 - 2)
+
+
 def williams(arms: int) -> list[list[int]]:
     """Return the rows of a balanced square: each arm stands in each place, and follows each other, equally
     often.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import pandas as pd
@@ -15,13 +16,14 @@ from benchbook.plan import order
 PERCENTILE = 99
 COLUMNS = ("position", "run_id", "block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
 
-# Seconds around a run and around a block, for the estimate that is shown before anything starts.
+# What makes a run another run, apart from its own settings.
 LASTING = (
-    *("engine.version", "engine.binary_sha256", "engine.variables_sha256", "site.cpus"),
-    *("proxy.version", "proxy.binary_sha256", "proxy.config_hash"),
+    *("access", "engine.version", "engine.binary_sha256", "engine.variables_sha256", "site.cpus"),
+    *("proxy.version", "proxy.binary_sha256", "proxy.config_hash", "service.made_by", "zones.made_by"),
     *("machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel", "machine.sysbench"),
 )
 
+# Seconds around a run and around a block, for the estimate that is shown before anything starts.
 RUN_OVERHEAD_S = 0.5
 BLOCK_OVERHEAD_S = 4.0
 
@@ -54,7 +56,8 @@ def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) ->
     """Return every run of a study in the order it is to be made.
 
     `conditions` holds, for each arm, what it was found to be and the data that was loaded; it is part of each
-    run's id, so runs made under other conditions are never taken for these.
+    run's id, so runs made under other conditions are never taken for these. Arms that it lacks were skipped
+    and have no runs; without any conditions all arms have.
     """
     runs: list[PlannedRun] = []
     for block in range(1, study.plan.blocks + 1):
@@ -64,10 +67,10 @@ def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) ->
             "cells",
             block,
         )
-        sizes = Counter(len(_arms(study, *cell)) for cell in cells)
+        sizes = Counter(len(_arms(study, *cell, conditions)) for cell in cells)
         seen: Counter[int] = Counter()
         for workload, threads in cells:
-            arms = _arms(study, workload, threads)
+            arms = _arms(study, workload, threads, conditions)
             size = len(arms)
             for arm in order.arm_order(arms, study.plan.seed, block, seen[size], sizes[size]):
                 cell = _cell(name, study, arm, workload, threads)
@@ -89,14 +92,15 @@ def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) ->
     return runs
 
 
-def pilot_runs(name: str, study: Study) -> list[PlannedRun]:
+def pilot_runs(name: str, study: Study, arms: Collection[str] | None = None) -> list[PlannedRun]:
     """Return the pilots: each arm and workload at the lowest and the highest thread level, as block 0,
-    without discard."""
+    without discard. `arms` are those that can be made; None: all."""
     cells = [
         (arm, workload, threads)
         for workload in study.workloads
         for threads in sorted({min(study.threads), max(study.threads)})
         for arm in study.arms
+        if arms is None or arm in arms
     ]
     return [
         PlannedRun(
@@ -160,9 +164,10 @@ def _minutes(seconds: float) -> str:
     )
 
 
-def _arms(study: Study, workload: str, threads: int) -> list[str]:
+def _arms(study: Study, workload: str, threads: int, there: Collection[str]) -> list[str]:
     twin = [study.twin] if study.twin and study.has_twin(workload, threads) else []
-    return [study.baseline, *twin, *study.treatments]
+    arms = [study.baseline, *twin, *study.treatments]
+    return [arm for arm in arms if not there or study.deployed(arm) in there]
 
 
 def _place(study: Study, workload: str, arm: str) -> int:
@@ -179,7 +184,7 @@ def _cell(name: str, study: Study, arm: str, workload: str, threads: int) -> dic
     return {
         "study": name,
         "arm": arm,
-        "arm_setting": study.arms[study.deployed(arm)].model_dump(mode="json"),
+        "arm_setting": study.arms[study.deployed(arm)].setting,
         "workload": workload,
         "script": study.script(workload),
         "options": options,
