@@ -1,0 +1,114 @@
+"""What can be known to go wrong before the first run is refused before the first run.
+
+`machine` looks before any server starts, `server` once the arms are up. Both return all that is wrong, each
+with what was found, what is needed and what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from benchbook.core.errors import BenchbookError
+from benchbook.core.study import Study
+from benchbook.measure.ledger import session
+
+OWN_SESSIONS = 10
+OWN_FILES = 64
+# oltp_read_write has nine statements a table, and BEGIN and COMMIT once.
+STATEMENTS, OF_TRANSACTION = 9, 2
+MIB = 1024 * 1024
+
+
+class NotReady(BenchbookError):
+    """Measuring would fail, and this says why before it begins."""
+
+
+def refuse(problems: list[str]) -> None:
+    """Raise NotReady with all problems, if there are any."""
+    if problems:
+        raise NotReady("nothing was measured: " + "; ".join(problems))
+
+
+def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
+    """Look at this process's limits, and at each folder that will be written: may we, is there space?"""
+    most = max(study.threads)
+    found = []
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if allowed != resource.RLIM_INFINITY and allowed < most + OWN_FILES:
+        found.append(
+            f"{allowed} open files are allowed, {most} threads need {most + OWN_FILES}; "
+            "run `ulimit -n 65536` first, or measure fewer threads"
+        )
+    for name, folder in folders.items():
+        there = _nearest(folder)
+        if not os.access(there, os.W_OK | os.X_OK):
+            found.append(f"{folder}: {name} cannot be written; look at its owner, mode and mount")
+            continue
+        free = shutil.disk_usage(there).free // MIB
+        if free < limits["free_mib"]:
+            found.append(
+                f"{folder}: {free} MiB are free for {name}, {limits['free_mib']} are needed "
+                "(limits.free_mib); free some space"
+            )
+    return found
+
+
+def arms(study: Study, site: Any) -> None:
+    """Raise NotReady if the arms, which are up, can't take what the study asks of them."""
+    with session(site) as connection:
+        refuse(server(study, connection))
+
+
+def server(study: Study, connection: Connection) -> list[str]:
+    """Hold the server's limits against what the highest thread level will ask for."""
+    most, tables = max(study.threads), study.dataset.tables
+    needed = {
+        "max_connections": most + OWN_SESSIONS,
+        "max_user_connections": most,
+        "max_prepared_stmt_count": most * (tables * STATEMENTS + OF_TRANSACTION),
+    }
+    names = ", ".join(f"'{name}'" for name in needed)
+    rows = connection.execute(text(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")).all()
+    allowed = {str(name): int(value) for name, value in rows}
+    found = [
+        f"{name} is {allowed[name]}, {most} threads need {least}; set it under engine.settings, "
+        "or measure fewer threads"
+        for name, least in needed.items()
+        # No limit at all is written 0 where it is for each user.
+        if name in allowed
+        and allowed[name] < least
+        and not (name == "max_user_connections" and not allowed[name])
+    ]
+    if connection.execute(text("SELECT @@global.read_only")).scalar_one():
+        found.append("the server is read_only; set it OFF, or the run never ends")
+    return found
+
+
+@contextmanager
+def full_disk_is_told(raw: Path) -> Iterator[None]:
+    """Turn the error of a full disk into words; what is there already is kept and taken up again."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        free = shutil.disk_usage(_nearest(raw)).free
+        raise NotReady(
+            f"no space left on the disk of {raw} ({free // 1024} KiB free): the run that went on is lost, "
+            "all before it are kept; free some space and run it again"
+        ) from None
+
+
+def _nearest(folder: Path) -> Path:
+    while not folder.exists():
+        folder = folder.parent
+    return folder
