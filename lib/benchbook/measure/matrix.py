@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from benchbook.core import paths, runfolder
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
-from benchbook.measure import dataset
+from benchbook.measure import dataset, preflight
 from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import session
 from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
@@ -78,11 +78,14 @@ def run(
     if not tidy_up(runs, where.raw, where.void, judge):
         print(f"all {len(runs)} runs are there already")
         return state
-    with open_site(study, lab_folder(paths.root(), name)) as site:
+    lab = lab_folder(paths.root(), name)
+    preflight.refuse(preflight.machine(study, {"raw logs": where.raw, "the lab": lab}, limits))
+    with open_site(study, lab) as site, preflight.full_disk_is_told(where.raw):
         state.site = site
         provision.verify(site, study, facts)
         for event in dataset.ensure(site, study, data)["events"]:
             state.say(event)
+        preflight.arms(study, site)
         return walk(state)
 
 
