@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchbook.api_names import NotThere
+from benchbook.api_names import NotThere, frame_html
 from benchbook.core.errors import did_you_mean
 from benchbook.read.schemas import SCHEMAS, Column
 
@@ -97,6 +97,13 @@ MORE: dict[str, dict[str, Column]] = {
 }
 
 
+class Meanings(pd.DataFrame):
+    """A table of columns that shows every meaning whole."""
+
+    def _repr_html_(self) -> str:
+        return frame_html(self.reset_index())
+
+
 def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
     """Return type, unit and meaning by column; for all tables at once also the table's name in front."""
     known = {**SCHEMAS, **MORE}
@@ -107,11 +114,11 @@ def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
         name = table.attrs.get("table")
         if name is None:
             raise NotThere(f"this table is none of ours; the tables are {', '.join(known)}")
-        return columns(name).reindex([column for column in table.columns if column in known[name]])
+        return Meanings(columns(name).reindex([column for column in table.columns if column in known[name]]))
     if table not in known:
         raise NotThere(f"{table}: no such table; {did_you_mean(str(table), known)}")
     told = pd.DataFrame.from_dict(known[table], orient="index", columns=["type", "unit", "meaning"])
-    return told.rename_axis("column")
+    return Meanings(told.rename_axis("column"))
 
 
 def documented(name: str, frame: pd.DataFrame) -> pd.DataFrame:

@@ -160,7 +160,7 @@ class Source:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        publisher = self.document.publisher or "publisher not stated"
+        publisher = self.document.publisher or "Publisher not stated"
         head = paragraphs(element("b", self.title), f"{publisher}. {self.document.subject}", self._told)
         items = (
             element("li", pill(claim.verdict), " ", claim.says, " ", element("code", name))

@@ -1,0 +1,157 @@
+"""JupyterLab driven as a person does: open a notebook, Run All, save; then the saved file is looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import BROWSERS
+from tests.pipeline.clone import Clone
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+# The status bar says idle before the kernel answers, so the kernel itself is asked. Each wait has an end.
+READY = """
+async () => {
+  const within = (ms, what, promise) => Promise.race([
+    promise, new Promise((_, no) => setTimeout(() => no(new Error(what + ' took too long')), ms)),
+  ]);
+  const app = window.jupyterapp;
+  await within(60000, 'JupyterLab', app.restored);
+  const panel = app.shell.currentWidget;
+  await within(60000, 'the notebook', panel.context.ready);
+  await within(60000, 'the session', panel.sessionContext.ready);
+  const kernel = panel.sessionContext.session.kernel;
+  await within(90000, 'the kernel', kernel.info);
+  await within(60000, 'an answer of the kernel', kernel.requestKernelInfo());
+  return panel.context.path;
+}
+"""
+RUN_ALL = """
+async (ms) => {
+  const within = (promise) => Promise.race([
+    promise, new Promise((_, no) => setTimeout(() => no(new Error('Run All took too long')), ms)),
+  ]);
+  const app = window.jupyterapp;
+  await within(app.commands.execute('runmenu:run-all'));
+  await within(app.commands.execute('docmanager:save'));
+}
+"""
+
+
+class Lab:
+    """A JupyterLab of one clone and a browser to see it with."""
+
+    def __init__(self, address: str, token: str, browser: Any, clone: Clone) -> None:
+        self.address, self.token, self.browser, self.clone = address, token, browser, clone
+
+    def open(self, path: str = "", width: int = 1400, height: int = 1000) -> Any:
+        """Open a file of the clone, or what the Lab opens on, and wait until its kernel answers."""
+        page = self.browser.new_page(viewport={"width": width, "height": height})
+        page.set_default_timeout(120_000)
+        page.elsewhere = []
+        page.on(
+            "request", lambda request: page.elsewhere.append(request.url) if self._leads_away(request) else 0
+        )
+        way = f"/lab/tree/{path}?reset&token={self.token}" if path else f"/?token={self.token}"
+        page.goto(self.address + way)
+        page.wait_for_function("() => window.jupyterapp && window.jupyterapp.shell")
+        page.evaluate("() => window.jupyterapp.restored")
+        page.wait_for_function("() => window.jupyterapp.shell.currentWidget?.sessionContext")
+        page.opened = page.evaluate(READY)
+        return page
+
+    def _leads_away(self, request: Any) -> bool:
+        return not request.url.startswith(
+            (self.address, self.address.replace("http", "ws"), "data:", "blob:")
+        )
+
+    def run_all(self, path: str, timeout_s: float = 240, picture: Path | None = None) -> list[dict[str, Any]]:
+        """Run All and save; return the saved code cells, all of them executed and without error."""
+        page = self.open(path)
+        assert page.opened == path
+        page.evaluate(RUN_ALL, 1000 * timeout_s)
+        if picture:
+            page.screenshot(path=picture)
+        page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        page.close()
+        saved = json.loads((self.clone.path / path).read_text(encoding="utf-8"))
+        cells = [cell for cell in saved["cells"] if cell["cell_type"] == "code"]
+        failed = [
+            f"{output['ename']}: {output['evalue']}"
+            for cell in cells
+            for output in cell["outputs"]
+            if output["output_type"] == "error"
+        ]
+        assert not failed, f"{path}: {failed}"
+        assert all(cell["execution_count"] for cell in cells if "".join(cell["source"]).strip()), path
+        return cells
+
+
+@contextmanager
+def running(clone: Clone) -> Iterator[Lab]:
+    """Start JupyterLab as `make lab` does, with a browser beside it; both end with the block."""
+    from playwright.sync_api import sync_playwright
+
+    log = clone.path.parent / "lab.log"
+    asked = ["sh", "tools/lab.sh", f"--ServerApp.port={_free_port()}", "--LabApp.expose_app_in_browser=True"]
+    with log.open("w") as said:
+        server = subprocess.Popen(
+            asked, cwd=clone.path, env=_environment(clone), stdin=subprocess.DEVNULL, stdout=said,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    try:
+        address, token = _address(log, server)
+        program = next(path for name in BROWSERS if (path := shutil.which(name)))
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+            yield Lab(address, token, browser, clone)
+            browser.close()
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def _environment(clone: Clone) -> dict[str, str]:
+    """No settings of the person who runs the tests, and no root given: the clone is found from notebooks/."""
+    home = clone.path.parent / "home"
+    home.mkdir(exist_ok=True)
+    places = {"HOME": home, "JUPYTER_CONFIG_DIR": home / "config", "JUPYTER_DATA_DIR": home / "data"}
+    kept = {key: value for key, value in clone.environment().items() if not key.startswith("JUPYTER_")}
+    return kept | {key: str(place) for key, place in places.items()}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _address(log: Path, server: subprocess.Popen[bytes]) -> tuple[str, str]:
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and server.poll() is None:
+        found = re.search(r"(http://127\.0\.0\.1:\d+)/\S*token=([0-9a-f]{32,})", log.read_text())
+        if found:
+            return found[1], found[2]
+        time.sleep(0.2)
+    raise AssertionError(f"JupyterLab did not start: {log.read_text()[-2000:]}")

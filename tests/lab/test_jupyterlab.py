@@ -1,0 +1,120 @@
+"""Each notebook in JupyterLab by Run All, in a real browser: it gives what the pipeline gave."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.jupyterlab import Lab, running
+from tests.pipeline.clone import Clone, make
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.server]
+STAGES = ("01_provision", "02_prepare", "03_warm_up", "04_run_matrix", "05_parse", "06_analyze")
+LEFT = ("findings.json", "metrics.json", "schedule.csv", "dataset.json")
+
+
+@pytest.fixture(scope="module")
+def clone(open_folder: Path) -> Clone:
+    """A clone in which the pipeline has measured the study of seconds; its notebooks ask for that study."""
+    made = make(open_folder / "lab test")
+    made.study(port=33860)
+    code, said = made.run("dvc", "repro", "report@tiny")
+    assert code == 0, said
+    for notebook in (made.path / "notebooks").rglob("*.ipynb"):
+        text = notebook.read_text(encoding="utf-8")
+        notebook.write_text(text.replace('study: str = \\"quick\\"', 'study: str = \\"tiny\\"'))
+    return made
+
+
+@pytest.fixture(scope="module")
+def lab(clone: Clone) -> Iterator[Lab]:
+    with running(clone) as started:
+        yield started
+
+
+def test_it_opens_on_the_start_notebook_and_asks_nothing(lab: Lab, tmp_path: Path):
+    page = lab.open()
+    page.wait_for_timeout(3000)
+    page.screenshot(path=tmp_path / "start.png")
+    assert page.opened == "notebooks/explore/start.ipynb"
+    assert page.locator(".jp-Dialog, .Toastify__toast").count() == 0
+    assert page.elsewhere == []
+    page.close()
+
+
+def test_without_the_token_nobody_gets_in(lab: Lab):
+    page = lab.browser.new_context().new_page()
+    answer = page.goto(lab.address + "/api/contents")
+    assert answer is not None and answer.status == 403
+    page.close()
+
+
+def test_the_stages_by_run_all_give_what_the_pipeline_gave(lab: Lab, clone: Clone):
+    """Everything but the raw runs is taken away first, so that each stage makes its own again."""
+    before = {name: (clone.data / name).read_bytes() for name in LEFT}
+    before |= {path.name: path.read_bytes() for path in (clone.data / "tidy").iterdir()}
+    runs = clone.runs()
+    for path in clone.data.iterdir():
+        if path.name != "raw":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for stage in STAGES:
+        lab.run_all(f"notebooks/{stage}.ipynb")
+    after = {name: (clone.data / name).read_bytes() for name in LEFT}
+    after |= {path.name: path.read_bytes() for path in (clone.data / "tidy").iterdir()}
+    assert {name for name in before if before[name] != after[name]} == set()
+    assert clone.runs() == runs
+
+
+@pytest.mark.parametrize("name", ["07_report", "findings"])
+def test_the_pages_notebooks_run_too(lab: Lab, name: str):
+    assert lab.run_all(f"notebooks/{name}.ipynb")
+
+
+@pytest.mark.parametrize("name", ["start", "compare_two_arms", "find_stalls", "plan_next_blocks"])
+def test_an_exploration_runs(lab: Lab, name: str, tmp_path: Path):
+    cells = lab.run_all(f"notebooks/explore/{name}.ipynb", picture=tmp_path / f"{name}.png")
+    kinds = {kind for cell in cells for output in cell["outputs"] for kind in output.get("data", {})}
+    assert "text/html" in kinds
+    if name in ("find_stalls", "plan_next_blocks"):
+        assert "application/vnd.jupyter.widget-view+json" in kinds
+
+
+def test_a_slider_moves_the_plan(lab: Lab):
+    page = lab.open("notebooks/explore/plan_next_blocks.ipynb")
+    page.evaluate("() => window.jupyterapp.commands.execute('runmenu:run-all')")
+    # On three blocks even a wide interval needs some more; the widest of the slider needs fewer.
+    said = page.locator(".jupyter-widgets .jp-OutputArea-output", has_text="more blocks")
+    said.first.wait_for()
+    before = _number(said.first.inner_text())
+    handle = page.locator(".jupyter-widgets .noUi-handle").first
+    handle.focus()
+    handle.press("End")
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('.jupyter-widgets .jp-OutputArea-output')]"
+        ".some(one => /more blocks/.test(one.innerText) && parseInt(one.innerText) < before)",
+        arg=before,
+    )
+    page.close()
+
+
+def _number(text: str) -> int:
+    found = re.search(r"(\d+) more blocks", text)
+    assert found, text
+    return int(found[1])
+
+
+def test_strip_brings_every_notebook_back_to_what_git_has(lab: Lab, clone: Clone):
+    """After Run All and save in JupyterLab, `make strip` leaves no byte changed but the study's name."""
+    code, said = clone.run("sh", "tools/strip.sh")
+    assert code == 0, said
+    for notebook in (clone.path / "notebooks").rglob("*.ipynb"):
+        if ".ipynb_checkpoints" in notebook.parts:
+            continue
+        text = notebook.read_text(encoding="utf-8")
+        notebook.write_text(text.replace('study: str = \\"tiny\\"', 'study: str = \\"quick\\"'))
+    code, said = clone.run("git", "status", "--porcelain", "notebooks")
+    assert (code, said) == (0, "")
