@@ -85,8 +85,15 @@ def execute(notebook: str, parameter: str | None, value: str | None, into: Path,
     """Run papermill on one notebook with at most one parameter; progress goes to the terminal as it is
     printed."""
     root = paths.root()
-    into.mkdir(parents=True, exist_ok=True)
     target, log = into / f"{notebook}.ipynb", into / f".{notebook}.log"
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        log.touch()
+    except OSError as error:
+        raise BenchbookError(
+            f"{_short(into, root)}: cannot be written: {error.strerror}; look at its owner, mode and mount "
+            "(after `sudo make`, `sudo chown -R $USER .` helps)"
+        ) from None
     os.environ.update(
         BENCHBOOK_ROOT=str(root),
         PYTHONHASHSEED="0",
@@ -181,5 +188,6 @@ BENCHBOOK_ERRORS = {
     "LockHeld",
     "SettingsDiffer",
     "DatasetError",
+    "NotReady",
     "StrangersError",
 }
