@@ -10,8 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchbook.core.histogram import percentile
-from benchbook.read.log import Interval, Problem, Summary, SysbenchLog
+from benchbook.read.intervals import Columns
+from benchbook.read.log import Problem, Summary, SysbenchLog
 
 SLACK_S = 0.5
 """Seconds a busy machine may keep sysbench from reading its timers after it has read its counters.
@@ -21,6 +25,9 @@ Printed rates include them, and so do the timers around a checkpoint.
 SUM_SHARE = 0.02
 SUM_SLACK_INTERVALS = 0.15
 """The interval lines of a window may differ from its total by 2 % and 0.15 of the busiest interval."""
+
+PARTS_SLACK = 0.021
+"""How far the printed rates of a line may be from their sum, a hundredth each, in queries a second."""
 
 REST_S = 0.1
 """With more seconds than this after the last interval line, what happened in them is on no line."""
@@ -117,8 +124,26 @@ def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
             yield Problem("numbers", line, f"{said}, the histogram says {value}")
 
 
+def _are_in_order(plain: Columns, log: SysbenchLog, step: int | None, percent: set[int | None]) -> bool:
+    """Tell whether report lines, as columns, are what they should be; if not, `_in_intervals` says which."""
+    second, threads = plain["second"], plain["threads"]
+    parts = plain["reads_per_s"] + plain["writes_per_s"] + plain["other_per_s"]
+    return (
+        bool(step and step > 0)
+        and not log.header.rate
+        and not plain["is_hook"].any()
+        and np.array_equal(second, step * np.arange(1, second.size + 1))
+        and bool((threads[:-1] == log.header.threads).all())
+        and bool((abs(parts - plain["qps"]) <= PARTS_SLACK).all())
+        and (percent == {None} or set(plain["percentile"].tolist()) <= percent)
+    )
+
+
 def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
     step, percent = log.header.interval_s, {block.percentile for block in log.summaries}
+    plain = log.intervals.plain
+    if plain is not None and _are_in_order(plain, log, step, percent):
+        return
     reports = [report for report in log.intervals if report.threads > 0 or not report.is_hook]
     step = step if step and step > 0 else None
     expected = step or 0
@@ -134,7 +159,7 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
             yield Problem("intervals", line, f"{interval.threads} threads of {log.header.threads}")
         if interval.qps is not None:
             parts = interval.reads_per_s + interval.writes_per_s + interval.other_per_s
-            if not abs(parts - interval.qps) <= 0.021:
+            if not abs(parts - interval.qps) <= PARTS_SLACK:
                 yield Problem("numbers", line, f"r/w/o make {parts:.2f}, qps says {interval.qps}")
         if not math.isfinite(interval.tps):
             yield Problem("numbers", line, f"tps is {interval.tps}")
@@ -155,19 +180,20 @@ def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
         return
     if log.header.warm_up_s:
         return
+    second, counts = log.intervals.column("second"), log.intervals.column("tps") * step
     edges = [0.0, *(float(block.checkpoint_s) for block in log.checkpoints), math.inf]
     for block, low, high in zip(log.summaries, edges, edges[1:], strict=False):
-        inside = [interval for interval in log.intervals if low < interval.second <= high]
-        rest = (high if high < math.inf else total) - inside[-1].second if inside else math.inf
-        if inside:
-            yield from _of_window(block, inside, step, is_whole=rest <= REST_S)
+        inside = np.flatnonzero((low < second) & (second <= high))
+        if inside.size:
+            rest = (high if high < math.inf else total) - second[inside[-1]]
+            yield from _of_window(block, counts[inside], is_whole=rest <= REST_S)
 
 
-def _of_window(block: Summary, inside: list[Interval], step: int, is_whole: bool) -> Iterator[Problem]:
-    counts = [interval.tps * step for interval in inside]
-    slack = SUM_SHARE * block.events + SUM_SLACK_INTERVALS * max(counts) + 1
-    if sum(counts) > block.events + slack or (is_whole and sum(counts) < block.events - slack):
-        text = f"the report lines make {sum(counts):.0f} events, the total is {block.events}"
+def _of_window(block: Summary, counts: NDArray[np.float64], is_whole: bool) -> Iterator[Problem]:
+    slack = SUM_SHARE * block.events + SUM_SLACK_INTERVALS * float(counts.max()) + 1
+    done = float(counts.sum())
+    if done > block.events + slack or (is_whole and done < block.events - slack):
+        text = f"the report lines make {done:.0f} events, the total is {block.events}"
         yield Problem("numbers", block.line, text)
 
 

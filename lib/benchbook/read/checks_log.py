@@ -96,7 +96,8 @@ def intervals(run: Evidence, limits: Limits) -> list[str]:
     if got not in (due, due - 1):
         faults.append(f"{got} report lines, {due} or {due - 1} expected")
     rate = run.plan.get("rate") or 0
-    idle = [f"{report.second:g}" for report in run.log.intervals if report.tps == 0]
+    seconds, tps = run.log.intervals.column("second"), run.log.intervals.column("tps")
+    idle = [f"{second:g}" for second in seconds[tps == 0]]
     if idle and not 0 < rate * step < RARE_EVENTS:
         faults.append(f"no transaction in the interval at second {', '.join(idle)}")
     return faults

@@ -16,6 +16,7 @@ X = r"(-?\d{1,18}\.\d{2}|-?inf|-?nan)"
 S = r"(\d{1,18}\.\d{4})"
 K = r"(\d{1,9})"
 P = re.compile
+BAR = r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})"
 
 OPTIONS = "threads warm_up rate interval checkpoints"
 MODES = f"{OPTIONS} debug_mode~ validation~"
@@ -48,7 +49,7 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("checkpoint", P(rf"\[ {N}s \] Checkpoint report:"), f"{RUNNING} {BLOCK_END}"),
     ("histogram", "Latency histogram (values are in milliseconds)", f"{RUNNING} {BLOCK_END} done~"),
     ("histogram_head", "       value  ------------- distribution ------------- count", "histogram"),
-    ("bar", P(r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})"), "histogram_head bar"),
+    ("bar", P(BAR), "histogram_head bar"),
     ("histogram_end", " ", "bar"),
     ("sql", "SQL statistics:", f"{RUNNING} {BLOCK_END} done~ checkpoint histogram_end"),
     ("performed", "    queries performed:", "sql"),
@@ -95,6 +96,7 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("drop", P(r"Dropping table '([^']+)'\.\.\."), COMMANDS),
 )
 
+BARS = P(f"^{BAR}$", re.MULTILINE)
 INTERVAL = P(
     rf"\[ {K}s \] thds: {K} tps: {X} qps: {X} \(r/w/o: {X}/{X}/{X}\) "
     rf"lat \(ms,{K}%\): {X} err/s(:?) {X} reconn/s: {X}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core.histogram import BUCKETS
+
+if TYPE_CHECKING:
+    from benchbook.read.intervals import Intervals
 
 Status = Literal["complete", "truncated", "failed"]
 Concern = Literal["message", "grammar", "end", "numbers", "intervals"]
@@ -164,7 +167,7 @@ class SysbenchLog:
     status: Status
     problems: tuple[Problem, ...]
     header: Header
-    intervals: tuple[Interval, ...]
+    intervals: Intervals
     histogram: Histogram | None
     summaries: tuple[Summary, ...]
     messages: tuple[Message, ...]

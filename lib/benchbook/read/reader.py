@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchbook.read import fields, grammar, reports
+from benchbook.read.intervals import Intervals
 from benchbook.read.log import Command, Concern, Interval, Problem, Summary
 
 SHOWN = 120
@@ -19,7 +20,7 @@ class Reader:
         self.state = "start"
         self.header: dict[str, Any] = {}
         self.block: dict[str, Any] | None = None
-        self.intervals: list[Interval] = []
+        self.intervals = Intervals()
         self.bars: list[tuple[str, ...]] = []
         self.bars_line = 0
         self.summaries: list[Summary] = []
@@ -36,6 +37,13 @@ class Reader:
 
     def object(self, concern: Concern, line: int | None, text: str) -> None:
         self.problems.append(Problem(concern, line, text))
+
+    @property
+    def takes_intervals(self) -> bool:
+        """Whether a report line may stand here."""
+        return self.is_started and not (
+            self.is_over or (self.block is not None and not self.block["is_checkpoint"])
+        )
 
     def interval(self, interval: Interval) -> None:
         if self.is_over or (self.block is not None and not self.block["is_checkpoint"]):
@@ -123,11 +131,13 @@ class Reader:
         """Take the rarer report lines: queues of `--rate`, tests without a database, CSV and JSON reports."""
         if (match := grammar.QUEUE.fullmatch(line)) is not None:
             second, queue, concurrency = match.groups()
-            last = self.intervals[-1] if self.intervals else None
+            last = self.intervals.last
             if last is None or last.second != float(second) or last.queue_length is not None:
                 self.object("grammar", number, f"a queue line without its report line: {shown(line)}")
             else:
-                self.intervals[-1] = last._replace(queue_length=int(queue), concurrency=int(concurrency))
+                self.intervals.replace_last(
+                    last._replace(queue_length=int(queue), concurrency=int(concurrency))
+                )
             return True
         interval = reports.parse_interval_line(line) or reports.csv_interval(line)
         if interval is not None:

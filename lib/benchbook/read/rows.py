@@ -61,8 +61,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
 def interval_columns(judged: Judgement) -> Columns:
     """Return the run's columns of `intervals`, as arrays without `run_id`."""
     reports = judged.evidence.log.intervals
-    series = dict(zip(Interval._fields, zip(*reports, strict=True), strict=True)) if reports else {}
-    columns: Columns = {name: np.array(series.get(name, ()), dtype=float) for name in SERIES}
+    columns: Columns = {name: reports.column(name) for name in SERIES}
     columns["is_discarded"] = columns["second"] <= judged.evidence.plan["discard_s"]
     return columns
 

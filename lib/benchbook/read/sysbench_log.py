@@ -1,40 +1,73 @@
 """Take one output of sysbench apart, line by line, and say whether it is whole.
 
 One pass over the lines with the table of `grammar`; nothing is searched for, so a line that sysbench does not
-print, or prints elsewhere, is always noticed. Then the numbers are held against each other.
+print, or prints elsewhere, is always noticed. Report lines that are alike are taken together. Then the
+numbers are held against each other.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 
 from benchbook.core.histogram import buckets_of_printed
 from benchbook.read import arithmetic, grammar
+from benchbook.read.intervals import columns
 from benchbook.read.log import Header, Histogram, Message, Summary, SysbenchLog, ThreadStats
 from benchbook.read.reader import Reader, shown
 from benchbook.read.reports import database_interval, json_intervals, parse_interval_line
 
 __all__ = ["parse", "parse_interval_line"]
 
+# Lines that are alike, at first sight: of reports, of the histogram.
+BLOCK = re.compile(r"^(?:(?:\[ \d{1,9}s \] thds: .*\n){8,}|(?:[ .\d]{12} \|.*\n){8,})", re.MULTILINE)
+
 
 def parse(text: str) -> SysbenchLog:
     """Return what the stdout of sysbench (run, prepare, prewarm, cleanup) holds, and its status."""
     reader = Reader()
-    lines = text.split("\n")
-    tail = lines.pop()
+    number = position = 0
+    for block in BLOCK.finditer(text):
+        number = _lines(reader, text[position : block.start()].split("\n")[:-1], number)
+        position = block.start()
+        if taken := _taken(reader, block.group(), number + 1):
+            number += taken
+            position = block.end()
+    *lines, tail = text[position:].split("\n")
+    number = _lines(reader, lines, number)
+    reader.close_block()
+    _judge_end(reader, text, tail, number)
+    return _assembled(reader)
+
+
+def _taken(reader: Reader, block: str, line: int) -> int:
+    """Take lines that are alike all at once; return how many, 0 if they must be read one by one."""
+    if block[0] == "[":
+        found = columns(block, line) if reader.takes_intervals else None
+        if found is None:
+            return 0
+        reader.intervals.add(found)
+        return found["line"].size
+    bars = grammar.BARS.findall(block)
+    if not reader.takes_bars or len(bars) != block.count("\n"):
+        return 0
+    reader.bars += bars
+    return len(bars)
+
+
+def _lines(reader: Reader, lines: list[str], before: int) -> int:
+    """Take lines one by one; return the number of the last."""
     interval, bar = grammar.INTERVAL.fullmatch, grammar.KINDS["bar"].line.fullmatch
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, before + 1):
         if line[12:14] == " |" and (match := bar(line)) is not None and reader.takes_bars:
             reader.bars.append(match.groups())
         elif line[:2] == "[ " and (match := interval(line)) is not None:
             reader.interval(database_interval(number, match.groups()))
         else:
             reader.other(number, line)
-    reader.close_block()
-    _judge_end(reader, text, tail, len(lines))
-    return _assembled(reader)
+    return before + len(lines)
 
 
 def _judge_end(reader: Reader, text: str, tail: str, lines: int) -> None:
@@ -55,6 +88,8 @@ def _assembled(reader: Reader) -> SysbenchLog:
     histogram = _histogram(reader)
     reported, problems = json_intervals(reader.json)
     reader.problems.extend(problems)
+    for interval in reported:
+        reader.intervals.append(interval)
     messages = tuple(Message(line, level, "\n".join(parts)) for line, level, parts in reader.messages)
     for message in messages:
         if message.level in grammar.FAILURES:
@@ -63,7 +98,7 @@ def _assembled(reader: Reader) -> SysbenchLog:
         status="complete",
         problems=(),
         header=Header(**reader.header),
-        intervals=(*reader.intervals, *reported),
+        intervals=reader.intervals,
         histogram=histogram,
         summaries=_with_stats(reader),
         messages=messages,

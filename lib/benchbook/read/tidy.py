@@ -7,7 +7,7 @@ judged again. Whatever is left out stands in the table `refused` with the reason
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,10 @@ ARROW = {"str": pa.string(), "int": pa.int64(), "Int": pa.int64(), "float": pa.f
 VOIDED = frozenset({"invalid", "indeterminate", "partner"})
 COMPARED = ("block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
 SERIES = ("intervals", "histograms", "monitor")
+NAMED = 20
+PARQUET: dict[str, Any] = {
+    "compression": "zstd", "compression_level": 3, "version": "2.6", "data_page_version": "1.0"
+}
 
 
 class StrangersError(Exception):
@@ -41,10 +45,34 @@ def read_study(
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed.
     """
-    tables = _Tables(raw_dir, limits if isinstance(limits, Limits) else Limits(**(limits or {})))
-    planned = {row["run_id"]: row for row in schedule.sort_values("position").to_dict("records")}
-    for run_id, scheduled in planned.items():
-        tables.add(run_id, scheduled)
+    scheduled = in_order(schedule)
+    parts = [read_runs(raw_dir, checked(limits), scheduled), read_rest(raw_dir, void_dir, scheduled)]
+    tables = {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in SCHEMAS}
+    return tables | {"runs": since_first(tables["runs"])}
+
+
+def in_order(schedule: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a schedule in the order in which runs stand in all tables."""
+    return schedule.sort_values("position").to_dict("records")
+
+
+def checked(limits: Limits | Mapping[str, Any] | None) -> Limits:
+    """Return limits as their type, which refuses unknown and impossible ones."""
+    return limits if isinstance(limits, Limits) else Limits(**(limits or {}))
+
+
+def read_runs(raw_dir: Path, limits: Limits, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
+    """Return the tables of some runs; `started_s` still counts from the epoch."""
+    tables = _Tables(raw_dir, limits)
+    for row in scheduled:
+        tables.add(row["run_id"], row)
+    return tables.finish()
+
+
+def read_rest(raw_dir: Path, void_dir: Path, scheduled: Sequence[dict[str, Any]]) -> dict[str, pa.Table]:
+    """Return the tables of what is in the folders beside the scheduled runs: strangers and voids."""
+    tables = _Tables(raw_dir, Limits())
+    planned = {row["run_id"]: row for row in scheduled}
     for folder in runfolder.listing(raw_dir):
         if folder.name not in planned:
             tables.refuse(folder.name, "stranger", ["not in the schedule"], f"{raw_dir.name}/{folder.name}")
@@ -53,8 +81,16 @@ def read_study(
     return tables.finish()
 
 
+def since_first(runs: pa.Table) -> pa.Table:
+    """Return the table of runs with `started_s` counted from the first run."""
+    started = runs["started_s"].to_numpy()
+    since = np.round(started - (started.min() if started.size else 0.0), 3)
+    place = runs.column_names.index("started_s")
+    return runs.set_column(place, runs.schema.field(place), pa.array(since, pa.float64()))
+
+
 def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
-    """Return arm, workload, threads, pilot (always 1), second (from 1) and qps of pilot runs, one row a second."""
+    """Return arm, workload, threads, pilot (1), second (from 1) and qps of pilot runs, one row a second."""
     rows = []
     for folder in folders:
         plan, log = folder.plan(), parse(folder.text(runfolder.OUT))
@@ -64,11 +100,13 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
 
 
 def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:
-    """Raise StrangersError if any run folder is not in the schedule, naming all of them."""
+    """Raise StrangersError if any run folder is not in the schedule, naming up to twenty."""
     refused = tables["refused"].to_pylist()
     names = [row["folder"] for row in refused if row["status"] == "stranger"]
     if names:
-        raise StrangersError(f"not in the schedule: {', '.join(names)}; move these folders away")
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        listed = f"{', '.join(names[:NAMED])}{more}"
+        raise StrangersError(f"not in the schedule: {listed}; move these folders away")
 
 
 def write(tables: Mapping[str, pa.Table], into: Path) -> list[Path]:
@@ -78,8 +116,7 @@ def write(tables: Mapping[str, pa.Table], into: Path) -> list[Path]:
     for name in SCHEMAS:
         path = into / f"{name}.parquet"
         part = path.with_suffix(".part")
-        pq.write_table(tables[name].cast(schema_of(name)), part, compression="zstd", compression_level=3,
-                       version="2.6", data_page_version="1.0", row_group_size=1_000_000)
+        pq.write_table(tables[name].cast(schema_of(name)), part, row_group_size=1_000_000, **PARQUET)
         part.replace(path)
         paths.append(path)
     return paths
@@ -175,10 +212,7 @@ class _Tables:
         self.series[name].append(pa.table(arrays))
 
     def finish(self) -> dict[str, pa.Table]:
-        """Return all tables, with times since the first run."""
-        first = min((row["started_s"] for row in self.rows["runs"]), default=0.0)
-        for row in self.rows["runs"]:
-            row["started_s"] = round(row["started_s"] - first, 3)
+        """Return all tables."""
         self.rows["voids"].sort(key=lambda row: (row["run_id"], row["attempt"]))
         tables = {
             name: pa.Table.from_pylist(found, schema=schema_of(name)) for name, found in self.rows.items()

@@ -1,0 +1,76 @@
+"""Parsing in batches: the bytes of one process, of several, and the values of the tables in memory."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+import pytest
+
+from benchbook.core import parallel
+from benchbook.read import stream, tidy
+from tests.read import synthetic
+from tests.read.test_tidy import plans, study
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    monkeypatch.setattr(stream, "RUNS_A_BATCH", 3)
+
+
+def bytes_of(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_the_bytes_do_not_tell_how_many_processes_read_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(parallel, "WORTH_IT", 1)
+    raw, void, schedule = study(tmp_path, plans(8))
+    stream.parse(raw, void, schedule, tmp_path / "one")
+    with parallel.each(len(schedule), cores=2) as each:
+        assert each is not map
+        stream.parse(raw, void, schedule, tmp_path / "two", each=each)
+    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
+
+
+def test_batches_hold_what_the_tables_in_memory_hold(tmp_path):
+    raw, void, schedule = study(tmp_path, plans(8))
+    schedule = schedule[schedule.position != 7]
+    (raw / plans(8)[7]["run_id"]).rename(tmp_path / "away")
+    (raw / plans(8)[4]["run_id"] / "sysbench.out").write_text("cut")
+    found = stream.parse(raw, void, schedule, tmp_path / "batches")
+    tidy.write(tidy.read_study(raw, void, schedule), tmp_path / "whole")
+    batches, whole = tidy.load(tmp_path / "batches"), tidy.load(tmp_path / "whole")
+    for name, table in whole.items():
+        pd.testing.assert_frame_equal(batches[name], table)
+        assert found.rows[name] == len(table)
+    assert (len(batches["runs"]), found.refused["status"].to_pylist()) == (6, ["broken"])
+
+
+def test_a_stranger_stops_it_before_anything_is_written(tmp_path):
+    raw, void, schedule = study(tmp_path, plans(4))
+    with pytest.raises(tidy.StrangersError, match=plans(4)[3]["run_id"]):
+        stream.parse(raw, void, schedule[schedule.position != 3], tmp_path / "tidy")
+    assert not (tmp_path / "tidy").exists()
+
+
+def test_a_study_without_any_run_has_empty_tables(tmp_path):
+    schedule = pd.DataFrame([{**synthetic.planned(), "position": 0}])
+    found = stream.parse(tmp_path / "raw", tmp_path / "void", schedule, tmp_path / "tidy")
+    assert found.rows["runs"] == 0 and found.refused["status"].to_pylist() == ["missing"]
+    assert len(tidy.load(tmp_path / "tidy")["intervals"]) == 0
+
+
+def test_results_come_in_order_and_only_a_few_ahead(monkeypatch):
+    monkeypatch.setattr(parallel, "WORTH_IT", 1)
+    asked = []
+
+    def tasks():
+        for number in range(40):
+            asked.append(number)
+            yield number
+
+    with parallel.each(40, cores=2) as each:
+        results = iter(each(partial(divmod, 100), (number + 1 for number in tasks())))
+        assert next(results) == (100, 0)
+        assert len(asked) <= 1 + 2 * parallel.AHEAD + 1
+        assert list(results) == [divmod(100, number) for number in range(2, 41)]
