@@ -39,6 +39,14 @@ def _parser() -> argparse.ArgumentParser:
         made.set_defaults(command=command)
         return made
 
+    repro = commands.add_parser(
+        "repro",
+        help="run the pipeline, as `dvc repro` does, and see that everything it made was kept",
+        prefix_chars="+",
+        add_help=False,
+    )
+    repro.add_argument("arguments", nargs="*", help="words for `dvc repro`")
+    repro.set_defaults(command=_repro)
     add("doctor", _doctor, "say what this machine can do, and what it can't and why")
     add("check", _check, "check params.yaml and every study file, and start nothing")
     plan = add("plan", _plan, "show the schedule of a study and how long it takes, before a second is spent")
@@ -61,6 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     reference = add("reference", _reference, "write the reference of all keys of study files and params.yaml")
     reference.add_argument("--check", action="store_true", help="only say whether the file is current")
     return parser
+
+
+def _repro(arguments: argparse.Namespace) -> int:
+    from benchbook import repro
+
+    return repro.run(arguments.arguments)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
