@@ -20,7 +20,7 @@ STUDY ?= quick
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-all lint doctor plan up down lab report strip bench lock clean
+.PHONY: help setup repro test test-all test-faults lint doctor plan up down lab report strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -29,15 +29,18 @@ help: ## List the targets
 setup: ## Install what is missing: system packages, .venv
 	@sh tools/setup.sh
 
-repro: setup ## Run the pipeline (dvc repro), then say where the report is
-	@sh tools/as_owner.sh dvc repro $(ARGS)
+repro: setup ## Run the pipeline, see that all of it was kept, then say where the report is
+	@sh tools/as_owner.sh benchbook repro $(ARGS)
 	@sh tools/report.sh where
 
 test: setup ## Fast tests, real servers included
-	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest -m 'not slow and not browser' $(ARGS)
+	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest -m 'not slow and not browser and not faults' $(ARGS)
 
 test-all: setup ## Every test: the whole pipeline, and the browser where there is one
 	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest $(ARGS)
+
+test-faults: setup ## Inject every fault there is a way to (some 20 minutes), and write the result down
+	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_WRITE_FAULTS=1 sh tools/as_owner.sh python -m pytest tests/faults $(ARGS)
 
 lint: setup ## Style of the code, and notebooks stored without outputs
 	@ruff check .; style=$$?; sh tools/strip.sh --verify && exit $$style
