@@ -63,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     stage.add_argument("study", help="name of a file in studies/")
     audit = add("audit", _audit, "audit one published source, as the pipeline does")
     audit.add_argument("source", help="name of a folder in data/published/")
-    add("findings", _findings, "render the site's first page, as the pipeline does")
+    add("method", _page, "render the page on the method, as the pipeline does").set_defaults(page="method")
+    add("findings", _page, "render the site's first page, as the pipeline does").set_defaults(page="findings")
     schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
     reference = add("reference", _reference, "write the reference of all keys of study files and params.yaml")
@@ -153,10 +154,10 @@ def _audit(arguments: argparse.Namespace) -> int:
     return stage.audit(arguments.source)
 
 
-def _findings(arguments: argparse.Namespace) -> int:
+def _page(arguments: argparse.Namespace) -> int:
     from benchbook import stage
 
-    return stage.findings()
+    return stage.page(arguments.page)
 
 
 def _schema(arguments: argparse.Namespace) -> int:

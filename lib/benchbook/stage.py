@@ -27,6 +27,9 @@ STAGES = {
     "runs": "runs",
 }
 
+# Notebooks about everything, and the pages they become.
+PAGES = {"method": "method.html", "findings": "index.html"}
+
 
 def run(stage: str, name: str) -> int:
     """Execute the notebook of a stage for a study; return 0, or the exit code of what failed.
@@ -56,13 +59,13 @@ def audit(name: str) -> int:
     return code
 
 
-def findings() -> int:
-    """Execute the notebook of the site's first page and render it."""
+def page(name: str) -> int:
+    """Execute a notebook about everything, one of `PAGES`, and render its page of the site."""
     load.params()
     folder = paths.root() / "data" / "site"
-    code = execute("findings", None, None, folder / "notebooks", folder / "failed")
+    code = execute(name, None, None, folder / "notebooks", folder / "failed")
     if code == 0:
-        _render(folder / "notebooks" / "findings.ipynb", paths.reports() / "index.html")
+        _render(folder / "notebooks" / f"{name}.ipynb", paths.reports() / PAGES[name])
     return code
 
 

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core import files, paths
-from benchbook.show import numbers
+from benchbook.show import figures, numbers, prose
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join, slug
+from benchbook.show.picture import Picture
 from benchbook.show.record import doubted
 from benchbook.show.table import Column, Table, long, number
+
+_OWN = ("holds", "does not hold", "not derivable")
+_HERE = ("confirmed", "contradicted", "inconclusive")
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,44 @@ def opening(seen: Overview) -> Html:
     )
 
 
-def claims(seen: Overview) -> Html:
+def answer(seen: Overview) -> Html:
+    """Write one sentence to quote about the record, and one line for each study."""
+    counts = {verdict: sum(one["verdict"] == verdict for one in seen.claims) for verdict in _OWN}
+    told = (
+        f"Of {numbers.count(len(seen.claims), 'published claim')} about database performance, "
+        f"{counts['holds']} hold in their own tables, {counts['does not hold']} do not and "
+        f"{counts['not derivable']} cannot be derived from them; "
+    )
+    judged = [found["verdict"] for one in seen.claims for _, found in seen.answers(one["id"])]
+    here = {verdict: judged.count(verdict) for verdict in _HERE}
+    told += (
+        f"measured here, {numbers.listing([f'{count} are {verdict}' for verdict, count in here.items()])}."
+        if any(here.values())
+        else "none of them has been judged by a measurement here yet."
+    )
+    lines = (_line(name, found) for name, found in seen.studies.items())
+    return element(
+        "section",
+        element("h2", "The answer", id="answer"),
+        element("p", told, class_="verdict"),
+        element("ul", *lines, class_="answers"),
+        element("p", "Stop here if all you want is the answer.", class_="stop"),
+        class_="answer",
+    )
+
+
+def _line(study: str, found: Mapping[str, Any]) -> Html:
+    told = prose.headline(found) or ["No finding could be computed."]
+    way = element("a", "study", href=f"studies/{slug(study)}.html", class_="way", aria_label=f"study {study}")
+    return element("li", "Measured here: ", *told, " ", way)
+
+
+def figure(seen: Overview) -> Picture:
+    """Draw every claim about a share: published, recomputed, measured."""
+    return figures.claims(seen.audits, seen.answers)
+
+
+def claims(seen: Overview) -> Table:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
     rows = [
         [_claim(claim), _source(claim), claim["published"], _recomputed(claim), _measured(seen, claim)]
@@ -84,14 +125,16 @@ def claims(seen: Overview) -> Html:
         "Recomputed: from the numbers the document itself prints, one of each, so without any interval. "
         "Measured here: effect, interval, number of blocks n, verdict; empty until a study answers the claim."
     )
-    table = Table("claims", "Every claim", columns, rows, caption, "No source has been audited yet.")
-    # To be compared at a glance, all of it must be in sight: this table does not scroll in its box.
-    return Html(table._repr_html_().replace('class="scroll"', 'class="scroll whole"', 1))
+    empty = "No source has been audited yet."
+    return Table("claims", "Every claim", columns, rows, caption, empty, is_whole=True)
 
 
 def _claim(claim: Mapping[str, Any]) -> Html:
     name, _, short = claim["id"].partition("/")
-    return element("a", claim["claim"], href=f"sources/{slug(name)}.html#claim-{slug(short)}")
+    way = element("a", claim["claim"], href=f"sources/{slug(name)}.html#claim-{slug(short)}")
+    place = f"claim-{slug(claim['id'])}"
+    here = element("a", href=f"#{place}", class_="anchor", aria_label=f"Link to the claim {claim['id']}")
+    return element("span", way, here, id=place)
 
 
 def _source(claim: Mapping[str, Any]) -> Html:

@@ -53,7 +53,7 @@ def checks(known: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
     """List the checks of a run: id, name, and what it means to pass, from the check's own description."""
     rows = [[id, name, _meaning(check)] for id, name, check in known]
     columns = [Column("Check"), Column("Name"), long("Passed means")]
-    return Table("checks-of-a-run", "Checks of a run", columns, rows)
+    return Table("checks-of-a-run", "Checks of a run", columns, rows, is_whole=True)
 
 
 def _meaning(check: Callable[..., Any]) -> str:

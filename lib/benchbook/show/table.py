@@ -69,7 +69,8 @@ class Table:
     """A table with its heading; shows itself in a notebook.
 
     Cells are escaped unless they are `Html`. The first cell of a row is its heading. `empty` is said in
-    place of a table without rows. A wide table scrolls inside its own box, which the keyboard can reach.
+    place of a table without rows. A wide table scrolls inside its own box, which the keyboard can reach; so
+    does a long one, unless it `is_whole` because it is to be seen at a glance.
     """
 
     anchor: str
@@ -80,13 +81,19 @@ class Table:
     empty: str = "There is none."
     notes: Notes | None = None
     is_folded: bool = False
+    is_whole: bool = False
 
     def _repr_html_(self) -> str:
         heading = element("h3", self.title, id=self.anchor)
         if not self.rows:
             return join([heading, element("p", self.empty, class_="empty")]).text
         box = element(
-            "div", self._table(), class_="scroll", role="region", tabindex="0", aria_label=self.title
+            "div",
+            self._table(),
+            class_="scroll whole" if self.is_whole else "scroll",
+            role="region",
+            tabindex="0",
+            aria_label=self.title,
         )
         if self.is_folded:
             box = element("details", element("summary", f"Show {len(self.rows)} rows"), box)

@@ -1,5 +1,6 @@
 """All figures by name. Each function takes tidy tables or findings and returns a `Picture`."""
 
+from benchbook.show.figures.claims import claims
 from benchbook.show.figures.effects import forest, forest_alt
 from benchbook.show.figures.levels import cpu, latency, qps
 from benchbook.show.figures.order import run_order
@@ -10,6 +11,7 @@ __all__ = [
     "Panel",
     "Picture",
     "alt",
+    "claims",
     "cpu",
     "forest",
     "forest_alt",

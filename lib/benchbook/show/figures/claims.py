@@ -1,0 +1,160 @@
+"""Every claim that is a share of a baseline on one axis: published, recomputed, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from benchbook.show import numbers, theme
+from benchbook.show.picture import Panel, Picture
+
+Claim = Mapping[str, Any]
+Answers = Callable[[str], Sequence[tuple[str, Mapping[str, Any]]]]
+
+# Inches: names left of the axes, numbers right of them.
+_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = 5.0, 1.02, 1.72, 0.45, 0.235
+_OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 1.2}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of the drawing: a heading if it has no value, else a value between two ends."""
+
+    label: str
+    told: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    is_measured: bool = False
+    band: Sequence[float | None] | None = None
+
+
+def claims(audits: Sequence[Mapping[str, Any]], answers: Answers) -> Picture:
+    """Draw what can stand on one axis: a panel for each document, in it each claim about a share.
+
+    `answers` gives (study, finding) for a claim's id. Claims without a number, or about something else
+    than a change against a baseline, are in the table alone.
+    """
+    panels = []
+    drawn = 0
+    for audit in audits:
+        chosen = [one for one in audit["claims"] if is_drawn(one)]
+        if not chosen:
+            continue
+        drawn += len(chosen)
+        rows = [row for one in chosen for row in _rows(one, answers(one["id"]))]
+        with theme.style():
+            height = _FOOT + 0.3 + _ROW * len(rows)
+            figure = Figure(figsize=(_WIDTH, height))
+            axes = figure.add_axes(
+                (
+                    _LEFT / _WIDTH,
+                    _FOOT / height,
+                    (_WIDTH - _LEFT - _RIGHT) / _WIDTH,
+                    1 - (_FOOT + 0.3) / height,
+                )
+            )
+            figure.text(
+                0.01, 1 - 0.17 / height, theme.short(audit["source"], 60), weight="bold", fontsize=10.5
+            )
+            _draw(axes, rows)
+        panels.append(Panel(figure, f"{audit['document']['title']}. {' '.join(map(_told, _pairs(rows)))}"))
+    total = sum(len(audit["claims"]) for audit in audits)
+    caption = (
+        f"{drawn} of {numbers.count(total, 'claim')}: those about a change against a baseline. Shaded: what "
+        "was published, with its band. Circle: the mean of the document's own cells; the thin line goes from "
+        "the lowest to the highest cell and is no interval. Diamond: measured here, with its interval."
+    )
+    return Picture("claims-figure", "Published, recomputed, measured", tuple(panels), caption)
+
+
+def is_drawn(claim: Claim) -> bool:
+    """Say whether a claim is about a share, has a band and could be recomputed."""
+    return bool(claim["is_share"] and claim["band"] and numbers.is_known(claim.get("mean")))
+
+
+def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[_Row]:
+    name = claim["id"].partition("/")[2]
+    yield _Row(f"{theme.short(name, 30)}: {theme.short(claim['published'], 22)}", band=claim["band"])
+    yield _Row(
+        "its own tables",
+        f"{numbers.percent(claim['mean'])}  {claim['verdict']}",
+        *(claim.get(key) for key in ("mean", "low", "high")),
+        band=claim["band"],
+    )
+    for study, found in answers:
+        told = f"{numbers.percent(found['effect'])}  {found['verdict'] or 'not judged'}"
+        ends = (found["effect"], found["low"], found["high"])
+        yield _Row(theme.short(study, 16), told, *ends, is_measured=True, band=claim["band"])
+
+
+def _pairs(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
+    heading = ""
+    for row in rows:
+        if row.value is None and not row.told:
+            heading = row.label
+        else:
+            yield heading, row
+
+
+def _told(pair: tuple[str, _Row]) -> str:
+    heading, row = pair
+    ends = f", {numbers.span(row.low, row.high)}" if numbers.is_known(row.low) else ""
+    return f"{heading}; {row.label}: {row.told.replace('  ', ', ')}{ends}."
+
+
+def _draw(axes: Axes, rows: Sequence[_Row]) -> None:
+    known = [
+        value
+        for row in rows
+        for value in (row.value, row.low, row.high, *(row.band or ()))
+        if numbers.is_known(value)
+    ]
+    low, high = min(0.0, *known), max(0.0, *known)
+    room = 0.06 * (high - low)
+    axes.set_xlim(100 * (low - room), 100 * (high + room))
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x", visible=True)
+    axes.axvline(0, color=theme.MUTED, linewidth=1, zorder=1)
+    axes.spines["left"].set_visible(False)
+    axes.set_yticks([])
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(lambda value, _: numbers.decimal(value, 0, True))
+    axes.set_xlabel("change against the baseline, %")
+    sides = axes.get_yaxis_transform()
+    edge = (_LEFT - 0.05) / (_WIDTH - _LEFT - _RIGHT)
+    for y, row in enumerate(rows):
+        is_heading = row.value is None and not row.told
+        style = {"weight": "bold", "bbox": _OVER} if is_heading else {"color": theme.MUTED}
+        axes.text(-edge, y, row.label, transform=sides, va="center", fontsize=8.5, zorder=3, **style)
+        axes.text(1.03, y, row.told, transform=sides, va="center", fontsize=8.5, color=theme.INK)
+        if not is_heading:
+            _band(axes, y, row.band)
+            _mark(axes, y, row)
+
+
+def _band(axes: Axes, y: int, band: Sequence[float | None] | None) -> None:
+    left, right = axes.get_xlim()
+    low, high = band or (None, None)
+    ends = [left if low is None else 100 * low, right if high is None else 100 * high]
+    axes.fill_betweenx([y - 0.5, y + 0.5], *ends, color=theme.CLAIM, linewidth=0, zorder=0)
+
+
+def _mark(axes: Axes, y: int, row: _Row) -> None:
+    colour = theme.colour("measured", ["measured"]) if row.is_measured else theme.INK
+    if numbers.is_known(row.low) and numbers.is_known(row.high):
+        width = 3.0 if row.is_measured else 1.1
+        axes.plot(
+            [100 * row.low, 100 * row.high], [y, y], color=colour, linewidth=width, solid_capstyle="butt"
+        )
+    if numbers.is_known(row.value):
+        axes.plot(
+            100 * row.value, y, "D" if row.is_measured else "o", color=colour, markersize=5.5,
+            markeredgecolor=theme.PAPER, markeredgewidth=0.8, zorder=4,
+        )  # fmt: skip

@@ -1,0 +1,117 @@
+"""The page on the method: what the A/A pairs of all studies showed, and the settings in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from benchbook.core import files, paths
+from benchbook.show import numbers
+from benchbook.show.badge import badge
+from benchbook.show.figures import forest
+from benchbook.show.markup import Html, element, join, slug
+from benchbook.show.picture import Picture
+from benchbook.show.table import Column, Table, long, number
+
+Studies = Mapping[str, Mapping[str, Any]]
+
+
+def studies() -> Studies:
+    """Return the findings of every study that has them, by name."""
+    found = sorted((paths.root() / "data").glob("*/findings.json"))
+    return {file.parent.name: files.read_json(file) for file in found}
+
+
+def opening(known: Studies) -> Html:
+    """Write the title and, in one sentence, what the A/A pairs say of the method."""
+    pairs = _pairs(known)
+    shown = sum(_is_shown(aa) for _, aa in pairs)
+    if pairs:
+        told = (
+            f"Of {numbers.count(len(pairs), 'A/A pair')}, one arm under two names in each study, "
+            f"{shown} showed a difference where there is none."
+        )
+    else:
+        told = "No study has compared an arm with itself yet."
+    return join(
+        [
+            element("h1", "How this is measured and decided"),
+            element("p", "What stands behind every number of this site, and how often it is wrong.",
+                    class_="question"),
+            element(
+                "section",
+                element("h2", "The record", id="answer"),
+                element("p", told, class_="verdict"),
+                element("p", "Stop here if you trust the rest.", class_="stop"),
+                class_="answer",
+            ),
+        ]
+    )  # fmt: skip
+
+
+def aa_figure(known: Studies) -> Picture:
+    """Draw the A/A effect of every study with its interval."""
+    own = [{**aa, "workload": study, "by_threads": [], "band": None}
+           for study, aa in _pairs(known)]  # fmt: skip
+    drawn = forest({"aa": None, "findings": own}, [])
+    caption = "Each line is one study: the effect of an arm against itself. All of them should hold zero."
+    return Picture("aa-figure", "Every A/A pair", drawn.panels, caption, "No study has an A/A pair yet.")
+
+
+def aa_table(known: Studies) -> Table:
+    """List the A/A result of every study, those without a pair as well."""
+    rows = [_row(study, found) for study, found in known.items()]
+    columns = [
+        Column("Study"),
+        long("Workload"),
+        number("Effect"),
+        number("Interval"),
+        number("Level"),
+        number("n", "blocks"),
+        Column("Shown"),
+    ]
+    caption = "A study without a pair says nothing about what it would show in nothing."
+    return Table("aa-record", "The A/A record", columns, rows, caption, "Nothing has been measured yet.")
+
+
+def _row(study: str, found: Mapping[str, Any]) -> list[object]:
+    aa = found.get("aa")
+    way = f"studies/{slug(study)}.html"
+    if aa is None:
+        return [element("a", study, href=way), "no A/A pair", "", "", "", "", ""]
+    return [
+        element("a", study, href=f"{way}#finding-{slug(aa['id'])}"),
+        aa["workload"],
+        numbers.percent(aa["effect"]),
+        numbers.span(aa["low"], aa["high"]),
+        numbers.level(aa["level"]),
+        aa["n"],
+        badge(aa["label"]),
+    ]
+
+
+def settings(*sections: BaseModel) -> Table:
+    """List the settings of params.yaml that are in force, each with what it means."""
+    rows = [
+        [element("code", name), _value(getattr(section, name)), info.description or ""]
+        for section in sections
+        for name, info in type(section).model_fields.items()
+    ]
+    columns = [Column("Setting"), number("Value"), long("Meaning")]
+    return Table("settings", "Settings in force", columns, rows)
+
+
+def _value(value: object) -> str:
+    return (
+        numbers.listing(value) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
+    )
+
+
+def _pairs(known: Studies) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(study, found["aa"]) for study, found in known.items() if found.get("aa")]
+
+
+def _is_shown(aa: Mapping[str, Any]) -> bool:
+    return aa["label"] in ("higher", "lower")
