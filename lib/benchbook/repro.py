@@ -90,8 +90,8 @@ def tracked(root: Path) -> list[str]:
         inside = [name for name in names if name == out or name.startswith(f"{out}/")]
         if inside:
             found.append(
-                f"{out}: {len(inside)} files are tracked by git, and DVC refuses them, but after the stage has "
-                f"run; `git rm -r -q --cached {out}`, then commit"
+                f"{out}: {len(inside)} files are tracked by git, and DVC refuses them, but after the stage "
+                f"has run; `git rm -r -q --cached {out}`, then commit"
             )
     return found
 
