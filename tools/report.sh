@@ -1,8 +1,8 @@
 #!/bin/sh
 # Say where the report is (`where`), or open it in a browser if there is one (`open`).
-# The site's first page if it is there, else the pages of the studies.
+# The site's first page if it is there, else the pages of studies and sources, the newest first.
 set -eu
-pages=$(ls reports/index.html 2>/dev/null || ls reports/findings.html 2>/dev/null || ls reports/*.html 2>/dev/null || true)
+pages=$(ls reports/index.html 2>/dev/null || ls -t reports/studies/*.html 2>/dev/null || ls -t reports/*/*.html 2>/dev/null || true)
 if [ -z "$pages" ]; then
   echo 'There is no report yet: `make repro` makes it.' >&2
   exit 1
