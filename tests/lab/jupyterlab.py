@@ -26,6 +26,7 @@ ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
+START = "notebooks/explore/start.ipynb"
 # The status bar says idle before the kernel answers, so the kernel itself is asked. Each wait has an end.
 READY = """
 async () => {
@@ -73,7 +74,10 @@ class Lab:
         page.goto(self.address + way)
         page.wait_for_function("() => window.jupyterapp && window.jupyterapp.shell")
         page.evaluate("() => window.jupyterapp.restored")
-        page.wait_for_function("() => window.jupyterapp.shell.currentWidget?.sessionContext")
+        # Tabs of last time come back first; what the address names is opened after them.
+        page.wait_for_function(
+            "path => window.jupyterapp.shell.currentWidget?.context?.path === path", arg=path or START
+        )
         page.opened = page.evaluate(READY)
         return page
 

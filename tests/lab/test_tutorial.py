@@ -1,0 +1,119 @@
+"""The tutorial, followed word by word in a fresh clone; only lengths and limits are a test's."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchbook.core import paths
+from tests.house import tree
+from tests.pipeline.clone import PARAMS, Clone, make
+
+PAGE = (tree.ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+# A reader has minutes and a machine of their own; a test has seconds and neighbours.
+SHORTER = {
+    "discard_s: 2, run_s: 4": "discard_s: 1, run_s: 2, max_repeats: 5",
+    "pilot_s: 5": "pilot_s: 2",
+    "table_size: 20000": "table_size: 1000",
+    "{kind: local}": "{kind: local, port: 33960}",
+}
+
+
+def blocks() -> list[str]:
+    """Return the commands of the page, one text a fenced block."""
+    return re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
+
+
+def outputs() -> list[str]:
+    """Return the output that the page shows."""
+    return re.findall(r"^```text\n(.*?)^```$", PAGE, re.M | re.S)
+
+
+def test_it_shows_real_output_and_nothing_is_left_to_fill_in():
+    assert len(blocks()) >= 12 and len(outputs()) >= 6
+    assert not [text for text in outputs() if "OUTPUT" in text or len(text.splitlines()) < 3]
+
+
+def test_links_lead_somewhere():
+    for name in ("tutorial.md", "faq.md"):
+        text = (tree.ROOT / "docs" / name).read_text(encoding="utf-8")
+        linked = [link for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) if "://" not in link]
+        assert linked and not [link for link in linked if not (tree.ROOT / "docs" / link).exists()], name
+
+
+def test_its_study_file_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from benchbook.core import load
+    from benchbook.plan import schedule
+
+    study = load.study_file(_study(tmp_path))
+    # Two arms with two workloads, and the twin with one.
+    assert len(schedule.plan_runs("own", study, {})) == 3 * (2 * 2 + 1)
+    assert _minutes(study) < 3
+
+
+def _study(folder: Path) -> Path:
+    text = re.search(r"own\.yaml <<'END'\n(.*?)^END$", PAGE, re.M | re.S)
+    assert text
+    (folder / "own.yaml").write_text(text[1], encoding="utf-8")
+    return folder / "own.yaml"
+
+
+def _minutes(study) -> float:
+    from benchbook.plan import schedule
+
+    runs = schedule.plan_runs("own", study, {})
+    return (schedule.seconds(study, runs) + schedule.pilot_seconds(study)) / 60
+
+
+@pytest.fixture(scope="module")
+def followed(open_folder: Path) -> tuple[Clone, str]:
+    """A clone in which all commands of the page were run, one after the other in one shell."""
+    clone = make(open_folder / "tutorial")
+    (clone.path / "studies" / "tiny.yaml").unlink()
+    params = (paths.Path(tree.ROOT) / "params.yaml").read_text(encoding="utf-8").partition("\nlimits:")[0]
+    limits = re.search(r"^limits: .*$", PARAMS, re.M)
+    assert limits
+    (clone.path / "params.yaml").write_text(f"{params}\n{limits[0]}\n", encoding="utf-8")
+    shutil.copy(tree.ROOT / "studies" / "quick.yaml", clone.path / "studies" / "quick.yaml")
+    # The environment that runs this test stands in for the one that set-up would make.
+    (clone.path / ".venv").symlink_to(Path(sys.prefix))
+    (clone.path / ".git" / "info" / "exclude").write_text("/.venv\n", encoding="utf-8")
+    script = "\n".join(f"echo '### {number}'\n{text}" for number, text in enumerate(blocks()))
+    for long, short in SHORTER.items():
+        assert long in script
+        script = script.replace(long, short)
+    script = re.sub(r"^make ", "make --assume-old=setup ", script, flags=re.M)
+    who = ["git config user.name reader", "git config user.email reader@example.org", "git add -A"]
+    first = "\n".join([*who, "git commit -qm clone", "unset DISPLAY WAYLAND_DISPLAY"])
+    (clone.path.parent / "tutorial.sh").write_text(f"set -eu\n{first}\n{script}", encoding="utf-8")
+    code, said = clone.run("sh", str(clone.path.parent / "tutorial.sh"), timeout_s=1500)
+    assert code == 0, said[-6000:]
+    return clone, said
+
+
+@pytest.mark.slow
+@pytest.mark.server
+def test_every_command_works_and_ends_in_an_own_study(followed: tuple[Clone, str]):
+    clone, said = followed
+    found = json.loads((clone.path / "data" / "own" / "findings.json").read_text(encoding="utf-8"))
+    # The experiment is put away again: five blocks at four threads.
+    assert found["blocks"] == {"planned": 5, "complete": 5}
+    assert {one["workload"]: one["threads"] for one in found["findings"]} == {"small": [4], "large": [4]}
+    assert "15 runs planned, 0 there already" in said
+    assert "25 runs planned, 15 there already" in said
+    assert "45 runs planned, 25 there already" in said
+
+
+@pytest.mark.slow
+@pytest.mark.server
+def test_what_it_prints_has_the_form_that_the_page_shows(followed: tuple[Clone, str]):
+    _, said = followed
+    for shown in outputs():
+        for line in shown.splitlines():
+            words = re.findall(r"[A-Za-z_]{4,}", line)
+            assert all(word in said for word in words), (words, line)
