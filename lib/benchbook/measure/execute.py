@@ -53,7 +53,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
         "limits": run.limits,
         "tls": {"asked": "off", "cipher": ""},
     }
-    mark = site.log_mark()
+    mark = site.log_mark(run.arm)
     countable = planned.tables * planned.table_size <= COUNT_ROWS_UP_TO
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
     evidence["identity_before"] = site.identity(run.arm)
@@ -62,21 +62,24 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     oom = machine.counters()["oom_kills"]
     before, uptime_before = ledger.snapshot(run.connection)
     argv = sysbench.run(endpoint, planned)
-    cpu_before = _children_cpu_s()
-    started_wall, started = time.time(), time.monotonic()
-    client = site.client(argv, part / runfolder.OUT, part / runfolder.ERR, cwd=part)
-    monitor = Monitor(
-        {"client": [client.pid], **site.monitored(run.arm)}, part / runfolder.MONITOR, client.pid
-    )
-    monitor.start()
-    try:
-        exit_code, ended_by = _wait(client.popen, planned.discard_s + planned.run_s + THREAD_INIT_S + GRACE_S)
-    finally:
-        ended_wall, ended = time.time(), time.monotonic()
-        if client.popen.poll() is None:
-            client.popen.kill()
-            client.popen.wait()
-        monitor.stop()
+    with site.during(run.arm) as arrangement:
+        cpu_before = _children_cpu_s()
+        started_wall, started = time.time(), time.monotonic()
+        client = site.client(argv, part / runfolder.OUT, part / runfolder.ERR, cwd=part, arm=run.arm)
+        monitor = Monitor(
+            {"client": [client.pid], **site.monitored(run.arm)}, part / runfolder.MONITOR, client.pid
+        )
+        monitor.start()
+        try:
+            longest_s = planned.discard_s + planned.run_s + THREAD_INIT_S + GRACE_S
+            exit_code, ended_by = _wait(client.popen, longest_s)
+        finally:
+            ended_wall, ended = time.time(), time.monotonic()
+            if client.popen.poll() is None:
+                client.popen.kill()
+                client.popen.wait()
+            monitor.stop()
+            client_cpu_s = _children_cpu_s() - cpu_before
     evidence |= {
         "argv": argv,
         "exit_code": exit_code,
@@ -90,18 +93,19 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
         "client": {
             "runqueue_wait_s": monitor.runqueue_wait_s,
             "threads": planned.threads,
-            "cpu_s": _children_cpu_s() - cpu_before,
-            "allowance_cores": float(len(site.cpus.get("client") or range(psutil.cpu_count() or 1))),
+            "cpu_s": client_cpu_s,
+            "allowance_cores": site.allowance(run.arm),
         },
         "machine_cores": psutil.cpu_count() or 1,
         "longest_pause_ms": monitor.longest_pause_ms,
         "steal_pct": monitor.steal_pct,
         "uptime_before_s": uptime_before,
+        "arrangement": arrangement,
     }
     evidence |= _after(run, before, countable, foreign, is_late=ended_by == "deadline")
     evidence |= {
         "oom_kills": machine.counters()["oom_kills"] - oom,
-        "server_log_errors": site.log_errors(mark),
+        "server_log_errors": site.log_errors(mark, run.arm),
         "free_bytes_after": psutil.disk_usage(str(into)).free,
     }
     files.write_json(part / runfolder.EVIDENCE, evidence)

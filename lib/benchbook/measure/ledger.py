@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -38,16 +38,32 @@ COUNTERS = (
 
 
 @contextmanager
-def session(site: Any) -> Iterator[Connection]:
-    """Open one administrative connection in the measured schema and close it at the end.
+def session(site: Any, arm: str | None = None) -> Iterator[Connection]:
+    """Open one administrative connection to an arm's server (None: the baseline's) and close it at the end.
+
+    It stands in the measured schema.
 
     Every statement is its own transaction: an open one would show old rows, hold back the server's clean-up,
     and add to the counters that the ledger compares.
     """
-    with site.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with site.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         quoted = connection.dialect.identifier_preparer.quote_identifier(site.database)
         connection.exec_driver_sql(f"USE {quoted}")
         yield connection
+
+
+@contextmanager
+def sessions(site: Any, arms: Iterable[str]) -> Iterator[dict[str, Connection]]:
+    """Open one session for each distinct server of some arms; return the session of every arm."""
+    with ExitStack() as stack:
+        opened: dict[str, Connection] = {}
+        found = {}
+        for arm in arms:
+            server = site.server_of(arm)
+            if server not in opened:
+                opened[server] = stack.enter_context(session(site, arm))
+            found[arm] = opened[server]
+        yield found
 
 
 def snapshot(connection: Connection) -> tuple[dict[str, int], int]:

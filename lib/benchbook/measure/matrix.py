@@ -17,10 +17,13 @@ from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.measure import dataset, preflight
 from benchbook.measure.execute import Run, execute
-from benchbook.measure.ledger import session
+from benchbook.measure.ledger import sessions
 from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
 from benchbook.sites.lab import lab_folder
+
+# Asked with the number of blocks made whether to stop; answers why, or None to go on.
+Stop = Callable[[int], str | None]
 
 
 @dataclass
@@ -39,6 +42,8 @@ class Walk:
     spent_s: float = 0.0
     sysbench_s: float = 0.0
     abandoned: list[str] = field(default_factory=list)
+    stop: Stop | None = None
+    stopped: str | None = None
 
     def table(self) -> pd.DataFrame:
         """Return what the walk did in one row; `overhead_s` is what the harness took around each run, in
@@ -53,6 +58,7 @@ class Walk:
                     "sysbench_s": round(self.sysbench_s, 1),
                     "overhead_s a run": round(overhead, 2),
                     "groups given up": ", ".join(self.abandoned) or "none",
+                    "stopped early": self.stopped or "no",
                 }
             ]
         )
@@ -67,16 +73,23 @@ def run(
     where: paths.StudyPaths,
     judge: Judge,
     limits: dict[str, Any],
+    stop: Stop | None = None,
 ) -> Walk:
     """Bring `raw` to what the schedule asks for and return what was done; with nothing missing no server
     starts.
 
+    `stop` is asked before each block that has runs to make, with the number of blocks before it, whether
+    to leave the rest out, and why.
+
     Before the first run the arms are held against `facts` and the data against `data`, and lost data is
     brought back.
     """
-    state = Walk(study, runs, None, where.raw, where.void, judge, limits)
-    if not tidy_up(runs, where.raw, where.void, judge):
+    state = Walk(study, runs, None, where.raw, where.void, judge, limits, stop=stop)
+    missing = set(tidy_up(runs, where.raw, where.void, judge))
+    if not missing:
         print(f"all {len(runs)} runs are there already")
+        return state
+    if _stops(state, min(run.block for run in runs if run.run_id in missing)):
         return state
     lab = lab_folder(paths.root(), name)
     preflight.refuse(preflight.machine(study, {"raw logs": where.raw, "the lab": lab}, limits))
@@ -105,28 +118,39 @@ def walk(state: Walk) -> Walk:
         blocks.setdefault(run.block, []).append(run)
     for number, block in blocks.items():
         if any(run.run_id in missing for run in block):
+            if _stops(state, number):
+                break
             _block(state, number, block, missing, began)
     state.spent_s = time.monotonic() - began
     return state
+
+
+def _stops(state: Walk, number: int) -> bool:
+    """Ask before block `number` whether the rest may be left out, and say why if so."""
+    state.stopped = state.stop(number - 1) if state.stop is not None else None
+    if state.stopped:
+        state.say(f"stopped before block {number}: {state.stopped}")
+    return state.stopped is not None
 
 
 def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str], began: float) -> None:
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
     while groups:
         _start_anew(state)
-        with session(state.site) as connection:
-            wrong = dataset.problems(dataset.describe(connection, state.study), state.study)
-            if wrong:
-                raise dataset.DatasetError(
-                    f"block {number}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`"
-                )
-            if state.study.warm_up.prewarm:
-                dataset.prewarm(connection, state.study.dataset.tables)
+        with sessions(state.site, _arms(state)) as connections:
+            for connection in dict.fromkeys(connections.values()):
+                wrong = dataset.problems(dataset.describe(connection, state.study), state.study)
+                if wrong:
+                    raise dataset.DatasetError(
+                        f"block {number}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`"
+                    )
+                if state.study.warm_up.prewarm:
+                    dataset.prewarm(connection, state.study.dataset.tables)
             is_sound = True
             while groups and is_sound:
                 group = groups.pop(0)
                 members = [run for run in block if run.group == group]
-                is_sound = _group(state, members, missing, connection, began)
+                is_sound = _group(state, members, missing, connections, began)
                 if is_sound:
                     continue
                 repeats = state.study.plan.max_repeats
@@ -140,12 +164,22 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
 def _start_anew(state: Walk) -> None:
     state.site.down()
     state.site.restore(dataset.label(state.study))
-    for arm in state.study.arms:
+    for arm in _arms(state):
         state.site.up(arm)
 
 
+def _arms(state: Walk) -> list[str]:
+    """Return the arms that the schedule has, in the study's order; those that were skipped are not in it."""
+    planned = {state.study.deployed(run.arm) for run in state.runs}
+    return [arm for arm in state.study.arms if arm in planned]
+
+
 def _group(
-    state: Walk, members: list[PlannedRun], missing: set[str], connection: Connection, began: float
+    state: Walk,
+    members: list[PlannedRun],
+    missing: set[str],
+    connections: dict[str, Connection],
+    began: float,
 ) -> bool:
     """Make the missing runs of one group; say whether all its runs are valid, else void them all."""
     verdicts: dict[str, Judgement] = {}
@@ -153,7 +187,8 @@ def _group(
         if run.run_id not in missing:
             continue
         attempt = attempts(state.void, run.run_id) + 1
-        what = Run(run, state.site, state.study.deployed(run.arm), connection, state.limits)
+        arm = state.study.deployed(run.arm)
+        what = Run(run, state.site, arm, connections[arm], state.limits)
         try:
             folder = execute(what, state.raw, attempt)
         except SQLAlchemyError as error:

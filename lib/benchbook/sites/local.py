@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -78,6 +78,11 @@ class LocalSite:
         """Return why this machine can't make an arm, or None; nothing is started to find out."""
         return feasible.obstacle(self.study.arms[arm], self._chain(arm))
 
+    @property
+    def able(self) -> list[str]:
+        """The arms that this machine can make, in the study's order."""
+        return [arm for arm in self.study.arms if self.missing(arm) is None]
+
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
         chain = self._chain(arm)
@@ -105,12 +110,9 @@ class LocalSite:
                 found.setdefault("server" if part.kind == "server" else "proxy", []).append(child.pid)
         return found
 
-    @contextlib.contextmanager
-    def during(self, arm: str) -> Iterator[dict[str, Any]]:
-        """Let an arm's neighbour compute while the block runs; the record yielded says afterwards how the
-        arrangement held: connections through a service, time held back by a quota, what the neighbour got."""
-        with evidence.during(self._parts, self._chain(arm)) as record:
-            yield record
+    def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        """Let an arm's neighbour compute while a block runs; its record says afterwards how all held."""
+        return evidence.during(self._parts, self._chain(arm))
 
     def server_of(self, arm: str) -> str:
         """Return the name of the server behind an arm: arms with the same name share one."""
@@ -216,8 +218,7 @@ class LocalSite:
 
     def _servers(self) -> list[Any]:
         """Return every distinct server of the arms that this machine can make."""
-        able = [arm for arm in self.study.arms if self.missing(arm) is None]
-        return [self._parts.get(part) for part in dict.fromkeys(self.chains[arm].server for arm in able)]
+        return [self._parts.get(part) for part in dict.fromkeys(self.chains[arm].server for arm in self.able)]
 
     def _put_back(self, server: Any) -> None:
         server.stop()

@@ -17,24 +17,40 @@ from benchbook.sites.lab import lab_folder
 def run(name: str, study: Study, path: Path) -> dict[str, Any]:
     """Start each arm of a study, ask it what it is, write `facts.json` and return it.
 
-    The result has `study` and `arms`: for each arm what `site.facts` says. SettingsDiffer if a server did not
-    take what was asked.
+    The result has `study`, `arms`: for each arm what `site.facts` says, and, if there are any, `skipped`: the
+    arms that this machine can't make, with the reason. SettingsDiffer if a server did not take what was
+    asked.
     """
     with open_site(study, lab_folder(paths.root(), name)) as site:
-        arms = {}
+        arms, skipped = {}, skip(site, study)
         for arm in study.arms:
+            if arm in skipped:
+                print(f"{arm}: skipped: {skipped[arm]}")
+                continue
             endpoint = site.up(arm)
             print(f"{arm}: up at {endpoint.host}:{endpoint.port}")
             arms[arm] = site.facts(arm)
-    facts = {"study": name, "arms": arms}
+    facts = {"study": name, "arms": arms} | ({"skipped": skipped} if skipped else {})
     files.write_json(path, facts)
     return files.read_json(path)
+
+
+def skip(site: Any, study: Study) -> dict[str, str]:
+    """Return the arms that this machine can't make, with the reason, before anything is started.
+
+    BenchbookError if the baseline is among them or no treatment is left: there is nothing to compare then.
+    """
+    skipped = {arm: reason for arm in study.arms if (reason := site.missing(arm)) is not None}
+    if study.baseline in skipped or all(arm in skipped for arm in study.treatments):
+        told = "; ".join(f"{arm}: {reason}" for arm, reason in skipped.items())
+        raise BenchbookError(f"this machine can't make what is to be compared: {told}")
+    return skipped
 
 
 def verify(site: Any, study: Study, facts: dict[str, Any]) -> None:
     """Start each arm and hold it against the recorded facts; BenchbookError names every fact that changed."""
     changed = []
-    for arm in study.arms:
+    for arm in facts["arms"]:
         site.up(arm)
         before, now = flat(facts["arms"][arm]), flat(site.facts(arm))
         changed += [
@@ -53,8 +69,8 @@ def verify(site: Any, study: Study, facts: dict[str, Any]) -> None:
 
 def asked(study: Study) -> pd.DataFrame:
     """Return the study's arms as a table, one row an arm."""
-    rows = {name: {"engine": study.engine.name, **arm.model_dump()} for name, arm in study.arms.items()}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("arm").reset_index()
+    rows = {name: {"engine": study.engine.name, **arm.setting} for name, arm in study.arms.items()}
+    return pd.DataFrame.from_dict(rows, orient="index").fillna("").rename_axis("arm").reset_index()
 
 
 def found(facts: dict[str, Any]) -> pd.DataFrame:
@@ -62,6 +78,11 @@ def found(facts: dict[str, Any]) -> pd.DataFrame:
     shown = (
         "engine.version",
         "proxy.version",
+        "network",
+        "service.made_by",
+        "zones.latency_ms",
+        "cpu.server.quota_cores",
+        "cpu.server.shares",
         "site.cpus.server",
         "site.cpus.client",
         "machine.cpu_model",
@@ -73,7 +94,7 @@ def found(facts: dict[str, Any]) -> pd.DataFrame:
     columns = {arm: flat(values) for arm, values in facts["arms"].items()}
     return pd.DataFrame(
         {arm: [values.get(key) for key in shown] for arm, values in columns.items()}, index=list(shown)
-    )
+    ).dropna(how="all")
 
 
 def differences(facts: dict[str, Any]) -> pd.DataFrame:

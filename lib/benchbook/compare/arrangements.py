@@ -1,0 +1,66 @@
+"""What the arrangement of each arm is and is not, in sentences for the report, and which arms were skipped.
+
+Every factor here is made on one machine. The sentences say what it is made of, so that nobody takes a share
+of this processor's time for another processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchbook.core.study import Study
+from benchbook.core.study_arm import Arm
+
+
+def notes(study: Study, facts: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each skipped arm and for each thing that stands in for another.
+
+    `facts` is the content of `facts.json`: `arms` by name, and `skipped` with reasons if there are any.
+    """
+    skipped = facts.get("skipped", {})
+    found = [f"Arm {arm} was skipped on this machine: {why}." for arm, why in skipped.items()]
+    for name, arm in study.arms.items():
+        if name in skipped:
+            continue
+        if arm.stands_in_for is not None:
+            found.append(f"Arm {name} stands in for {arm.stands_in_for.rstrip('.')}.")
+        found += [f"Arm {name}: {text}." for text in _made_of(arm, facts["arms"].get(name, {}))]
+    return found
+
+
+def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an arrangement is made of, as far as it differs from a server on loopback."""
+    if arm.network == "pod":
+        yield (
+            "its pod is a network namespace of this machine behind a virtual cable and a bridge; there is no "
+            "wire, no second machine and no network plugin of a cluster"
+        )
+    if arm.access in ("service", "load_balancer"):
+        yield (
+            "its service is one DNAT rule as kube-proxy writes it, without the other rules of a cluster that "
+            "a packet would have to pass"
+        )
+    if arm.access == "load_balancer":
+        yield "its load balancer is HAProxy on the client's cores, not a machine of a cloud's"
+    for part, room in arm.cpu.items():
+        if room.quota is not None:
+            yield (
+                f"its {part} has {room.quota:g} cores' worth of time; that is a share of this processor in "
+                "periods of 0.1 s, not another processor"
+            )
+    if arm.neighbour is not None:
+        yield (
+            f"its neighbour keeps {arm.neighbour.processes} threads computing on the server's cores while it "
+            "is measured; a neighbour on the disk, in the caches of other cores or on the network is another "
+            "matter"
+        )
+    if arm.zones is not None:
+        ping = facts.get("moment", {}).get("ping_ms") or {}
+        told = ", ".join(f"{value:.2f} ms {name}" for name, value in ping.items())
+        yield (
+            f"its distance of {arm.zones.latency_ms:g} ms each way is made by a relay of our own, which both "
+            f"arms have and which takes time itself{f' (an empty command took {told})' if told else ''}"
+        )
+    if arm.kernel is not None and arm.network == "host":
+        yield "its kernel settings hold for the whole machine, the client included"
