@@ -22,6 +22,7 @@ from benchbook.compare.intervals import Interval
 from benchbook.compare.judgement import Candidate, judge
 from benchbook.compare.scaling import Scaling, scaling
 from benchbook.compare.sentences import count, percent
+from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
 from benchbook.core import files
 from benchbook.core.params import Analysis
@@ -56,7 +57,8 @@ def make(
     context = Context(study.baseline, analysis, planner, _block_seconds(runs))
     candidates = contrast_candidates(evidence, claims)
     q = q_values(candidates)
-    entries = [entry(judged, context, q) for judged in judge(candidates, looks[0])]
+    judged = judge(candidates, looks[0])
+    entries = [entry(one, context, q) for one in judged]
     twins = judge(twin_candidates(evidence), looks[0], is_one_family=True)
     aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
     if _differs(aa):
@@ -68,6 +70,8 @@ def make(
     arms = [*study.arms, *([study.twin] if study.twin else [])]
     voids = doubts.void_counts(runs, tidy["voids"], arms, study.baseline)
     complete = _complete_blocks(candidates)
+    is_short = complete < study.plan.blocks
+    stopped = stopped_at(study, judged) if is_short else None
     verdicts = sum(one["verdict"] is not None for one in entries)
     return _rounded(
         {
@@ -88,7 +92,7 @@ def make(
             "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
             "warnings": [
                 *doubts.warnings(study, runs, voids, checked),
-                *_warnings(study, complete, looks[0], aa, entries),
+                *_warnings(study, complete, looks[0], aa, entries, stopped),
                 *unanswered,
             ],
             "scaling": [
@@ -149,9 +153,15 @@ def _warnings(
     first_look: int,
     aa: Mapping[str, Any] | None,
     entries: Sequence[Mapping[str, Any]],
+    stopped: int | None,
 ) -> list[str]:
     found = []
-    if complete < study.plan.blocks:
+    if stopped is not None:
+        found.append(
+            f"Stopped after {complete} of {study.plan.blocks} planned blocks: everything was decided at the "
+            f"look at {stopped}, as the study had planned."
+        )
+    elif complete < study.plan.blocks:
         found.append(f"{complete} of {study.plan.blocks} planned blocks are complete.")
     if complete < first_look:
         found.append(f"The first look is at {first_look} blocks; until then nothing is decided.")

@@ -183,6 +183,9 @@ class Plan(Model):
     """Seed of the order of runs and of sysbench's random numbers."""
     blocks: int = Field(ge=1, le=1000, examples=[5])
     """Passes over all cells; verdicts are looked for at 5, 10 and 20."""
+    stop: Literal["all", "decided"] = "all"
+    """`all` measures every block; `decided` stops at a look (5, 10, 20 blocks) where each claim has its
+    verdict and each other contrast its label, so that a clear effect costs few blocks."""
     discard_s: int = Field(ge=0, le=86_400, examples=[15])
     """Seconds at the start of each run that are not counted."""
     run_s: int = Field(ge=2, le=86_400, examples=[45])

@@ -19,9 +19,11 @@ COLUMNS = ("position", "run_id", "block", "group", "arm", "workload", "threads",
 # What makes a run another run, apart from its own settings.
 LASTING = (
     *("access", "engine.version", "engine.binary_sha256", "engine.variables_sha256", "site.cpus"),
-    *("proxy.version", "proxy.binary_sha256", "proxy.config_hash", "service.made_by", "zones.made_by"),
+    *("proxy.version", "proxy.binary_sha256", "proxy.config_hash"),
     *("machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel", "machine.sysbench"),
 )
+
+STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
 
 # Seconds around a run and around a block, for the estimate that is shown before anything starts.
 RUN_OVERHEAD_S = 0.5
@@ -145,7 +147,7 @@ def summary(name: str, study: Study) -> str:
         f"  arms        {', '.join(study.arms)} (baseline: {study.baseline})",
         f"  workloads   {', '.join(study.workloads)}",
         f"  threads     {', '.join(map(str, study.threads))}",
-        f"  blocks      {study.plan.blocks}, order drawn from seed {study.plan.seed}",
+        f"  blocks      {study.plan.blocks}{STOPS[study.plan.stop]}, order drawn from seed {study.plan.seed}",
         f"  runs        {len(runs)}, of them {twin} of the A/A pair; each discards {study.plan.discard_s} s "
         f"and measures {study.plan.run_s} s",
         f"  measuring   about {_minutes(measuring)}, after pilots of about {_minutes(piloting)}",

@@ -1,0 +1,84 @@
+"""When a study has measured enough: at a look, with every question decided.
+
+The looks and the level of their intervals are those of the analysis, so stopping at one costs no error that
+is not already paid for (group sequential boundaries of equal level at each look: Pocock 1977).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.contrasts import Evidence, contrast_candidates
+from benchbook.compare.judgement import Judged, judge
+from benchbook.compare.sentences import count
+from benchbook.core.params import Analysis
+from benchbook.core.study import Study
+
+
+def is_decided(judged: Judged) -> bool:
+    """Tell whether more blocks could not change what is said: a verdict on a claim, else a label."""
+    if judged.candidate.look is None:
+        return False
+    if judged.candidate.claim is not None:
+        return judged.verdict in ("confirmed", "contradicted")
+    return judged.label != "not shown"
+
+
+def undecided(judged: Sequence[Judged]) -> list[str]:
+    """Name the questions that are still open: a claim, or workload, treatment and metric."""
+    return list(
+        dict.fromkeys(
+            one.candidate.claim.id
+            if one.candidate.claim
+            else f"{contrast.workload} {contrast.treatment} {contrast.metric}"
+            for one in judged
+            if not is_decided(one)
+            for contrast in [one.candidate.effect.contrast]
+        )
+    )
+
+
+def stopped_at(study: Study, judged: Sequence[Judged]) -> int | None:
+    """Return the look at which a study may end, None if it must go on.
+
+    It may if it asks for that (`plan.stop: decided`), every contrast has reached the same look, and all that
+    is asked is decided there.
+    """
+    looks = {one.candidate.look for one in judged}
+    if study.plan.stop != "decided" or len(looks) != 1 or undecided(judged):
+        return None
+    return looks.pop()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Asked between blocks whether to stop. `tables` returns the tidy tables of all runs made so far.
+
+    Nothing but the looks decides: between them new blocks are not used, so asking more often changes nothing.
+    """
+
+    study: Study
+    analysis: Analysis
+    claims: Sequence[ClaimedEffect]
+    tables: Callable[[], Mapping[str, Any]]
+
+    def __call__(self, blocks: int) -> str | None:
+        """Return why to stop after so many blocks, None to go on."""
+        if self.study.plan.stop != "decided" or blocks < min(self.analysis.looks):
+            return None
+        runs, histograms = (_frame(self.tables()[name]) for name in ("runs", "histograms"))
+        candidates = contrast_candidates(Evidence(self.study, runs, histograms, self.analysis), self.claims)
+        look = stopped_at(self.study, judge(candidates, min(self.analysis.looks)))
+        if look is None or blocks >= self.study.plan.blocks:
+            return None
+        planned = self.study.plan.blocks
+        return f"everything is decided at the look at {count(look, 'block')}; {planned} planned"
+
+
+def _frame(table: Any) -> pd.DataFrame:
+    return table if isinstance(table, pd.DataFrame) else table.to_pandas()
