@@ -113,9 +113,10 @@ def partition(seconds: float | None) -> Callable[[Scene], None]:
 
 def reload_proxy(scene: Scene) -> None:
     """Start a second proxy that takes the port over and asks the first to end softly, as a reload does."""
-    proxy = scene.site._proxies["haproxy"]
-    argv = [str(proxy.binary), "-db", "-f", str(proxy.config), "-sf", str(scene.proxy)]
-    second = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    argv = procfs.command(scene.proxy).split()
+    second = subprocess.Popen(
+        [*argv, "-sf", str(scene.proxy)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
     def end() -> None:
         second.kill()

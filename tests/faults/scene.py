@@ -211,6 +211,16 @@ class Scene:
             assert validity.judge(folder, LIMITS).status == "valid"
         assert runfolder.unfinished(self.raw) == []
 
+    def assert_resumed_for(self, *arms: str) -> None:
+        """Check that the runs of these arms are there, whole and valid."""
+        kept = list(runfolder.listing(self.raw)) + [
+            RunFolder(note.with_name(note.name.removesuffix(".void.json")))
+            for note in self.void.glob("*.void.json")
+            if files.read_json(note)["status"] == "earlier"
+        ]
+        valid = [folder for folder in kept if validity.judge(folder, LIMITS).status == "valid"]
+        assert {folder.plan()["arm"] for folder in valid} == set(arms)
+
     def assert_nothing_left(self) -> None:
         """Check that five seconds later only this lab's server and proxy run, and nothing is in force."""
         up = {pid for arm in self.study.arms for pids in self.site.monitored(arm).values() for pid in pids}

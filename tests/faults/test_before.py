@@ -1,0 +1,239 @@
+"""What can be known to go wrong is refused before the first run, in words; a full disk costs one run."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from benchbook.core import paths, runfolder
+from benchbook.core.errors import SiteError
+from benchbook.measure import matrix, preflight
+from benchbook.measure.preflight import NotReady
+from benchbook.sites import ports, process, procfs
+from tests.faults import leftovers
+from tests.faults.scene import LIMITS, Scene
+
+ROOT = Path(__file__).resolve().parents[2]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("row", "name", "low", "usual", "said"),
+    [
+        ("F12", "max_connections", 10, 1024, "max_connections is 10, 64 threads need 74"),
+        # 64 threads with nine statements on each of two tables, BEGIN and COMMIT.
+        ("F13", "max_prepared_stmt_count", 100, 1048576, "is 100, 64 threads need 1280"),
+        ("F16", "read_only", 1, 0, "the server is read_only"),
+    ],
+)
+def test_a_server_that_cannot_take_the_study_is_refused(
+    row: str,
+    name: str,
+    low: int,
+    usual: int,
+    said: str,
+    scene: Callable[..., Scene],
+    inject: Callable[..., None],
+):
+    here = scene(threads=(1, 64))
+    here.site.up("direct")
+    preflight.arms(here.study, here.site)
+    inject(row, f"{name} = {low}, seen before the first run")
+    here.sql(f"SET GLOBAL {name} = {low}")
+    here.undo(lambda: here.sql(f"SET GLOBAL {name} = {usual}"))
+    with pytest.raises(NotReady, match=r"^nothing was measured: .*" + said):
+        preflight.arms(here.study, here.site)
+
+
+def test_too_few_open_files_are_refused_before_any_server_starts(
+    make_study: Callable[..., Any], tmp_path: Path, inject: Callable[..., None]
+):
+    inject("F19", "100 open files for 64 threads")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        found = preflight.machine(make_study(threads=(64,)), {"raw logs": tmp_path}, {"free_mib": 1})
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert found == [
+        "100 open files are allowed, 64 threads need 128; run `ulimit -n 65536` first, "
+        "or measure fewer threads"
+    ]
+
+
+def test_too_little_space_is_refused_before_any_server_starts(
+    make_study: Callable[..., Any],
+    tmp_path: Path,
+    inject: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The machine's lock is not even asked for."""
+    inject("F21", "no room for raw logs")
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "no folder" / "lock"))
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(tmp_path / "lab"))
+    study = make_study()
+    from benchbook.plan import schedule
+
+    where = paths.StudyPaths("test", tmp_path)
+    runs = schedule.plan_runs("test", study, {})
+    limits = LIMITS | {"free_mib": 10_000_000}
+    with pytest.raises(NotReady, match=r"MiB are free for raw logs, 10000000 are needed .*; free some space"):
+        matrix.run("test", study, runs, {}, {}, where, lambda folder: None, limits)
+    assert not (tmp_path / "lab").exists()
+
+
+@needs_root
+@pytest.mark.server
+@pytest.mark.faults
+@pytest.mark.parametrize("left", [0, 4096, 12288])
+def test_a_full_disk_for_logs_costs_one_run(
+    left: int,
+    site: Any,
+    make_study: Callable[..., Any],
+    book: Any,
+    open_folder: Path,
+    small_disk: Callable[[Path, str], Path],
+    inject: Callable[..., None],
+):
+    disk = small_disk(open_folder / f"logs{left}", "600m")
+    here = Scene(site, make_study(), disk, book)
+    inject("F21", f"{left} bytes left on the disk of the logs")
+    filler = disk / "filler"
+
+    def fill(scene: Scene) -> None:
+        scene.undo(lambda: filler.unlink(missing_ok=True))
+        subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=1M"], capture_output=True, check=False)
+        with filler.open("r+b") as stream:
+            stream.truncate(filler.stat().st_size - left)
+
+    said = ""
+    try:
+        with preflight.full_disk_is_told(here.raw):
+            here.walk(fill, "before")
+    except NotReady as error:
+        said = str(error)
+    here.settle()
+    assert said == "" or "no space left on the disk of" in said
+    if said:
+        # The run was lost before it was judged: nothing valid is there, and the same command goes on.
+        assert list(runfolder.listing(here.raw)) == []
+        here.walk(None)
+    assert here.voids()[0]["status"] in ("killed", "invalid", "indeterminate")
+    here.assert_resumed()
+    subprocess.run(["umount", str(disk)], check=True)
+    here.assert_nothing_left()
+
+
+@needs_root
+@pytest.mark.server
+@pytest.mark.faults
+def test_a_full_disk_of_the_database_is_noticed(scene: Callable[..., Scene], inject: Callable[..., None]):
+    here = scene(workloads={"oltp_insert": {"rand_type": "uniform"}})
+    disk = here.site.lab.folder.parent
+    if not leftovers.mounts(disk):
+        pytest.skip("the lab has no disk of its own here")
+    inject("F21", "the database's disk full in a run")
+    filler = disk / "filler"
+
+    def fill(scene: Scene) -> None:
+        scene.undo(lambda: filler.unlink(missing_ok=True))
+        subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=256K"], capture_output=True, check=False)
+
+    here.walk(fill, "before")
+    here.assert_noticed("V1", "V3", "V7", "V17")
+    here.assert_resumed()
+    here.assert_nothing_left()
+
+
+@needs_root
+def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(
+    tmp_path: Path, inject: Callable[..., None]
+):
+    inject("F49", "the repository mounted read-only")
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "lab").mkdir()
+    shutil.copy(ROOT / "studies" / "quick.yaml", tmp_path / "studies")
+    (tmp_path / "params.yaml").write_text("studies: [quick]\nsources: []\nanalysis: {}\nlimits: {}\n")
+    shell = (
+        f"mount --bind '{tmp_path}' '{tmp_path}' && mount -o remount,ro,bind '{tmp_path}' && "
+        f"exec '{sys.executable}' -m benchbook.cli stage provision quick"
+    )
+    environment = os.environ | {"BENCHBOOK_ROOT": str(tmp_path), "BENCHBOOK_LAB_DIR": str(tmp_path / "lab")}
+    began = time.monotonic()
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", shell],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "data/quick/notebooks: cannot be written: Read-only file system; look at" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert time.monotonic() - began < 20
+    assert leftovers.of(tmp_path) == []
+
+
+@pytest.mark.server
+@pytest.mark.faults
+def test_a_server_on_another_data_folder_is_refused_and_left_alone(
+    scene: Callable[..., Scene], inject: Callable[..., None]
+):
+    here = scene()
+    inject("F11", "server replaced between runs by one on another data folder")
+    here.walk(None)
+    here.arm = "proxy"
+    folder = here.site.lab.folder.parent / "other"
+    with _another_server(here, folder) as pid:
+        with pytest.raises(SiteError, match=rf"port {here.study.site.port} is taken by pid {pid}: "):
+            here.walk(None)
+        assert psutil.pid_exists(pid)
+    here.walk(None)
+    here.assert_resumed_for("direct", "proxy")
+    here.assert_nothing_left()
+
+
+@contextmanager
+def _another_server(here: Scene, folder: Path) -> Iterator[int]:
+    """Kill the server and start one on a copy of its data, on the same port."""
+    with here.site.admin().connect() as connection:
+        data = Path(connection.exec_driver_sql("SELECT @@datadir").scalar_one())
+    binary, words = process.read_pidfile(here.site.lab.pidfile("server")).exe, procfs.command(here.server)
+    usual = Path(re.search(r"--defaults-file=(\S+)", words)[1]).read_text(encoding="utf-8")
+    os.kill(here.server, signal.SIGKILL)
+    shutil.copytree(data, folder, ignore=shutil.ignore_patterns("*.sock"))
+    subprocess.run(["chown", "-R", "mysql", str(folder)], check=False)
+    said = usual.replace(str(data), str(folder)).replace("m.sock", "o.sock").replace("m.pid", "o.pid")
+    config = folder.with_suffix(".cnf")
+    config.write_text(said, encoding="utf-8")
+    leftovers.after(lambda: [str(one) for one in ports.listeners(here.study.site.port)])
+    user = ["--user=mysql"] if os.geteuid() == 0 else []
+    other = subprocess.Popen(
+        [binary, f"--defaults-file={config}", *user],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not ports.listeners(here.study.site.port) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        yield other.pid
+    finally:
+        other.kill()
+        other.wait()
+        shutil.rmtree(folder)
+        config.unlink()

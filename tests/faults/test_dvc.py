@@ -1,0 +1,165 @@
+"""What DVC leaves open is closed by `benchbook repro`: full caches, dead locks, outputs that git has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.clone import Clone, make
+
+# As many kinds of outputs as the real pipeline has, made in no time.
+PIPELINE = """
+stages:
+  run-matrix:
+    foreach: ${studies}
+    do:
+      cmd: >-
+        mkdir -p data/${item}/raw data/${item}/notebooks &&
+        for i in 1 2 3 4 5 6 7 8; do head -c 20000 /dev/urandom > data/${item}/raw/$i; done &&
+        echo 1 > data/${item}/schedule.csv && date > data/${item}/notebooks/04_run_matrix.ipynb
+      outs:
+        - data/${item}/schedule.csv
+        - data/${item}/raw:
+            persist: true
+        - data/${item}/notebooks/04_run_matrix.ipynb
+"""
+
+
+@pytest.fixture(scope="module")
+def clone(open_folder: Path) -> Clone:
+    """A clone whose pipeline is one quick stage."""
+    made = make(open_folder / "dvc")
+    (made.path / "dvc.yaml").write_text(PIPELINE, encoding="utf-8")
+    (made.path / "dvc.lock").unlink(missing_ok=True)
+    return made
+
+
+@pytest.fixture
+def rwlock(clone: Clone) -> Iterator[Path]:
+    file = clone.path / ".dvc" / "tmp" / "rwlock"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    yield file
+    file.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("text", ["", '{"/a": {"wri', "[]"])
+def test_an_empty_or_cut_lock_is_explained_with_its_remedy(
+    text: str, clone: Clone, rwlock: Path, inject: Callable[..., None]
+):
+    inject("F35", f"rwlock of DVC holds {text!r}")
+    rwlock.write_text(text, encoding="utf-8")
+    code, said = clone.run("benchbook", "repro")
+    assert code == 2
+    assert ".dvc/tmp/rwlock: empty or cut" in said and "`rm .dvc/tmp/rwlock`" in said
+    assert "Traceback" not in said
+
+
+def test_a_lock_whose_number_now_belongs_to_another_process_is_told(
+    clone: Clone, rwlock: Path, inject: Callable[..., None]
+):
+    inject("F35", "rwlock of DVC names a process that took over the number")
+    _hold(rwlock, os.getpid())
+    os.utime(rwlock, (1, 1))
+    code, said = clone.run("benchbook", "repro")
+    assert code == 2
+    assert f"held by process {os.getpid()}, which is gone" in said and "`rm .dvc/tmp/rwlock`" in said
+
+
+def test_a_lock_of_the_dead_holds_nobody_and_one_of_the_living_does(
+    clone: Clone, rwlock: Path, inject: Callable[..., None]
+):
+    inject("F35", "rwlock of DVC names a dead process")
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    _hold(rwlock, dead.pid)
+    code, said = clone.run("benchbook", "repro", "--force")
+    assert code == 0, said
+    inject("F34", "rwlock of DVC held by a living process")
+    _hold(rwlock, os.getpid())
+    code, said = clone.run("benchbook", "repro", "--force")
+    assert code not in (0, 2)
+    assert "is busy" in said and str(os.getpid()) in said
+
+
+def _hold(rwlock: Path, pid: int) -> None:
+    raw = str(rwlock.parents[2] / "data" / "tiny" / "raw")
+    rwlock.write_text(json.dumps({raw: {"write": {"pid": pid, "cmd": "dvc repro"}, "read": []}}))
+
+
+def test_outputs_that_git_tracks_are_told_before_the_stage_runs(clone: Clone, inject: Callable[..., None]):
+    inject("F39", "raw logs tracked by git")
+    raw = clone.data / "raw"
+    raw.mkdir(parents=True, exist_ok=True)
+    (raw / "tracked").write_text("x")
+    git = ["git", "-C", str(clone.path)]
+    subprocess.run([*git, "add", "-f", "data/tiny/raw/tracked"], check=True)
+    try:
+        code, said = clone.run("benchbook", "repro", "--force")
+    finally:
+        subprocess.run([*git, "rm", "-q", "-f", "--cached", "data/tiny/raw/tracked"], check=True)
+    assert code == 2
+    assert "data/tiny/raw: 1 files are tracked by git" in said
+    assert "Running stage" not in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+@pytest.mark.parametrize("size", [pytest.param("64k", marks=pytest.mark.faults), "128k"])
+def test_a_full_cache_is_noticed_and_nothing_is_measured_again(
+    size: str, clone: Clone, small_disk: Callable[[Path, str], Path], inject: Callable[..., None]
+):
+    inject("F39", f"DVC's cache on a disk of {size}")
+    cache = small_disk(clone.path.parent / f"cache-{size}", size)
+    assert clone.run("dvc", "cache", "dir", "--local", str(cache))[0] == 0
+    try:
+        code, said = clone.run("benchbook", "repro", "--force")
+        before = {path.name: path.read_bytes() for path in (clone.data / "raw").iterdir()}
+        assert code != 0, said
+        assert "No space left" in said or "could not keep" in said
+        subprocess.run(["mount", "-o", "remount,size=64m", str(cache)], check=True)
+        code, said = clone.run("dvc", "commit", "-f")
+        assert code == 0, said
+        code, said = clone.run("benchbook", "repro")
+        assert code == 0 and "Running stage" not in said, said
+        assert {path.name: path.read_bytes() for path in (clone.data / "raw").iterdir()} == before
+    finally:
+        (clone.path / ".dvc" / "config.local").unlink(missing_ok=True)
+        subprocess.run(["umount", str(cache)], check=True)
+
+
+def test_files_that_the_cache_lost_are_told(clone: Clone, inject: Callable[..., None]):
+    """DVC ends with 0 and says that data is up to date."""
+    inject("F39", "objects gone from DVC's cache")
+    code, said = clone.run("benchbook", "repro", "--force")
+    assert code == 0, said
+    for path in (clone.path / ".dvc" / "cache" / "files").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    assert clone.run("dvc", "repro")[0] == 0
+    code, said = clone.run("benchbook", "repro")
+    assert code == 1
+    assert "DVC could not keep" in said and "data/tiny/raw" in said and "`dvc commit -f`" in said
+    assert clone.run("dvc", "commit", "-f")[0] == 0
+    assert clone.run("benchbook", "repro")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0o17", "010", "1:30", "1e3", "yes", "1_000"],
+)
+def test_what_two_readers_of_yaml_would_read_differently_is_refused(
+    text: str, clone: Clone, inject: Callable[..., None]
+):
+    """DVC reads YAML 1.2, papermill 1.1; nothing that differs may be in a lock file."""
+    inject("F45", f"threads: [{text}]")
+    clone.study(threads=f"[{text}]")
+    try:
+        code, said = clone.run("benchbook", "stage", "provision", "tiny")
+    finally:
+        clone.study()
+    assert code == 2
+    assert "studies/tiny.yaml:" in said and "threads.0" in said and "Traceback" not in said
