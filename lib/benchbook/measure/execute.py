@@ -102,7 +102,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
         "uptime_before_s": uptime_before,
         "arrangement": arrangement,
     }
-    evidence |= _after(run, before, countable, foreign, is_late=ended_by == "deadline")
+    evidence |= _after(run, before, countable, foreign, ended_by == "deadline", arrangement)
     evidence |= {
         "oom_kills": machine.counters()["oom_kills"] - oom,
         "server_log_errors": site.log_errors(mark, run.arm),
@@ -112,7 +112,14 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     return runfolder.seal(part, attempt)
 
 
-def _after(run: Run, before: dict[str, int], countable: bool, foreign: int, is_late: bool) -> dict[str, Any]:
+def _after(
+    run: Run,
+    before: dict[str, int],
+    countable: bool,
+    foreign: int,
+    is_late: bool,
+    arrangement: dict[str, Any],
+) -> dict[str, Any]:
     """Look at the server again; a server that no longer answers is told in the ledger's reason."""
     try:
         if is_late:
@@ -120,13 +127,16 @@ def _after(run: Run, before: dict[str, int], countable: bool, foreign: int, is_l
             run.site.up(run.arm)
         _settled(run.connection)
         after, uptime = ledger.snapshot(run.connection)
+        # A proxy that asks whether the server lives drops its connection before it logs in.
+        key = "Aborted_connects"
+        probes = after[key] - before[key] if arrangement.get("has_probes") else 0
         return {
             "ledger": {
                 "available": True,
                 "reason": None,
                 "before": before,
                 "after": after,
-                "own_connections": 0,
+                "own_connections": probes,
             },
             "uptime_after_s": uptime,
             "rows_after": ledger.rows(run.connection, run.planned.tables) if countable else None,

@@ -1,4 +1,4 @@
-"""Checks V14 to V20: what else went on while a run was made.
+"""Checks V14 to V21: what else went on while a run was made.
 
 Each check returns its faults as sentences; none means it passed.
 """
@@ -6,7 +6,7 @@ Each check returns its faults as sentences; none means it passed.
 from __future__ import annotations
 
 from benchbook.core.params import Limits
-from benchbook.read.evidence import Evidence
+from benchbook.read.evidence import Evidence, Missing
 
 MIB = 1024 * 1024
 
@@ -83,3 +83,20 @@ def pauses(run: Evidence, limits: Limits) -> list[str]:
     if pause <= limits.pause_ms:
         return []
     return [f"the machine paused for {pause:.0f} ms, at most {limits.pause_ms:g} ms"]
+
+
+def arrangement(run: Evidence, limits: Limits) -> list[str]:
+    """V21: connections took the service's rule, and the neighbour was there to the end.
+
+    Arms without either have nothing to show.
+    """
+    if not run.seen:
+        raise Missing("nothing was recorded")
+    seen, faults = run.seen.get("arrangement") or {}, []
+    if "service" in seen:
+        took, threads = seen["service"]["connections"], run.asked("threads")
+        if took < threads:
+            faults.append(f"{took} of {threads} connections took the service's rule")
+    if "neighbour" in seen and not seen["neighbour"]["stayed"]:
+        faults.append("the neighbour ended before the run did")
+    return faults

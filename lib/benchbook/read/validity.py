@@ -36,6 +36,7 @@ CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
     ("V18", "encryption", checks_machine.encryption),
     ("V19", "disk", checks_machine.disk),
     ("V20", "pauses", checks_machine.pauses),
+    ("V21", "arrangement", checks_machine.arrangement),
 )
 
 

@@ -1,7 +1,8 @@
 """Take down whatever is left of our labs, and nothing else.
 
 A process is ours if its start was given our token or a lab folder of ours (its environment, which the
-kernel keeps), never because of its name or its port.
+kernel keeps), never because of its name or its port. What is in the kernel is ours if it carries the id of a
+lab of ours: namespaces, links, rules, control groups, and settings that the lab's own record tells of.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import process, procfs
+from benchbook.sites import parts, process, procfs
 
 OWNER_S = 15.0
 SERVER_S = 60.0
@@ -61,6 +62,9 @@ def down(lab_root: Path, purge: bool = False) -> Report:
     report.left = [
         f"pid {child.pid}: {procfs.command(child.pid)}" for child in find_processes(lab_root, tokens)
     ]
+    if report.is_clean:
+        for folder in labs:
+            _remove_from_kernel(folder, report)
     if report.is_clean:
         for folder in labs:
             _remove_leftovers(folder, report)
@@ -116,6 +120,18 @@ def _end_owner(folder: Path, report: Report) -> None:
         os.close(handle)
 
 
+def _remove_from_kernel(folder: Path, report: Report) -> None:
+    """Remove what a lab has in the kernel, whose processes have all ended, and look again."""
+    token = _token(folder)
+    if token is None or os.geteuid() != 0:
+        return
+    try:
+        report.removed += parts.clear(token, folder / "run")
+    except (SiteError, OSError) as error:
+        report.left.append(str(error))
+    report.left += parts.present(token, folder / "run")
+
+
 def _token(folder: Path) -> str | None:
     try:
         return str(json.loads((folder / "lab.json").read_text(encoding="utf-8"))["token"])
@@ -125,8 +141,8 @@ def _token(folder: Path) -> str | None:
 
 def _remove_leftovers(folder: Path, report: Report) -> None:
     pidfiles = [path for path in (folder / "run").glob("*.json") if _is_stale(path)]
-    sockets = [path for part in ("server", "proxy") for path in (folder / part).glob("*.sock")]
-    for path in [*pidfiles, *sockets, *(folder / "server").glob("*.pid")]:
+    sockets = [path for part in ("server", "proxy") for path in folder.glob(f"{part}*/*.sock")]
+    for path in [*pidfiles, *sockets, *folder.glob("server*/*.pid")]:
         path.unlink(missing_ok=True)
         report.removed.append(str(path))
 

@@ -76,6 +76,9 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
         parts.lab, chain.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
     ) as beside:
         yield record
+    proxy = chain.proxy
+    if proxy is not None and getattr(parts.get(proxy), "has_probes", False):
+        record["has_probes"] = True
     if beside:
         record["neighbour"] = beside
     if service is not None:

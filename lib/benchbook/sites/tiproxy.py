@@ -26,6 +26,7 @@ CONFIG = """workdir = "{folder}/work"
 
 [proxy]
 addr = "{address}:{port}"
+pd-addrs = ""
 require-backend-tls = false
 
 [api]

@@ -1,0 +1,102 @@
+"""Arms that ask for the same part share it; what differs gets a part of its own."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from benchbook.core.study_arm import Arm, conflicts
+from benchbook.sites import layout
+
+CPUS = {"server": [0], "proxy": [1], "client": [1]}
+
+
+def chains(**arms: dict) -> dict[str, layout.Chain]:
+    return layout.chains({name: Arm.model_validate(arm) for name, arm in arms.items()}, 34000, CPUS)
+
+
+def test_the_first_server_has_the_studys_port_and_proxies_the_next_ones() -> None:
+    made = chains(direct={}, relay={"access": "haproxy"})
+    assert [(part.name, part.port) for part in made["relay"].parts] == [("server", 34000), ("proxy", 34001)]
+    assert made["direct"].entry == made["relay"].server
+
+
+def test_access_and_client_share_a_server_but_network_quota_and_weight_do_not() -> None:
+    made = chains(
+        direct={},
+        service={"access": "service"},
+        slow_client={"cpu": {"client": {"quota": 0.5}}},
+        pod={"network": "pod"},
+        pod_service={"network": "pod", "access": "service"},
+        small={"cpu": {"server": {"quota": 0.5}}},
+        poor={"qos": "best_effort"},
+    )
+    servers = {name: chain.server.name for name, chain in made.items()}
+    assert servers == {
+        "direct": "server",
+        "service": "server",
+        "slow_client": "server",
+        "pod": "server-2",
+        "pod_service": "server-2",
+        "small": "server-3",
+        "poor": "server-4",
+    }
+    ports = [part.port for chain in made.values() for part in chain.parts if part.kind == "server"]
+    assert len(set(ports)) == len(set(servers.values()))
+    assert made["service"].entry != made["pod_service"].entry
+
+
+def test_a_load_balancer_stands_in_front_of_the_service_and_the_distance_behind_both() -> None:
+    made = chains(
+        near={"access": "load_balancer", "zones": {"latency_ms": 0}},
+        far={"access": "load_balancer", "zones": {"latency_ms": 2}},
+    )
+    assert [part.kind for part in made["far"].parts] == ["server", "relay", "service", "load_balancer"]
+    assert made["near"].server == made["far"].server
+    assert [part.latency_ms for part in (made["near"].parts[1], made["far"].parts[1])] == [0, 2]
+    used = [part.port for chain in made.values() for part in chain.parts[1:] if part.kind != "service"]
+    assert len(set(used)) == 4
+
+
+@pytest.mark.parametrize(
+    ("arm", "shares"),
+    [
+        ({}, None),
+        ({"qos": "best_effort"}, 2),
+        ({"qos": "guaranteed"}, 1024),
+        ({"qos": "guaranteed", "cpu": {"server": {"quota": 0.5}}}, 512),
+        ({"cpu": {"server": {"quota": 0.5}}}, 1024),
+        ({"neighbour": {"processes": 1}}, 1024),
+        ({"cpu": {"server": {"cores": [0]}}}, None),
+    ],
+)
+def test_the_weight_of_a_server(arm: dict, shares: int | None) -> None:
+    """Kubernetes: 1024 shares a core that is requested, 2 for a pod that requests nothing."""
+    assert chains(one=arm)["one"].server.shares == shares
+
+
+@pytest.mark.parametrize(
+    ("arms", "words"),
+    [
+        ([{"zones": {"latency_ms": 1}}, {}], r"arms.b.zones: null: .* write \{latency_ms: 0\}"),
+        ([{"kernel": {"swappiness": 0}}, {"network": "pod"}], "arms.b.kernel.swappiness: None: .* all arms"),
+        ([{"kernel": {"somaxconn": 9}}, {}], "arms.b.kernel.somaxconn: None: .* on the host network"),
+    ],
+)
+def test_what_would_compare_something_else_is_refused(arms: list[dict], words: str) -> None:
+    found = list(conflicts(dict(zip("ab", map(Arm.model_validate, arms), strict=True))))
+    assert len(found) == 1
+    assert re.search(words, found[0])
+
+
+def test_a_pod_has_kernel_settings_of_its_own() -> None:
+    arms = {"a": Arm(), "b": Arm.model_validate({"network": "pod", "kernel": {"somaxconn": 9}})}
+    assert list(conflicts(arms)) == []
+
+
+def test_a_setting_leaves_out_what_it_does_not_ask_for() -> None:
+    """A key that a later version adds must not ask for old runs to be made again."""
+    assert Arm().setting == {"access": "direct"}
+    told = Arm(network="pod", stands_in_for="a pod of a cluster")
+    assert told.setting == {"access": "direct", "network": "pod"}
