@@ -127,4 +127,6 @@ def frame_html(frame: pd.DataFrame) -> str:
 
 
 def _cell(value: object) -> object:
-    return "" if value is None or value is pd.NA or (isinstance(value, float) and value != value) else value
+    if value is None or value is pd.NA or value != value:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else value
