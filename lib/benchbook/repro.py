@@ -46,11 +46,10 @@ def locks(root: Path) -> list[str]:
     file = root / ".dvc" / "tmp" / "rwlock"
     name = file.relative_to(root)
     try:
-        held = json.loads(file.read_text(encoding="utf-8"))
-        entries = [entry for one in held.values() for entry in _entries(one)]
+        entries = _holders(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return []
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, KeyError):
         return [
             f"{name}: empty or cut, left by a DVC that was killed; no command of DVC works until it is gone; "
             f"if no DVC runs in this clone, `rm {name}`"
@@ -64,9 +63,11 @@ def locks(root: Path) -> list[str]:
     ]
 
 
-def _entries(one: dict[str, Any]) -> list[int]:
-    writer, readers = one.get("write"), one.get("read") or []
-    return [int(entry["pid"]) for entry in ([writer] if writer else []) + list(readers)]
+def _holders(held: dict[str, Any]) -> list[int]:
+    """Return the processes named in the lock: one writer and any number of readers for each path."""
+    writers = list(held.get("write", {}).values())
+    readers = [one for several in held.get("read", {}).values() for one in several]
+    return [int(one["pid"]) for one in (*writers, *readers)]
 
 
 def _started(pid: int) -> float:
