@@ -77,7 +77,7 @@ def test_pauses_steal_and_waits_are_measured(watched: tuple[Monitor, pd.DataFram
 
 
 def test_a_pause_of_the_clock_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The ticking thread asks for 10 ms; here its third sleep takes 200 ms more."""
+    """The ticking thread asks for 25 ms; here its third sleep takes 200 ms more."""
     naps = iter([0.0, 0.0, 0.2])
     sleep = time.sleep
     monkeypatch.setattr(monitor.time, "sleep", lambda seconds: sleep(seconds + next(naps, 0.0)))

@@ -39,7 +39,7 @@ class Limits(Model):
     steal_pct: float = Field(10.0, ge=0, le=100, examples=[2.0])
     """Share of the machine's time that its host may take, in percent; 2 or less on a machine of your own."""
     pause_ms: float = Field(250.0, gt=0, le=60_000, examples=[250.0])
-    """Longest gap between two ticks of a 10 ms clock, in milliseconds."""
+    """Longest gap between two ticks of a 25 ms clock, in milliseconds."""
     clock_step_s: float = Field(0.5, gt=0, le=60, examples=[0.5])
     """Difference between the wall clock's and the monotonic clock's length of a run, in seconds."""
     free_mib: int = Field(500, ge=1, le=10_000_000, examples=[500])

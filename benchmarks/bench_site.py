@@ -1,0 +1,65 @@
+"""A real server for benchmarks: a lab, a lock and ports of their own, and nothing left afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchbook import sites
+from benchbook.core.study import Study
+from benchbook.measure import dataset
+from benchbook.sites import clean
+
+PORT = 35810
+# How busy the machine is, is not the question here.
+LIMITS = {
+    "steal_pct": 100.0, "client_wait": 10.0, "client_cpu": 1.0, "pause_ms": 60_000.0, "overrun_s": 30.0,
+    "clock_step_s": 60.0,
+}  # fmt: skip
+
+
+def study(**changes: Any) -> Study:
+    """Return a study of the baseline and a proxy with short runs, with other sections as given."""
+    return Study.model_validate(
+        {
+            "title": "A benchmark of the benchmark",
+            "question": "What does a run cost?",
+            "site": {"port": PORT},
+            "engine": {},
+            "arms": {"direct": {"access": "direct"}, "haproxy": {"access": "haproxy"}},
+            "aa": None,
+            "dataset": {"tables": 2, "table_size": 20_000},
+            "workloads": {"oltp_point_select": {}, "oltp_read_write": {}},
+            "threads": [4],
+            "plan": {"seed": 3, "blocks": 2, "discard_s": 1, "run_s": 2},
+            "warm_up": {"pilot_s": 0},
+            "claims": [],
+        }
+        | changes
+    )
+
+
+@contextmanager
+def opened(of: Study) -> Iterator[tuple[Any, Path]]:
+    """Yield the site of a study with its data loaded, and a folder for results."""
+    # Not below a folder that only its owner may enter: the server has a user of its own.
+    base = Path(tempfile.mkdtemp(prefix="bb-bench-", dir="/var/tmp"))
+    base.chmod(0o711)
+    before = os.environ.get("BENCHBOOK_LOCK")
+    os.environ["BENCHBOOK_LOCK"] = str(base / "machine.lock")
+    try:
+        with sites.open_site(of, base / "lab") as site:
+            dataset.load(site, of)
+            yield site, base
+        clean.down(base)
+    finally:
+        if before is None:
+            del os.environ["BENCHBOOK_LOCK"]
+        else:
+            os.environ["BENCHBOOK_LOCK"] = before
+        shutil.rmtree(base, ignore_errors=True)
