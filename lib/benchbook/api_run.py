@@ -71,7 +71,7 @@ class Run:
 
     @property
     def checks(self) -> pd.DataFrame:
-        """The twenty validity checks, judged again with the limits of params.yaml."""
+        """Every validity check, judged again with the limits of params.yaml."""
         made = [vars(check) for check in self._judged.checks]
         return documented("run_checks", pd.DataFrame(made))
 
