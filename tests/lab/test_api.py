@@ -208,4 +208,4 @@ def test_a_source_needs_no_pipeline_and_a_claim_says_what_its_tables_say():
 def test_looking_at_a_study_is_quick():
     start = time.monotonic()
     repr(bb.study("two-arms"))
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 5
