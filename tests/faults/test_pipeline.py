@@ -1,0 +1,159 @@
+"""Whatever ends a stage, and however: nothing of ours is left, the log is kept, and the same command goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchbook.core import runfolder
+from benchbook.core.runfolder import RunFolder
+from benchbook.read import validity
+from tests.faults import leftovers
+from tests.faults.book import Book
+from tests.faults.scene import LIMITS
+from tests.pipeline.clone import Clone, make, wait_until
+
+pytestmark = pytest.mark.server
+PORT = 36700
+KILL, TERM, HUP, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT
+# Each kind of process and each signal where it hurts most; each stage killed at both ends of its chain.
+CASES = [
+    *((link, KILL, "run-matrix") for link in ("dvc", "stage", "papermill", "kernel")),
+    *((link, TERM, "run-matrix") for link in ("dvc", "stage", "papermill", "kernel")),
+    *((link, signum, "run-matrix") for link in ("dvc", "stage", "group") for signum in (HUP, INT)),
+    *(("dvc", KILL, stage) for stage in ("provision", "prepare", "warm-up", "parse", "analyze")),
+    *(("kernel", KILL, stage) for stage in ("provision", "prepare", "warm-up", "parse", "analyze")),
+    *(("group", TERM, stage) for stage in ("prepare", "warm-up")),
+    ("everything", KILL, "run-matrix"),
+]
+SHORT = [("kernel", KILL, "provision")]
+
+
+@pytest.fixture(scope="module")
+def fresh(open_folder: Path) -> Iterator[Clone]:
+    """A clone in which nothing has run yet."""
+    clone = make(open_folder / "fresh")
+    clone.study(blocks=1, port=PORT)
+    yield clone
+
+
+@pytest.fixture(scope="module")
+def clone(open_folder: Path) -> Iterator[Clone]:
+    """A clone in which every stage has run once."""
+    clone = make(open_folder / "faults")
+    clone.study(blocks=1, port=PORT)
+    code, said = clone.run("benchbook", "repro")
+    assert code == 0, said
+    yield clone
+
+
+def chain(process: subprocess.Popen[str]) -> dict[str, psutil.Process]:
+    """Return the links of a stage that runs: dvc, the stage, papermill, the kernel."""
+    found = {}
+    with_us = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    for one in with_us:
+        try:
+            words = one.cmdline()
+        except psutil.Error:
+            continue
+        for name, sign in (("kernel", "ipykernel_launcher"), ("papermill", "papermill"), ("dvc", "dvc")):
+            if any(word.endswith(sign) for word in words[:4]):
+                found[name] = one
+                break
+        else:
+            if "stage" in words and any(word.endswith("benchbook") for word in words):
+                found["stage"] = one
+    return found
+
+
+def strike(process: subprocess.Popen[str], link: str, signum: int) -> None:
+    """Send a signal to one link of the chain, to the terminal's group, or to all at once as a power cut does."""
+    links = chain(process)
+    if link == "group":
+        os.killpg(process.pid, signum)
+    elif link == "everything":
+        for one in [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]:
+            one.send_signal(signum)
+    else:
+        links[link].send_signal(signum)
+
+
+def look(clone: Clone) -> list[str]:
+    return leftovers.of(clone.lab, (PORT, PORT + 1)) + leftovers.held(clone.path / ".machine.lock")
+
+
+def measuring(clone: Clone) -> bool:
+    """Say whether a run is going on."""
+    return any(out.stat().st_size for out in (clone.data / "raw").glob("*.part/sysbench.out"))
+
+
+def forget_a_run(clone: Clone) -> None:
+    """Take the last run away, so that there is something to measure."""
+    last = max(runfolder.listing(clone.data / "raw"), key=lambda folder: folder.plan()["position"])
+    shutil.rmtree(last.path)
+
+
+def hit(clone: Clone, stage: str, link: str, signum: int, argv: list[str]) -> tuple[int, str, list[str]]:
+    """Run a stage, strike once its kernel is at work, and return exit code, output, and what is left."""
+    process = clone.start(*argv)
+    try:
+        assert wait_until(lambda: "kernel" in chain(process) or process.poll() is not None, 120)
+        if stage == "run-matrix":
+            assert wait_until(lambda: measuring(clone) or process.poll() is not None, 120)
+        else:
+            time.sleep(1.0)
+        assert process.poll() is None, process.communicate()[0]
+        strike(process, link, signum)
+        said, _ = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    return process.returncode, said, leftovers.after(lambda: look(clone))
+
+
+@pytest.mark.parametrize(("link", "signum", "stage"), SHORT)
+def test_a_stage_that_is_struck_leaves_nothing_and_runs_again(
+    link: str, signum: int, stage: str, fresh: Clone, inject: Callable[..., None], book: Book
+):
+    """Without DVC around it, which is slow to start."""
+    inject("F32", f"{link} of {stage} ended with {signal.Signals(signum).name}, without DVC")
+    code, said, left = hit(fresh, stage, link, signum, ["benchbook", "stage", stage, "tiny"])
+    book.orphans += left
+    assert left == []
+    assert code != 0 and "Traceback" not in said
+    assert "01_provision failed" in said and "kept in data/tiny/failed" in said
+    assert list((fresh.data / "failed").glob("01_provision-*"))
+    assert not fresh.data.joinpath("facts.json").exists()
+    code, said = fresh.run("benchbook", "stage", stage, "tiny")
+    assert code == 0, said
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(("link", "signum", "stage"), CASES)
+def test_a_pipeline_that_is_struck_leaves_nothing_and_goes_on(
+    link: str, signum: int, stage: str, clone: Clone, inject: Callable[..., None], book: Book
+):
+    row = "F50" if link == "everything" else "F30" if link == "dvc" and signum == KILL else "F31"
+    inject(row, f"{link} ended with {signal.Signals(signum).name} in {stage}")
+    if stage == "run-matrix":
+        forget_a_run(clone)
+    code, said, left = hit(clone, stage, link, signum, ["dvc", "repro", "-f", "-s", f"{stage}@tiny"])
+    book.orphans += left
+    assert left == []
+    assert code != 0, said
+    code, said = clone.run("dvc", "repro", "-s", f"{stage}@tiny")
+    assert code == 0, said
+    assert leftovers.after(lambda: look(clone)) == []
+    if stage == "run-matrix":
+        kept = list(runfolder.listing(clone.data / "raw"))
+        assert len(kept) == 3
+        assert {validity.judge(RunFolder(folder.path), LIMITS).status for folder in kept} == {"valid"}
