@@ -16,11 +16,14 @@ endif
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 STUDY ?= quick
+# What verify and rerun look at, and what review compares with.
+ARCHIVE ?= $(STUDY).tar.gz
+BASE ?= main
 # More words for dvc, pytest or JupyterLab: make repro ARGS=--force
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-all test-faults lint doctor plan up down lab report strip bench lock clean
+.PHONY: help setup repro test test-all test-faults lint doctor plan up down lab report publish export verify review rerun strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -62,6 +65,21 @@ lab: setup ## JupyterLab on this machine only, in notebooks/
 
 report: setup ## Open the report, or say where it is
 	@sh tools/report.sh open
+
+publish: setup ## Put the site together in public/, for any static host
+	@sh tools/as_owner.sh benchbook publish $(ARGS)
+
+export: setup ## Pack the whole evidence of STUDY into one archive, STUDY.tar.gz
+	@sh tools/as_owner.sh benchbook export $(STUDY) $(ARGS)
+
+verify: setup ## Check ARCHIVE: every hash, and its findings made again from its raw files
+	@benchbook verify "$(ARCHIVE)"
+
+review: setup ## One page on what changed since BASE: notebooks, keys, findings
+	@sh tools/as_owner.sh benchbook review "$(BASE)"
+
+rerun: setup ## Judge the findings of ARCHIVE, somebody else's, by our own
+	@sh tools/as_owner.sh benchbook rerun "$(ARCHIVE)"
 
 strip: setup ## Take outputs and run metadata out of the notebooks
 	@sh tools/strip.sh

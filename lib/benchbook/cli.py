@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from benchbook.core import load, paths
 from benchbook.core.errors import BenchbookError, InputErrors
@@ -65,6 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("source", help="name of a folder in data/published/")
     add("method", _page, "render the page on the method, as the pipeline does").set_defaults(page="method")
     add("findings", _page, "render the site's first page, as the pipeline does").set_defaults(page="findings")
+    publish = add("publish", _publish, "put the site together in one folder, for any static host")
+    publish.add_argument("--to", type=Path, help="the folder (default: public)")
+    export = add("export", _export, "pack a study's whole evidence into one archive")
+    export.add_argument("study", help="name of a file in studies/")
+    export.add_argument("--to", type=Path, help="the archive to write (default: STUDY.tar.gz)")
+    verify = add("verify", _verify, "check an archive: its hashes, its findings made again from raw files")
+    verify.add_argument("archive", type=Path, help="what export wrote")
     schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
     reference = add("reference", _reference, "write the reference of all keys of study files and params.yaml")
@@ -158,6 +166,30 @@ def _page(arguments: argparse.Namespace) -> int:
     from benchbook import stage
 
     return stage.page(arguments.page)
+
+
+def _publish(arguments: argparse.Namespace) -> int:
+    from benchbook import publish
+
+    print(publish.publish(paths.root(), (arguments.to or paths.root() / "public").absolute()))
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from benchbook import archive, stage
+
+    target = arguments.to or paths.root() / f"{arguments.study}.tar.gz"
+    written = archive.pack(arguments.study, target, stage.commit())
+    print(f"{written}: {written.stat().st_size / 1e6:.1f} MB; `make verify ARCHIVE={written}` checks it")
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from benchbook import verify
+
+    found = verify.verify(arguments.archive)
+    print(found)
+    return 0 if found.is_same else 1
 
 
 def _schema(arguments: argparse.Namespace) -> int:

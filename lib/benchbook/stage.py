@@ -72,7 +72,7 @@ def page(name: str) -> int:
 def _render(notebook: Path, page: Path, study: str | None = None) -> None:
     from benchbook.show import page as pages
 
-    pages.render(notebook, page, study=study, commit=_commit(), root=paths.root())
+    pages.render(notebook, page, study=study, commit=commit(), root=paths.root())
     print(f"report: {_short(page, paths.root())}")
 
 
@@ -131,7 +131,7 @@ def execute(notebook: str, parameter: str | None, value: str | None, into: Path,
     return code
 
 
-def _commit() -> str | None:
+def commit() -> str | None:
     """Return the commit that the clone stands on, or None where git does not say."""
     argv = ["git", "-C", str(paths.root()), "rev-parse", "--short=10", "HEAD"]
     try:

@@ -126,7 +126,7 @@ def _opening(sections: Sequence[Section], seen: Evidence, block: int) -> Html:
     voided = sum(one.note is not None for one in sections)
     basis = [numbers.count(len(sections) - voided, "valid run"), numbers.count(voided, "voided attempt")]
     told = (
-        "Every run of this block in the order of the schedule: what the twenty checks saw, the one-second "
+        "Every run of this block in the order of the schedule: what the checks saw, the one-second "
         "series (the shaded part is discarded), the command, and sysbench's own words."
     )
     return join(

@@ -81,7 +81,12 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
     for (workload, threads, arm), own in table.groupby(["workload", "threads", "arm"], sort=True):
         place = cell_anchor(workload, threads)
         ways = (
-            element("a", run["block"], href=_section(pages, run), aria_label=f"run {run['run_id']}").text
+            element(
+                "a",
+                run["block"],
+                href=_section(pages, run),
+                aria_label=f"{run['block']}, run {run['run_id']}",
+            ).text
             for run in own.sort_values("block", kind="stable").to_dict("records")
         )
         rows.append(

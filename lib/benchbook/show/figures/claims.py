@@ -104,7 +104,9 @@ def _pairs(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
 
 def _told(pair: tuple[str, _Row]) -> str:
     heading, row = pair
-    ends = f", {numbers.span(row.low, row.high)}" if numbers.is_known(row.low) else ""
+    what = "interval" if row.is_measured else "cells"
+    has_ends = numbers.is_known(row.low) and row.low != row.high
+    ends = f", {what} {numbers.span(row.low, row.high)}" if has_ends else ""
     return f"{heading}; {row.label}: {row.told.replace('  ', ', ')}{ends}."
 
 

@@ -1,0 +1,152 @@
+"""An archive is whole, the same each time, checked to the byte, and never writes where it should not."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from benchbook import archive, verify
+from benchbook.core.errors import BenchbookError
+
+
+@pytest.fixture(scope="module")
+def packed(site: Path, tmp_path_factory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCHBOOK_ROOT", str(site))
+        return archive.pack("made", tmp_path_factory.mktemp("archive") / "made.tar.gz", "0a1b2c3")
+
+
+def entries(packed: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+    with tarfile.open(packed) as tar:
+        return [(entry, tar.extractfile(entry).read() if entry.isreg() else b"") for entry in tar]
+
+
+def repack(into: Path, changed: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
+    with gzip.open(into, "wb") as stream, tarfile.open(fileobj=stream, mode="w") as tar:
+        for entry, content in changed:
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return into
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, target
+    return made
+
+
+def test_it_holds_the_whole_evidence_and_the_same_bytes_each_time(packed, site, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
+    assert archive.pack("made", tmp_path / "again.tar.gz", "0a1b2c3").read_bytes() == packed.read_bytes()
+    names = [one.name for one, _ in entries(packed)]
+    assert names[0] == "made/manifest.json" and names[1:] == sorted(names[1:])
+    data = site / "data" / "made"
+    raw = {f"made/{file.relative_to(site)}" for kind in ("raw", "void") for file in (data / kind).rglob("*")
+           if file.is_file()}  # fmt: skip
+    assert len(raw) == 16 * 6 + 1 and raw <= set(names)
+    assert {"made/studies/made.yaml", "made/params.yaml", "made/data/made/findings.json"} <= set(names)
+    assert {(one.mtime, one.uid, one.gid, one.uname) for one, _ in entries(packed)} == {(0, 0, 0, "")}
+
+
+def test_a_study_that_is_not_measured_or_was_touched_is_not_exported(site, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
+    log = next((site / "data" / "made" / "raw").glob("*/sysbench.out"))
+    before = log.read_bytes()
+    log.write_bytes(before + b"\n")
+    try:
+        with pytest.raises(BenchbookError, match=r"sysbench\.out: its bytes are not those"):
+            archive.pack("made", tmp_path / "made.tar.gz")
+    finally:
+        log.write_bytes(before)
+    assert not list(tmp_path.iterdir())
+
+
+def test_unpacked_it_is_what_was_packed(packed, site, tmp_path):
+    contents = archive.unpack(packed, tmp_path)
+    assert contents.manifest["commit"] == "0a1b2c3"
+    for name in contents.manifest["files"]:
+        if name != archive.README:
+            assert (tmp_path / name).read_bytes() == (site / name).read_bytes()
+
+
+def test_one_flipped_byte_is_named(packed, tmp_path):
+    changed = [(one, b"x" + content[1:] if one.name.endswith("facts.json") else content)
+               for one, content in entries(packed)]  # fmt: skip
+    with pytest.raises(BenchbookError, match=r"1 of \d+ files.*\n  data/made/facts.json: its bytes"):
+        archive.unpack(repack(tmp_path / "a.tar.gz", changed), tmp_path / "out")
+
+
+def test_a_file_too_few_and_a_file_too_many_are_named(packed, tmp_path):
+    known = entries(packed)
+    with pytest.raises(BenchbookError, match="missing"):
+        archive.unpack(repack(tmp_path / "a.tar.gz", known[:-1]), tmp_path / "a")
+    extra = [*known, (entry("made/data/made/raw/extra/sysbench.out"), b"x")]
+    with pytest.raises(BenchbookError, match="not a file that the manifest lists"):
+        archive.unpack(repack(tmp_path / "b.tar.gz", extra), tmp_path / "b")
+    with pytest.raises(BenchbookError, match="or there twice"):
+        archive.unpack(repack(tmp_path / "c.tar.gz", [*known, known[5]]), tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil", "/tmp/evil", "data/made/../../evil", "notebooks/05_parse.ipynb", "data/other/x/y",
+             "lib/benchbook/evil.py", "data/made/a\\b", "data//made/x", "data/made/./x"],
+)  # fmt: skip
+def test_a_name_outside_the_study_is_refused_before_anything_is_written(packed, tmp_path, name):
+    (first, text), *others = entries(packed)
+    manifest = json.loads(text)
+    manifest["files"][name] = {"sha256": "0" * 64, "bytes": 1}
+    made = repack(
+        tmp_path / "a.tar.gz",
+        [(first, json.dumps(manifest).encode()), (entry(f"made/{name}"), b"x"), *others],
+    )
+    out = tmp_path / "deep" / "out"
+    with pytest.raises(BenchbookError, match="not a place of an archive"):
+        archive.unpack(made, out)
+    assert not out.exists() and not (tmp_path / "evil").exists() and not (tmp_path / "deep" / "evil").exists()
+
+
+LINKS = ((tarfile.SYMTYPE, "/etc"), (tarfile.LNKTYPE, "made/params.yaml"))
+
+
+@pytest.mark.parametrize(("kind", "target"), [*LINKS, (tarfile.DIRTYPE, ""), (tarfile.FIFOTYPE, "")])
+def test_only_plain_files_are_taken(packed, tmp_path, kind, target):
+    known = entries(packed)
+    made = [(entry(one.name, kind, target), b"") if one.name.endswith("facts.json") else (one, content)
+            for one, content in known]  # fmt: skip
+    with pytest.raises(BenchbookError, match="not a file that the manifest lists"):
+        archive.unpack(repack(tmp_path / "a.tar.gz", made), tmp_path / "out")
+
+
+@pytest.mark.parametrize("cut", [0, 10, 5000])
+def test_half_an_archive_is_refused_in_words(packed, tmp_path, cut):
+    half = tmp_path / "half.tar.gz"
+    half.write_bytes(packed.read_bytes()[:cut])
+    with pytest.raises(BenchbookError, match=r"not a whole .tar.gz|does not begin with"):
+        archive.unpack(half, tmp_path / "out")
+    with pytest.raises(BenchbookError, match="no such file"):
+        archive.unpack(tmp_path / "none.tar.gz", tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_it_gives_the_same_findings_again_and_tells_when_it_does_not(packed, tmp_path, monkeypatch):
+    monkeypatch.delenv("BENCHBOOK_ROOT", raising=False)
+    found = verify.verify(packed)
+    assert found.is_same and "the same, byte for byte" in str(found)
+    (first, text), *others = entries(packed)
+    place = "made/data/made/findings.json"
+    forged = [(one, content.replace(b'"n": 5', b'"n": 9') if one.name == place else content)
+              for one, content in others]  # fmt: skip
+    import hashlib
+
+    content = next(content for one, content in forged if one.name == place)
+    manifest = json.loads(text)
+    manifest["files"]["data/made/findings.json"] = {
+        "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}  # fmt: skip
+    made = repack(tmp_path / "a.tar.gz", [(first, json.dumps(manifest).encode()), *forged])
+    found = verify.verify(made)
+    assert not found.is_same and "findings[0].n: 9 in the archive, 5 here" in str(found)

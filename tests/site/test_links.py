@@ -1,0 +1,113 @@
+"""The site hangs together: every link and anchor arrives, from a number down to its raw log."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from benchbook.core import runfolder
+from benchbook.read import validity
+
+
+@cache
+def soup(page: Path) -> BeautifulSoup:
+    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+
+
+def pages(folder: Path) -> list[Path]:
+    found = sorted(folder.rglob("*.html"))
+    assert len(found) == 10  # the first page, the method, a study, a source, its runs and five blocks
+    return found
+
+
+def arrives(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = (page.parent / name).resolve() if name else page
+    if not target.is_file():
+        return False
+    return not anchor or soup(target).find(id=anchor) is not None
+
+
+@pytest.mark.parametrize("place", ["site", "public"])
+def test_every_local_link_and_anchor_arrives(place, request):
+    folder = request.getfixturevalue(place)
+    for page in pages(folder / "reports" if place == "site" else folder):
+        links = {link["href"] for link in soup(page).find_all("a", href=True)}
+        local = [link for link in links if "://" not in link and not link.startswith("mailto:")]
+        assert not [link for link in local if not arrives(page.resolve(), link)], page
+
+
+def test_no_page_asks_for_another_file(public):
+    for page in pages(public):
+        for tag in soup(page).find_all(True):
+            for name in ("src", "srcset", "data", "poster", "action"):
+                assert str(tag.get(name, "data:")).startswith("data:"), (page, tag.name)
+            assert tag.name != "link" or tag["href"].startswith("data:")
+        assert soup(page).find("meta", {"http-equiv": "Content-Security-Policy"})
+        assert page.stat().st_size < 2_000_000
+
+
+def test_a_number_leads_down_to_cells_runs_and_raw_logs(site):
+    """From the answer by clicks alone: evidence, thread levels or cells, a run, its log."""
+    page = site / "reports" / "studies" / "made.html"
+    way = soup(page).select_one("section.answer a.way")["href"]
+    row = soup(page).find(id=way[1:]).find_parent("tr")
+    below = next(link["href"] for link in row.find_all("a", href=True) if link["href"].startswith("#cell-"))
+    cells = soup(page).find(id=below[1:]).find_parent("tr")
+    runs = [link["href"] for link in cells.find_all("a")]
+    assert len(runs) == 5  # one a block
+    block = (page.parent / runs[0].partition("#")[0]).resolve()
+    section = soup(block).find(id=runs[0].partition("#")[2])
+    raw = section.find_next("a", string=runfolder.OUT)["href"]
+    log = (block.parent / raw).resolve()
+    assert log.parent.name in runs[0] or log.parent.name.lower() in runs[0]
+    assert log.read_text().startswith("sysbench 1.0.20")
+
+
+def test_every_run_and_every_voided_attempt_has_its_section(site):
+    there = {tag["id"] for page in (site / "reports" / "runs").rglob("block-*.html")
+             for tag in soup(page).find_all("h3")}  # fmt: skip
+    data = site / "data" / "made"
+    folders = [*runfolder.listing(data / "raw"), *runfolder.listing(data / "void")]
+    assert len(folders) == 16
+    assert there == {f"run-{folder.name}" for folder in folders}
+
+
+def test_a_run_shows_its_checks_its_command_and_its_log_as_text(site):
+    page, all_of = soup(site / "reports" / "runs" / "made" / "block-1.html"), len(validity.CHECKS)
+    assert page.get_text().replace("\xa0", " ").count(f"{all_of} of {all_of} checks passed") == 3
+    void = next(heading for heading in page.find_all("h3") if "attempt 1" in heading.get_text())
+    assert void.find_next("details").has_attr("open")
+    assert "V1 exit code: exit code 1" in void.find_next(class_="doubts").get_text()
+    logs = page.find_all("pre", attrs={"aria-label": "Log (sysbench.out)"})
+    assert len(logs) == 4
+    assert logs[-1].string == "FATAL: <script>alert(1)</script>\n"
+    assert len(page.find_all("script")) == 1
+
+
+def test_pages_lead_to_each_other(site):
+    reports = site / "reports"
+    for page in pages(reports):
+        crumbs = {(page.parent / link["href"]).resolve() for link in soup(page).select("header.site a")}
+        wanted = {reports / "index.html", reports / "method.html"} - {page}
+        if "made" in str(page.relative_to(reports)):
+            wanted |= {reports / "studies" / "made.html", reports / "runs" / "made" / "index.html"} - {page}
+        assert {file.resolve() for file in wanted} <= crumbs, page
+
+
+def test_the_first_page_begins_with_one_sentence_and_a_drawing_of_every_share(site):
+    page = soup(site / "reports" / "index.html")
+    told = page.select_one("section.answer .verdict").get_text()
+    assert told.count(".") == 1 and "Of 8 published claims" in told.replace("\xa0", " ")
+    assert page.find(id="claims-figure").find_next("img")["alt"].startswith("Measuring MySQL")
+
+
+def test_the_method_page_has_every_aa_pair(site):
+    page = soup(site / "reports" / "method.html")
+    assert "Of 1 A/A pair" in page.select_one(".verdict").get_text().replace("\xa0", " ")
+    assert [row.th.get_text() for row in page.find(id="aa-record").find_next("tbody").find_all("tr")] == [
+        "made"
+    ]
