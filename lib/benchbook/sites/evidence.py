@@ -7,11 +7,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import psutil
-
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites import cgroups, delay, machine, neighbour
+from benchbook.sites import cgroups, delay, machine, neighbour, procfs
 from benchbook.sites.layout import Chain, Part
 from benchbook.sites.parts import Parts
 
@@ -109,7 +107,7 @@ def _kernel(parts: Parts, server: Part) -> dict[str, int]:
     found = dict(parts.kernel_of(server))
     if server.kernel is not None and server.kernel.nofile is not None:
         pid = parts.get(server).child.pid
-        found["nofile"] = psutil.Process(pid).rlimit(psutil.RLIMIT_NOFILE)[0]
+        found["nofile"] = procfs.open_files_limit(pid)
         if found["nofile"] != server.kernel.nofile:
             raise SiteError(
                 f"kernel.nofile: asked {server.kernel.nofile}, the server may open {found['nofile']} files; "

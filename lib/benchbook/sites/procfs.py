@@ -61,6 +61,15 @@ def executable(pid: int) -> str | None:
         return None
 
 
+def open_files_limit(pid: int) -> int | None:
+    """Return how many files a process may open, or None if that cannot be seen."""
+    try:
+        lines = (PROC / str(pid) / "limits").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[3]) for line in lines if line.startswith("Max open files"))
+    except (OSError, ValueError, StopIteration):
+        return None
+
+
 def pids() -> list[int]:
     """Return the ids of all processes that can be seen."""
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]
