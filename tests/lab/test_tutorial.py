@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -14,7 +15,10 @@ from benchbook.core import paths
 from tests.house import tree
 from tests.pipeline.clone import PARAMS, Clone, make
 
-PAGE = (tree.ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+FILE = tree.ROOT / "docs" / "tutorial.md"
+PAGE = FILE.read_text(encoding="utf-8")
+# With this set, everything is run in the page's own lengths, and what it prints is put into the page.
+IS_WRITING = bool(os.environ.get("BENCHBOOK_WRITE_TUTORIAL"))
 # A reader has minutes and a machine of their own; a test has seconds and neighbours.
 SHORTER = {
     "discard_s: 2, run_s: 4": "discard_s: 1, run_s: 2, max_repeats: 5",
@@ -22,6 +26,8 @@ SHORTER = {
     "table_size: 20000": "table_size: 1000",
     "{kind: local}": "{kind: local, port: 33960}",
 }
+MOST_LINES = 20
+TOLD = re.compile(r"^(\[|report: |Report: |[0-9]+ runs planned)")
 
 
 def blocks() -> list[str]:
@@ -86,14 +92,35 @@ def followed(open_folder: Path) -> tuple[Clone, str]:
     script = "\n".join(f"echo '### {number}'\n{text}" for number, text in enumerate(blocks()))
     for long, short in SHORTER.items():
         assert long in script
-        script = script.replace(long, short)
+        if not IS_WRITING or "port" in short:
+            script = script.replace(long, short)
     script = re.sub(r"^make ", "make --assume-old=setup ", script, flags=re.M)
     who = ["git config user.name reader", "git config user.email reader@example.org", "git add -A"]
     first = "\n".join([*who, "git commit -qm clone", "unset DISPLAY WAYLAND_DISPLAY"])
     (clone.path.parent / "tutorial.sh").write_text(f"set -eu\n{first}\n{script}", encoding="utf-8")
     code, said = clone.run("sh", str(clone.path.parent / "tutorial.sh"), timeout_s=1500)
     assert code == 0, said[-6000:]
+    if IS_WRITING:
+        FILE.write_text(filled(said.replace(str(clone.path), "/home/you/benchbook")), encoding="utf-8")
     return clone, said
+
+
+def filled(said: str) -> str:
+    """Return the page with what its commands printed; of long output, what tells how a measurement goes."""
+    printed = re.split(r"^### [0-9]+\n", said, flags=re.M)[1:]
+    numbers = iter(range(len(printed)))
+
+    def put(found: re.Match[str]) -> str:
+        lines = printed[next(numbers)].rstrip().splitlines()
+        if len(lines) > MOST_LINES:
+            told = [line for line in lines if TOLD.match(line)]
+            table = [line for line in lines if line.startswith(("Path ", "data/", "| ", "|-"))]
+            lines = table or [*told[:4], "…", *told[-4:]]
+        text = "\n".join(line.rstrip() for line in lines)
+        shown = f"{found[2]}```text\n{text}\n```\n" if found[2] is not None else ""
+        return found[1] + shown
+
+    return re.sub(r"(^```sh\n.*?^```\n)(?:(\n)```text\n.*?^```\n)?", put, PAGE, flags=re.M | re.S)
 
 
 @pytest.mark.slow
