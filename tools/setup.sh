@@ -224,13 +224,15 @@ fill_venv() {
   say 'installing the packages of requirements.lock, each checked against its hash'
   $pip install --require-hashes --no-deps -r "$seed"
   rm -f "$seed"
+  # Compiled once, here: where Python may not write, every stage would compile a thousand modules again.
   # uv has its own settings; what pip was told about this network holds for uv too.
   index=${PIP_INDEX_URL:-$($pip config get global.index-url 2>/dev/null || true)}
   cert=${PIP_CERT:-$($pip config get global.cert 2>/dev/null || true)}
   [ -z "$index" ] || export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$index}"
   [ -z "$cert" ] || export SSL_CERT_FILE="${SSL_CERT_FILE:-$cert}"
   # The one package without a wheel is built with the setuptools that was just checked, so no isolation.
-  if ! .venv/bin/uv pip sync --quiet --python .venv/bin/python --require-hashes --no-build-isolation requirements.lock; then
+  if ! .venv/bin/uv pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes \
+    --no-build-isolation requirements.lock; then
     say 'uv did not manage; trying pip, which takes about a minute longer'
     $pip install --require-hashes --no-build-isolation -r requirements.lock
   fi
