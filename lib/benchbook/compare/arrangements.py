@@ -9,14 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchbook.core.claim import Claim
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 
 
-def notes(study: Study, facts: Mapping[str, Any]) -> list[str]:
+def illustrated(study: Study) -> list[str]:
+    """Return the claims that arms of a study show without judging them, each once."""
+    return list(dict.fromkeys(claim for arm in study.arms.values() for claim in arm.illustrates))
+
+
+def notes(study: Study, facts: Mapping[str, Any], claims: Mapping[str, Claim]) -> list[str]:
     """Return a sentence for each skipped arm and for each thing that stands in for another.
 
     `facts` is the content of `facts.json`: `arms` by name, and `skipped` with reasons if there are any.
+    `claims` are the illustrated ones by name.
     """
     skipped = facts.get("skipped", {})
     found = [f"Arm {arm} was skipped on this machine: {why}." for arm, why in skipped.items()]
@@ -25,6 +32,10 @@ def notes(study: Study, facts: Mapping[str, Any]) -> list[str]:
             continue
         if arm.stands_in_for is not None:
             found.append(f"Arm {name} stands in for {arm.stands_in_for.rstrip('.')}.")
+        found += [
+            f"Arm {name} illustrates {claim} and doesn't judge it: “{claims[claim].claim}”"
+            for claim in arm.illustrates
+        ]
         found += [f"Arm {name}: {text}." for text in _made_of(arm, facts["arms"].get(name, {}))]
     return found
 

@@ -38,11 +38,15 @@ def study_file(file: Path) -> Study:
     """Read a study from any file; a claim that it names must be in a source."""
     document = yamlfile.read(file, f"studies/{file.name}")
     loaded = validate(document, Study)
-    known = _claim_ids() if loaded.claims else []
+    named = {("claims", index): claim for index, claim in enumerate(loaded.claims)}
+    for name, arm in loaded.arms.items():
+        shown = enumerate(arm.illustrates)
+        named |= {("arms", name, "illustrates", index): claim for index, claim in shown}
+    known = _claim_ids() if named else []
     wrong = [
-        f"{document.where(('claims', index))}: claims.{index}: {claim}: no such claim; "
+        f"{document.where(place)}: {'.'.join(map(str, place))}: {claim}: no such claim; "
         f"{did_you_mean(claim, known)}"
-        for index, claim in enumerate(loaded.claims)
+        for place, claim in named.items()
         if claim not in known
     ]
     if wrong:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core import registry
 from benchbook.core.study_sections import Model, distinct, enumeration, known
@@ -80,13 +80,20 @@ class Arm(Model):
     """Kernel settings; null changes nothing."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)
     """What of a source this arm stands in for, and how it differs from it; the report says so."""
+    illustrates: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
+    """Published claims, each `source/claim`, whose direction and size this arm shows without judging them."""
+
+    @field_validator("illustrates", mode="before")
+    @classmethod
+    def _illustrates_list(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
 
     @property
     def setting(self) -> dict[str, object]:
         """What affects a run, as plain data; keys at their defaults are left out, so that a new key never
         changes an old study's runs."""
         return {"access": self.access} | self.model_dump(
-            mode="json", exclude_defaults=True, exclude={"stands_in_for"}
+            mode="json", exclude_defaults=True, exclude={"stands_in_for", "illustrates"}
         )
 
 
