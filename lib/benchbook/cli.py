@@ -73,6 +73,10 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--to", type=Path, help="the archive to write (default: STUDY.tar.gz)")
     verify = add("verify", _verify, "check an archive: its hashes, its findings made again from raw files")
     verify.add_argument("archive", type=Path, help="what export wrote")
+    review = add("review", _review, "write one page on what changed: notebooks, keys, findings")
+    review.add_argument("base", nargs="?", default="main", help="commit or branch to compare with")
+    rerun = add("rerun", _rerun, "judge somebody else's findings of a study by our own")
+    rerun.add_argument("place", type=Path, help="their archive, folder or findings.json")
     schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
     reference = add("reference", _reference, "write the reference of all keys of study files and params.yaml")
@@ -190,6 +194,20 @@ def _verify(arguments: argparse.Namespace) -> int:
     found = verify.verify(arguments.archive)
     print(found)
     return 0 if found.is_same else 1
+
+
+def _review(arguments: argparse.Namespace) -> int:
+    from benchbook import review
+
+    print(review.review(arguments.base))
+    return 0
+
+
+def _rerun(arguments: argparse.Namespace) -> int:
+    from benchbook import rerun
+
+    print(rerun.markdown(arguments.place), end="")
+    return 0
 
 
 def _schema(arguments: argparse.Namespace) -> int:

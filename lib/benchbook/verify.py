@@ -124,12 +124,13 @@ def findings(place: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
         if len(found) != 1:
             raise BenchbookError(f"{place}: {len(found)} findings.json in it; name the folder of one study")
         study = found[0].parents[2] / "studies" / f"{found[0].parent.name}.yaml"
-        return files.read_json(found[0]), _study(study)
+        return files.read_json(found[0]), study_of(study)
     with tempfile.TemporaryDirectory(prefix="benchbook-rerun-") as folder:
         contents = archive.unpack(place, Path(folder))
         where = paths.StudyPaths(contents.study, Path(folder))
-        return files.read_json(where.findings), _study(where.file)
+        return files.read_json(where.findings), study_of(where.file)
 
 
-def _study(file: Path) -> dict[str, Any] | None:
+def study_of(file: Path) -> dict[str, Any] | None:
+    """Read a study file wherever it is; None if it is not there."""
     return load.study_file(file).model_dump(mode="json") if file.is_file() else None

@@ -1,0 +1,223 @@
+"""One page for a reviewer: what changed since a commit in notebooks, keys and findings. Needs no network."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from benchbook.core import files, paths
+from benchbook.core.errors import BenchbookError
+from benchbook.show import numbers, page
+from benchbook.show.badge import badge
+from benchbook.show.markup import Html, element, join
+from benchbook.show.table import Column, Table, long
+
+_ABSENT = "not there"
+# What a notebook's output or metadata says never decides a review: they are stored without either.
+_MOST_OF_A_DIFF = 40_000
+
+
+def review(base: str) -> Path:
+    """Write data/review/review.html: the working tree against the commit where it left `base`.
+
+    Raises BenchbookError if git does not know `base`.
+    """
+    root = paths.root()
+    commit = _git("merge-base", base, "HEAD")
+    if commit is None:
+        raise BenchbookError(f"{base}: git knows no such commit here; write BASE=main or another")
+    commit = commit.strip()
+    listed = _git("diff", "--name-status", "--no-renames", commit) or ""
+    changed = [tuple(line.split("\t", 1)) for line in listed.splitlines()]
+    untracked = _git("ls-files", "--others", "--exclude-standard") or ""
+    changed += [("new, not in git", name) for name in untracked.splitlines()]
+    names = [name for _, name in changed]
+    parts = [
+        _opening(base, commit, names),
+        Html("<h2>Findings</h2>"),
+        *_findings(commit),
+        Html("<h2>Keys of studies and params.yaml</h2>"),
+        _keys(commit, [name for name in names if _is_settings(name)]),
+        Html("<h2>Notebooks</h2>"),
+        *_notebooks(commit, [name for name in names if name.endswith(".ipynb")]),
+        Html("<h2>Every changed file</h2>"),
+        Table("files", "Files", [long("File"), Column("Change")],
+              [[name, _KINDS.get(kind, kind)] for kind, name in changed], empty="No file changed.",
+              is_whole=True),
+    ]  # fmt: skip
+    cells = [_cell(part._repr_html_()) for part in parts]
+    title = f"What changed since {base}"
+    target = root / "data" / "review" / "review.html"
+    files.write_text(target, page.html(nbformat.v4.new_notebook(cells=cells), title, commit=commit[:10]))
+    return target
+
+
+_KINDS = {"A": "added", "M": "changed", "D": "removed", "T": "another kind"}
+
+
+def _cell(content: str) -> Any:
+    output = nbformat.v4.new_output("display_data", {"text/html": content})
+    return nbformat.v4.new_code_cell("", outputs=[output])
+
+
+def _opening(base: str, commit: str, names: Sequence[str]) -> Html:
+    basis = [
+        f"from {commit[:10]}, where this branch left {base}",
+        f"to the files as they are, at {(_git('rev-parse', '--short=10', 'HEAD') or '').strip()}",
+        numbers.count(len(names), "changed file"),
+    ]
+    return join(
+        [
+            element("h1", f"What changed since {base}"),
+            element("p", "For a reviewer: first what moved in the findings, then why it may have.",
+                    class_="question"),
+            element("ul", *(element("li", item) for item in basis), class_="basis"),
+        ]
+    )  # fmt: skip
+
+
+def _is_settings(name: str) -> bool:
+    return name == "params.yaml" or (name.startswith("studies/") and name.endswith(".yaml"))
+
+
+def _findings(commit: str) -> Iterator[Table]:
+    """Put the findings of each study side by side: as DVC has them for the commit, and as they are."""
+    here = {file.parent.name for file in (paths.root() / "data").glob("*/findings.json")}
+    then = {name.split("/")[1] for name in _locked(commit)}
+    if not here | then:
+        yield Table(
+            "findings", "Findings", [Column("Study")], [], empty="No study has findings, then or now."
+        )
+    for study in sorted(here | then):
+        after = paths.study(study).findings
+        before, why = _before(study, commit) if study in then else (None, "the study had no findings then")
+        now = files.read_json(after) if after.is_file() else None
+        rows = list(side_by_side(before, now))
+        columns = [long("Finding"), long("Then"), long("Now"), Column("Change")]
+        caption = why or ("" if now else "Nothing is there now: `dvc pull` or `make repro` brings it.")
+        yield Table(f"findings-{study}", study, columns, rows, caption, caption or "None.", is_whole=True)
+
+
+def _locked(commit: str) -> list[str]:
+    """Name the findings that dvc.lock records at a commit."""
+    lock = _yaml(_git("show", f"{commit}:dvc.lock")) or {}
+    outs = [out for stage in (lock.get("stages") or {}).values() for out in stage.get("outs", [])]
+    return [out["path"] for out in outs if str(out["path"]).endswith("/findings.json")]
+
+
+def _before(study: str, commit: str) -> tuple[dict[str, Any] | None, str]:
+    # DVC takes most of a second to load, which all other commands can do without.
+    import dvc.api
+    from dvc.exceptions import DvcException
+
+    try:
+        text = dvc.api.read(f"data/{study}/findings.json", repo=str(paths.root()), rev=commit)
+    except (DvcException, OSError) as error:
+        return (
+            None,
+            f"What was found then is not in this clone's cache ({type(error).__name__}): `dvc fetch`.",
+        )
+    return json.loads(text), ""
+
+
+def side_by_side(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> Iterator[list[object]]:
+    """Give a row for every finding of either, A/A included, with what changed in words."""
+    before, after = (
+        {one["id"]: one for one in [*(found or {}).get("findings", []), (found or {}).get("aa")] if one}
+        for found in (then, now)
+    )
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name), after.get(name)
+        yield [name, _told(old), _told(new), _change(old, new)]
+
+
+def _told(found: Mapping[str, Any] | None) -> Html:
+    if found is None:
+        return element("span", _ABSENT)
+    ends = numbers.span(found["low"], found["high"])
+    word = found.get("verdict") or found["label"]
+    told = f"{numbers.percent(found['effect'])} ({ends}), n = {found['n']} "
+    return element("span", told, badge(word))
+
+
+def _change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str:
+    if old is None or new is None:
+        return "new" if old is None else "gone"
+    words = [key for key in ("verdict", "label") if old.get(key) != new.get(key)]
+    if words:
+        return f"{numbers.listing(words)} changed"
+    same = all(old.get(key) == new.get(key) for key in ("effect", "low", "high", "n", "band"))
+    return "the same" if same else "numbers moved"
+
+
+def _keys(commit: str, names: Sequence[str]) -> Table:
+    rows = []
+    for name in names:
+        file = paths.root() / name
+        then = flat(_yaml(_git("show", f"{commit}:{name}")))
+        now = flat(_yaml(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+        rows += [
+            [f"{name}: {key}", then.get(key, _ABSENT), now.get(key, _ABSENT)]
+            for key in dict.fromkeys([*then, *now])
+            if then.get(key) != now.get(key)
+        ]
+    columns = [long("Key"), long("Then"), long("Now")]
+    return Table("keys", "Changed keys", columns, rows, empty="No key changed.", is_whole=True)
+
+
+def flat(tree: Any, name: str = "") -> dict[str, str]:
+    """Write a tree of mappings as dotted key → value; lists are values."""
+    if isinstance(tree, Mapping) and tree:
+        return {
+            key: value
+            for part, below in tree.items()
+            for key, value in flat(below, f"{name}.{part}" if name else str(part)).items()
+        }
+    return {name: json.dumps(tree, ensure_ascii=False, default=str)} if name else {}
+
+
+def _notebooks(commit: str, names: Sequence[str]) -> Iterator[Html]:
+    if not names:
+        yield element("p", "No notebook changed.", class_="empty")
+    for name in names:
+        text, file = _git("show", f"{commit}:{name}"), paths.root() / name
+        yield join([element("h3", name), element("pre", _difference(text, file), tabindex="0")])
+
+
+def _difference(then: str | None, file: Path) -> str:
+    """Return the difference of two notebooks cell by cell, as nbdime tells it."""
+    from nbdime import diff_notebooks
+    from nbdime.prettyprint import PrettyPrintConfig, pretty_print_notebook_diff
+
+    if not file.is_file():
+        return "removed"
+    try:
+        now = nbformat.read(file, as_version=4)
+        before = nbformat.reads(then, as_version=4) if then else nbformat.v4.new_notebook()
+    except (ValueError, nbformat.reader.NotJSONError, AttributeError) as error:
+        return f"not a notebook: {error}"
+    out = io.StringIO()
+    config = PrettyPrintConfig(out=out, use_color=False, use_git=False, use_diff=False)
+    pretty_print_notebook_diff("then", "now", before, diff_notebooks(before, now), config)
+    text = out.getvalue() or "no difference that counts"
+    return text if len(text) <= _MOST_OF_A_DIFF else f"{text[:_MOST_OF_A_DIFF]}\n… and more"
+
+
+def _yaml(text: str | None) -> Any:
+    try:
+        return YAML(typ="safe").load(text or "")
+    except YAMLError:
+        return None
+
+
+def _git(*argv: str) -> str | None:
+    done = subprocess.run(["git", "-C", str(paths.root()), *argv], capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,124 @@
+"""What a reviewer sees: notebooks by cell, keys with both values, findings side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from benchbook import rerun, review
+from benchbook.core.errors import BenchbookError
+from tests.site.conftest import ROOT, STUDY
+
+FOUND = {
+    "id": "w.b.qps", "workload": "w", "baseline": "a", "treatment": "b", "headline": True, "label": "lower",
+    "effect": -0.10, "low": -0.12, "high": -0.08, "n": 5, "verdict": None, "band": None,
+}  # fmt: skip
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    for folder in ("studies", "notebooks", "data"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "studies" / "made.yaml").write_text(STUDY)
+    (tmp_path / "params.yaml").write_text("studies: [made]\n")
+    shutil.copy(ROOT / "notebooks" / "06_analyze.ipynb", tmp_path / "notebooks")
+    who = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for argv in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run(["git", "-C", tmp_path, *argv], check=True, env=os.environ | who)
+    return tmp_path
+
+
+def test_keys_notebooks_and_new_findings_stand_on_one_page_without_network(clone):
+    study = clone / "studies" / "made.yaml"
+    study.write_text(STUDY.replace("threads: [4]\nplan", "threads: [4, 8]\nplan"))
+    notebook = clone / "notebooks" / "06_analyze.ipynb"
+    notebook.write_text(notebook.read_text().replace("## The findings", "## <script>alert(1)</script>"))
+    (clone / "data" / "made").mkdir()
+    (clone / "data" / "made" / "findings.json").write_text(json.dumps({"findings": [FOUND], "aa": None}))
+    text = review.review("main").read_text()
+    page = BeautifulSoup(text, "html.parser")
+    (row,) = page.find(id="keys").find_next("tbody").find_all("tr")
+    assert [cell.get_text() for cell in row.find_all(["th", "td"])] == [
+        "studies/made.yaml: threads", "[4]", "[4, 8]"]  # fmt: skip
+    (found,) = page.find(id="findings-made").find_next("tbody").find_all("tr")
+    assert "−10.0" in found.get_text() and found.get_text().endswith("new")
+    difference = page.find(id="notebooks-06_analyze.ipynb").find_next("pre").get_text()
+    assert "-  ## The findings" in difference and "+  ## <script>alert(1)</script>" in difference
+    assert len(page.find_all("script")) == 1 and "http" not in page.style.string
+
+
+def test_nothing_changed_is_said(clone):
+    text = BeautifulSoup(review.review("main").read_text(), "html.parser").get_text()
+    assert "No key changed." in text and "No notebook changed." in text and "No file changed." in text
+
+
+def test_an_unknown_base_is_refused(clone):
+    with pytest.raises(BenchbookError, match="git knows no such commit"):
+        review.review("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, "the same"),
+        ({"effect": -0.11}, "numbers moved"),
+        ({"label": "not shown"}, "label changed"),
+        ({"verdict": "confirmed"}, "verdict changed"),
+    ],
+)
+def test_what_changed_in_a_finding(changed, told):
+    then, now = {"findings": [FOUND], "aa": None}, {"findings": [{**FOUND, **changed}], "aa": None}
+    (row,) = review.side_by_side(then, now)
+    assert row[-1] == told
+
+
+# Ours is −10 %, so the band is ± max(2, a fifth of 10) = 2 points: −12 to −8 %.
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (-0.115, -0.085, "confirmed"),
+        (-0.13, -0.09, "inconclusive"),
+        (-0.20, -0.13, "contradicted"),
+        (0.01, 0.03, "contradicted"),
+    ],
+)
+def test_a_rerun_is_judged_with_our_effect_as_the_claim(low, high, verdict):
+    second = {**FOUND, "effect": (low + high) / 2, "low": low, "high": high}
+    (one,) = rerun.judge({"findings": [FOUND]}, {"findings": [second]})
+    assert one.verdict == verdict
+    if low > 0:
+        assert "opposite" in one.note
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ({"label": "not shown"}, {}),
+        ({"headline": False}, {}),
+        ({}, {"headline": False}),
+        ({}, {"low": None, "high": None}),
+        ({}, {"id": "other"}),
+    ],
+)
+def test_what_cannot_be_judged_has_a_reason_and_no_verdict(ours, theirs):
+    (one,) = rerun.judge({"findings": [{**FOUND, **ours}]}, {"findings": [{**FOUND, **theirs}]})
+    assert one.verdict is None and one.note
+
+
+def test_a_rerun_of_another_study_file_says_so(site, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
+    other = tmp_path / "their"
+    (other / "data").mkdir(parents=True)
+    shutil.copytree(site / "studies", other / "studies")
+    shutil.copytree(site / "data" / "made", other / "data" / "made")
+    assert "not quite the same" not in rerun.markdown(other)
+    (other / "studies" / "made.yaml").write_text(STUDY.replace("table_size: 10000", "table_size: 500"))
+    assert "dataset differ" in rerun.markdown(other)
+    assert "came without its study file" in rerun.markdown(other / "data" / "made" / "findings.json")
