@@ -18,7 +18,7 @@ WORDS = (
     *("interval", "warm-up", "discard", "sample", "effect", "claim", "verdict", "facts", "source"),
 )
 # Tools of the editor and of git: they need no line in a tree that is made for readers.
-UNLISTED = {".ci", ".dvc", ".dvcignore", ".gitattributes", ".gitignore", "dvc.lock", "LICENSE"}
+UNLISTED = {".ci", ".dvc", ".github", ".dvcignore", ".gitattributes", ".gitignore", "dvc.lock", "LICENSE"}
 
 pages = pytest.mark.parametrize("name", PAGES)
 
