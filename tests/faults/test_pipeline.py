@@ -1,4 +1,4 @@
-"""Whatever ends a stage, and however: nothing of ours is left, the log is kept, and the same command goes on."""
+"""Whatever ends a stage: nothing of ours is left, the log is kept, and the same command goes on."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def chain(process: subprocess.Popen[str]) -> dict[str, psutil.Process]:
 
 
 def strike(process: subprocess.Popen[str], link: str, signum: int) -> None:
-    """Send a signal to one link of the chain, to the terminal's group, or to all at once as a power cut does."""
+    """Send a signal to a link of the chain, to the terminal's group, or to all at once like a power cut."""
     links = chain(process)
     if link == "group":
         os.killpg(process.pid, signum)
