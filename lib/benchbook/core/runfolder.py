@@ -132,6 +132,25 @@ def run_of(name: str) -> str:
     return re.sub(r"(\.part|\.a[0-9]+)$", "", name)
 
 
+def read_note(note: Path) -> dict[str, Any]:
+    """Return what stands beside a voided folder: run_id, attempt, status and reasons.
+
+    A note that is damaged says so itself, with the status `unreadable`; the folder is evidence all the same.
+    """
+    name = note.name.removesuffix(f".{VOID}")
+    try:
+        record = json.loads(note.read_bytes().decode("utf-8"))
+        return {
+            "run_id": str(record["run_id"]),
+            "attempt": int(record["attempt"]),
+            "status": str(record["status"]),
+            "reasons": [str(reason) for reason in record["reasons"]],
+        }
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reasons = [f"{note.name}: damaged: {type(error).__name__}: {error}"]
+        return {"run_id": run_of(name), "attempt": _number(Path(name)), "status": "unreadable", "reasons": reasons}
+
+
 def listing(parent: Path) -> Iterator[RunFolder]:
     """Yield the finished folders of `raw` in the order of their names."""
     if parent.is_dir():
