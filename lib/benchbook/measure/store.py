@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
@@ -60,7 +59,7 @@ def tidy_up(
     for run_id in verdicts:
         void_group(planned[run_id], planned.values(), raw, void, verdicts)
     for note in sorted(void.glob(f"*.{runfolder.VOID}")):
-        record = json.loads(note.read_text(encoding="utf-8"))
+        record = runfolder.read_note(note)
         folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
         target = raw / record["run_id"]
         if (
@@ -96,4 +95,4 @@ def attempts(void: Path, run_id: str) -> int:
     if not void.is_dir():
         return 0
     notes = void.glob(f"{run_id}.a*.{runfolder.VOID}")
-    return sum(1 for note in notes if json.loads(note.read_text(encoding="utf-8"))["status"] in COUNTED)
+    return sum(1 for note in notes if runfolder.read_note(note)["status"] in COUNTED)
