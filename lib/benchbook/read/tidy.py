@@ -183,7 +183,7 @@ class _Tables:
 
     def add_void(self, note: Path, planned: dict[str, dict[str, Any]]) -> None:
         """Read why one folder was set aside; what is not about a scheduled run's validity is only listed."""
-        record = json.loads(note.read_text(encoding="utf-8"))
+        record = runfolder.read_note(note)
         place = f"{note.parent.name}/{note.name.removesuffix('.' + runfolder.VOID)}"
         scheduled = planned.get(record["run_id"])
         if scheduled is None or record["status"] not in VOIDED:
