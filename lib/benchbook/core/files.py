@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchbook.core.errors import BenchbookError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -38,8 +40,28 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """Read a JSON file; BenchbookError naming it if it is missing or damaged."""
+    try:
+        return json.loads(path.read_bytes().decode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise BenchbookError(
+            f"{path}: cannot be read: {error}; run the stage that makes it again (`dvc status` says which)"
+        ) from None
+
+
+def read_csv(path: Path, *columns: str) -> pd.DataFrame:
+    """Read a table; BenchbookError naming the file if it is damaged or lacks one of the columns."""
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise BenchbookError(f"{path}: cannot be read: {error}; run the stage that makes it again") from None
+    if absent := [name for name in columns if name not in table.columns]:
+        raise BenchbookError(
+            f"{path}: it has no column {', '.join(absent)}: damaged; run the stage that makes it again"
+        )
+    return table
 
 
 def sha256(path: Path) -> str:
