@@ -58,7 +58,6 @@ def evidence(
         runs=runs,
         intervals=_intervals(random, runs),
         histograms=_histograms(random, runs),
-        monitor=_monitor(random, runs),
         voids=voids,
         facts=FACTS,
         dataset={"tables": 4, "rows_per_table": 20_000, "size_mib": 21.4},
@@ -171,26 +170,6 @@ def _histograms(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame
             )
         )
     return pd.concat(parts, ignore_index=True)
-
-
-def _monitor(random: np.random.Generator, runs: pd.DataFrame) -> pd.DataFrame:
-    rows = [
-        {
-            "run_id": run.run_id,
-            "second": float(second),
-            "part": part,
-            "cpu_cores": random.random(),
-            "rss_mib": 200.0,
-            "steal_pct": 0.0,
-            "psi_cpu_pct": 20.0,
-            "psi_io_pct": 0.0,
-            "psi_memory_pct": 0.0,
-        }
-        for run in runs.itertuples()
-        for second in range(8)
-        for part in ("client", "server", "machine")
-    ]
-    return pd.DataFrame(rows)
 
 
 def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> dict[str, Any]:
@@ -334,7 +313,7 @@ def with_folders(made: Evidence, voids: pd.DataFrame) -> Evidence:
 
 def empty(made: Evidence) -> Evidence:
     """Give the same study with nothing measured."""
-    tables = ("runs", "intervals", "histograms", "monitor", "voids")
+    tables = ("runs", "intervals", "histograms", "voids")
     cut = {name: getattr(made, name).head(0) for name in tables}
     return replace(made, findings={**made.findings, "aa": None, "findings": []}, **cut)
 
@@ -343,7 +322,7 @@ def write(made: Evidence, root: Path) -> None:
     """Write a study's files where the pipeline leaves them, with one raw log for each run."""
     folder = root / "data" / made.name
     (folder / "tidy").mkdir(parents=True)
-    for table in ("runs", "intervals", "histograms", "monitor", "voids"):
+    for table in ("runs", "intervals", "histograms", "voids"):
         getattr(made, table).to_parquet(folder / "tidy" / f"{table}.parquet")
     for name in ("findings", "facts", "dataset", "warm_up"):
         (folder / f"{name}.json").write_text(json.dumps(getattr(made, name)), encoding="utf-8")

@@ -122,10 +122,11 @@ def write(tables: Mapping[str, pa.Table], into: Path) -> list[Path]:
     return paths
 
 
-def load(from_dir: Path) -> dict[str, pd.DataFrame]:
-    """Return the tables that `write` left, as frames with the types of `SCHEMAS`."""
+def load(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
+    """Return the tables that `write` left, or those named, as frames with the types of `SCHEMAS`."""
     frames = {}
-    for name, columns in SCHEMAS.items():
+    for name in names or SCHEMAS:
+        columns = SCHEMAS[name]
         table = pq.read_table(from_dir / f"{name}.parquet")
         if table.column_names != list(columns):
             raise ValueError(f"{from_dir / name}.parquet: columns of another version; run parse again")

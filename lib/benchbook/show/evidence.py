@@ -14,12 +14,20 @@ import pandas as pd
 
 from benchbook.core import paths
 
+# What a page is made of; None stands for all columns. Seconds are many, and few of their columns are shown.
+TABLES: dict[str, list[str] | None] = {
+    "runs": None,
+    "intervals": ["run_id", "second", "threads", "qps", "is_discarded"],
+    "histograms": None,
+    "voids": None,
+}
+
 
 @dataclass(frozen=True)
 class Evidence:
     """The findings, tidy tables and fact files of one study.
 
-    `folder` is data/STUDY. Fact files that a stage did not leave are None. Tables have the columns that
+    `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Fact files that a stage did not leave are None. Tables have the columns that
     read/tidy.py documents.
     """
 
@@ -29,7 +37,6 @@ class Evidence:
     runs: pd.DataFrame
     intervals: pd.DataFrame
     histograms: pd.DataFrame
-    monitor: pd.DataFrame
     voids: pd.DataFrame
     facts: Mapping[str, Any] | None
     dataset: Mapping[str, Any] | None
@@ -64,8 +71,8 @@ def load(name: str) -> Evidence:
     """Read everything a report needs of the study called `name`."""
     place = paths.study(name)
     tidy = {
-        table: pd.read_parquet(place.tidy / f"{table}.parquet")
-        for table in ("runs", "intervals", "histograms", "monitor", "voids")
+        table: pd.read_parquet(place.tidy / f"{table}.parquet", columns=columns)
+        for table, columns in TABLES.items()
     }
     facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
     findings = json.loads(place.findings.read_text(encoding="utf-8"))
