@@ -267,3 +267,14 @@ def test_long_studies_are_told_in_long_units(blocks: int, said: str):
         warm_up={"pilot_s": 0},
     )
     assert f"measuring   {said}, " in schedule.summary("s", study)
+
+
+def test_arms_that_were_skipped_have_no_runs_and_leave_the_others_as_they_were():
+    arms = {"direct": {}, "proxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy"}}
+    study = make(arms=arms, aa={})
+    there = {arm: {"facts": "1", "data": "2"} for arm in arms}
+    whole = schedule.plan_runs("s", study, there)
+    skipped = schedule.plan_runs("s", study, {arm: there[arm] for arm in ("direct", "proxy")})
+    assert {run.arm for run in skipped} == {"direct", "direct_again", "proxy"}
+    assert {run.run_id for run in skipped} == {run.run_id for run in whole if run.arm != "tiproxy"}
+    assert {run.arm for run in schedule.pilot_runs("s", study, ["direct", "proxy"])} == {"direct", "proxy"}

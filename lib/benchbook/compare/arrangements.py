@@ -27,6 +27,7 @@ def notes(study: Study, facts: Mapping[str, Any], claims: Mapping[str, Claim]) -
     """
     skipped = facts.get("skipped", {})
     found = [f"Arm {arm} was skipped on this machine: {why}." for arm, why in skipped.items()]
+    made: dict[str, list[str]] = {}
     for name, arm in study.arms.items():
         if name in skipped:
             continue
@@ -36,42 +37,59 @@ def notes(study: Study, facts: Mapping[str, Any], claims: Mapping[str, Claim]) -
             f"Arm {name} illustrates {claim} and doesn't judge it: “{claims[claim].claim}”"
             for claim in arm.illustrates
         ]
-        found += [f"Arm {name}: {text}." for text in _made_of(arm, facts["arms"].get(name, {}))]
-    return found
+        for text in _made_of(arm, facts["arms"].get(name, {})):
+            made.setdefault(text, []).append(name)
+    found += [f"{_named(names)}: {text}." for text, names in made.items()]
+    return found + _cores(facts["arms"])
+
+
+def _cores(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say where server and client ran, if they were kept apart."""
+    cpus = next((facts["site"]["cpus"] for facts in arms.values() if "site" in facts), {})
+    if not cpus.get("server") or not cpus.get("client"):
+        return []
+    server, client = (", ".join(map(str, cpus[part])) for part in ("server", "client"))
+    return [
+        f"Client and server are on one machine, on cores of their own (server {server}; client {client}, and "
+        "a proxy with it), unless an arm says otherwise."
+    ]
+
+
+def _named(names: list[str]) -> str:
+    return f"Arm{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an arrangement is made of, as far as it differs from a server on loopback."""
     if arm.network == "pod":
         yield (
-            "its pod is a network namespace of this machine behind a virtual cable and a bridge; there is no "
-            "wire, no second machine and no network plugin of a cluster"
+            "a pod here is a network namespace of this machine behind a virtual cable and a bridge; there is "
+            "no wire, no second machine and no network plugin of a cluster"
         )
     if arm.access in ("service", "load_balancer"):
         yield (
-            "its service is one DNAT rule as kube-proxy writes it, without the other rules of a cluster that "
-            "a packet would have to pass"
+            "a service here is one DNAT rule as kube-proxy writes it, without the other rules of a cluster "
+            "that a packet would have to pass"
         )
     if arm.access == "load_balancer":
-        yield "its load balancer is HAProxy on the client's cores, not a machine of a cloud's"
+        yield "the load balancer is HAProxy on the client's cores, not a machine of a cloud's"
     for part, room in arm.cpu.items():
         if room.quota is not None:
             yield (
-                f"its {part} has {room.quota:g} cores' worth of time; that is a share of this processor in "
+                f"the {part} has {room.quota:g} cores' worth of time; that is a share of this processor in "
                 "periods of 0.1 s, not another processor"
             )
     if arm.neighbour is not None:
         yield (
-            f"its neighbour keeps {arm.neighbour.processes} threads computing on the server's cores while it "
-            "is measured; a neighbour on the disk, in the caches of other cores or on the network is another "
-            "matter"
+            f"the neighbour computes in {arm.neighbour.processes} threads on the server's cores while the "
+            "arm is measured; one that burdens disk, memory or network is another matter"
         )
     if arm.zones is not None:
         ping = facts.get("moment", {}).get("ping_ms") or {}
         told = ", ".join(f"{value:.2f} ms {name}" for name, value in ping.items())
         yield (
-            f"its distance of {arm.zones.latency_ms:g} ms each way is made by a relay of our own, which both "
+            f"the distance of {arm.zones.latency_ms:g} ms each way is made by a relay of our own, which all "
             f"arms have and which takes time itself{f' (an empty command took {told})' if told else ''}"
         )
     if arm.kernel is not None and arm.network == "host":
-        yield "its kernel settings hold for the whole machine, the client included"
+        yield "kernel settings hold for the whole machine, the client included"

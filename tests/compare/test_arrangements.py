@@ -1,0 +1,60 @@
+"""What stands in for what is said in the report, and so is every arm that was left out."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from benchbook.compare import arrangements
+from benchbook.core.study_arm import Arm
+
+CLAIM = SimpleNamespace(claim="Pods are 7 % slower.")
+
+
+def notes(arms: dict[str, dict], facts: dict | None = None, **rest) -> list[str]:
+    study = SimpleNamespace(arms={name: Arm.model_validate(arm) for name, arm in arms.items()})
+    found = {"arms": {name: {} for name in arms}} | (facts or {})
+    return arrangements.notes(study, found, {"a/b": CLAIM}, **rest)
+
+
+def test_a_server_on_loopback_needs_no_words() -> None:
+    assert notes({"direct": {}, "proxy": {"access": "haproxy"}}) == []
+
+
+def test_a_skipped_arm_is_named_with_its_reason_and_nothing_else_is_said_of_it() -> None:
+    skipped = {"arms": {"direct": {}}, "skipped": {"pod": "veth and bridge: refused; run as root"}}
+    found = notes({"direct": {}, "pod": {"network": "pod"}}, skipped)
+    assert found == ["Arm pod was skipped on this machine: veth and bridge: refused; run as root."]
+
+
+def test_a_claim_that_is_only_illustrated_is_quoted_and_said_not_to_be_judged() -> None:
+    arm = {"illustrates": ["a/b"], "stands_in_for": "a pod of a cluster."}
+    assert notes({"pod": arm}) == [
+        "Arm pod stands in for a pod of a cluster.",
+        "Arm pod illustrates a/b and doesn't judge it: “Pods are 7 % slower.”",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arm", "words"),
+    [
+        ({"cpu": {"server": {"quota": 0.5}}}, "not another processor"),
+        ({"network": "pod"}, "no wire"),
+        ({"access": "service"}, "one DNAT rule"),
+        ({"access": "load_balancer"}, "HAProxy on the client's cores"),
+        ({"neighbour": {"processes": 2}}, "computes in 2 threads"),
+        ({"zones": {"latency_ms": 0.5}}, "0.5 ms each way is made by a relay"),
+        ({"kernel": {"somaxconn": 9}}, "the whole machine"),
+    ],
+)
+def test_what_an_arrangement_is_made_of_is_said_once_for_all_arms_that_have_it(arm: dict, words: str) -> None:
+    found = [note for note in notes({"one": arm, "two": arm}) if words in note]
+    assert len(found) == 1 and found[0].startswith("Arms one, two: ")
+
+
+def test_cores_of_client_and_server_are_told_when_they_are_kept_apart() -> None:
+    facts = {"arms": {"one": {"site": {"cpus": {"server": [0, 1], "proxy": [2], "client": [2]}}}}}
+    assert "server 0, 1; client 2, and a proxy with it" in notes({"one": {}}, facts)[0]
+    facts["arms"]["one"]["site"]["cpus"] = {"server": None, "proxy": None, "client": None}
+    assert notes({"one": {}}, facts) == []

@@ -1,0 +1,37 @@
+"""What can't be made is known before anything starts; without anything to compare nothing starts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from benchbook.core.errors import BenchbookError
+from benchbook.sites import provision
+
+
+def skip(make_study, lacking: dict[str, str]) -> dict[str, str]:
+    return provision.skip(SimpleNamespace(missing=lacking.get), make_study())
+
+
+def test_an_arm_is_skipped_with_its_reason_while_another_treatment_is_left(make_study) -> None:
+    study = make_study()
+    arms = {**study.arms, "service": study.arms["direct"].model_copy(update={"access": "service"})}
+    study = study.model_copy(update={"arms": arms})
+    site = SimpleNamespace(missing={"service": "no iptables"}.get)
+    assert provision.skip(site, study) == {"service": "no iptables"}
+
+
+def test_nothing_is_skipped_where_everything_can_be_made(make_study) -> None:
+    assert skip(make_study, {}) == {}
+
+
+@pytest.mark.parametrize("arm", ["direct", "relay"])
+def test_without_baseline_or_any_treatment_the_study_stops_with_the_reason(make_study, arm: str) -> None:
+    with pytest.raises(BenchbookError, match=f"what is to be compared: {arm}: no rights"):
+        skip(make_study, {arm: "no rights"})
+
+
+def test_arms_are_shown_as_they_were_asked_for(make_study) -> None:
+    table = provision.asked(make_study()).set_index("arm")
+    assert dict(table["access"]) == {"direct": "direct", "relay": "haproxy"}
