@@ -148,7 +148,12 @@ def read_note(note: Path) -> dict[str, Any]:
         }
     except (OSError, ValueError, KeyError, TypeError) as error:
         reasons = [f"{note.name}: damaged: {type(error).__name__}: {error}"]
-        return {"run_id": run_of(name), "attempt": _number(Path(name)), "status": "unreadable", "reasons": reasons}
+        return {
+            "run_id": run_of(name),
+            "attempt": _number(Path(name)),
+            "status": "unreadable",
+            "reasons": reasons,
+        }
 
 
 def listing(parent: Path) -> Iterator[RunFolder]:
