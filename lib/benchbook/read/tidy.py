@@ -6,7 +6,6 @@ judged again. Whatever is left out stands in the table `refused` with the reason
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
