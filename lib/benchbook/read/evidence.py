@@ -35,8 +35,8 @@ class Evidence:
     def of(cls, folder: RunFolder) -> Evidence:
         """Read a folder; what can't be read is left empty, and the manifest says so."""
         return cls(
-            plan=_or(folder.plan, {}),
-            seen=_or(folder.evidence, {}),
+            plan=_mapping(folder.plan),
+            seen=_mapping(folder.evidence),
             out=_or(lambda: folder.text(runfolder.OUT), ""),
             err=_or(lambda: folder.text(runfolder.ERR), None),
             broken=tuple(folder.verify()),
@@ -94,10 +94,15 @@ class Evidence:
         return all(counter in (ledger.get(side) or {}) for side in ("before", "after"))
 
 
+def _mapping(read: Any) -> dict[str, Any]:
+    found = _or(read, {})
+    return found if isinstance(found, dict) else {}
+
+
 def _or(read: Any, otherwise: Any) -> Any:
     try:
         return read()
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return otherwise
 
 
