@@ -100,3 +100,15 @@ def test_a_setting_leaves_out_what_it_does_not_ask_for() -> None:
     assert Arm().setting == {"access": "direct"}
     told = Arm(network="pod", stands_in_for="a pod of a cluster")
     assert told.setting == {"access": "direct", "network": "pod"}
+
+
+def test_netem_is_used_only_if_it_can_make_the_distance_of_every_arm() -> None:
+    """A hop in one arm and none in the other would compare the hop."""
+    near, far = {"network": "pod", "zones": {"latency_ms": 0}}, {"network": "pod", "zones": {"latency_ms": 2}}
+    arms = {name: Arm.model_validate(arm) for name, arm in {"near": near, "far": far}.items()}
+    cable = layout.chains(arms, 34000, CPUS, has_netem=True)
+    assert [chain.of("relay") for chain in cable.values()] == [None, None]
+    assert [chain.server.latency_ms for chain in cable.values()] == [0, 2]
+    assert cable["near"].server != cable["far"].server
+    hop = layout.chains(arms | {"host": Arm.model_validate(far | {"network": "host"})}, 34000, CPUS, True)
+    assert all(chain.of("relay") for chain in hop.values()) and hop["far"].server.latency_ms is None

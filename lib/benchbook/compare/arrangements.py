@@ -84,12 +84,15 @@ def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
             f"the neighbour computes in {arm.neighbour.processes} threads on the server's cores while the "
             "arm is measured; one that burdens disk, memory or network is another matter"
         )
+    if arm.kernel is not None and arm.network == "host":
+        yield "kernel settings hold for the whole machine, the client included"
     if arm.zones is not None:
+        if "netem" in (facts.get("zones") or {}).get("made_by", ""):
+            yield f"the distance of {arm.zones.latency_ms:g} ms each way is made by netem on the pod's cable"
+            return
         ping = facts.get("moment", {}).get("ping_ms") or {}
         told = ", ".join(f"{value:.2f} ms {name}" for name, value in ping.items())
         yield (
             f"the distance of {arm.zones.latency_ms:g} ms each way is made by a relay of our own, which all "
             f"arms have and which takes time itself{f' (an empty command took {told})' if told else ''}"
         )
-    if arm.kernel is not None and arm.network == "host":
-        yield "kernel settings hold for the whole machine, the client included"

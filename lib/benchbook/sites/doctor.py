@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.sites import abilities, haproxy, lock, machine, ports, procfs
+from benchbook.sites import abilities, haproxy, lock, machine, ports, procfs, tiproxy
 from benchbook.sites.abilities import Ability, install_command, judge, manager
 from benchbook.sites.lab import free_bytes, lab_root
 from benchbook.sites.process import PATH
@@ -30,7 +30,10 @@ def examine(clone: Path | None = None, port: int = 33060) -> list[Ability]:
         found += [_cores(), _rights(), _open_files(), _port(port), _port(port + 1), _lock()]
         found += [_clock(), *abilities.network(), abilities.cpu_quota()]
     found += [_optional("go", "version", "only for TiDB, which is built from its Go module")]
-    found += [Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False)]
+    found += [
+        _tiproxy(),
+        Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
+    ]
     return sorted(found, key=lambda ability: not ability.is_needed)
 
 
@@ -111,6 +114,13 @@ def _clock() -> Ability:
     source = machine.facts()["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
     return judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
+
+
+def _tiproxy() -> Ability:
+    path = tiproxy.find()
+    remedy = f"put it into the PATH, or its path into {tiproxy.VARIABLE}; without it such arms are skipped"
+    detail = str(path) if path else "not found; only for arms with `access: tiproxy`"
+    return judge("tiproxy", path is not None, detail, remedy, is_needed=False)
 
 
 def _optional(name: str, flag: str, purpose: str) -> Ability:

@@ -28,7 +28,7 @@ def facts(
         "proxy": parts.get(proxy).facts() if proxy is not None else None,
         "network": setting.network,
         "service": parts.get(service).facts() if service is not None else None,
-        "zones": parts.get(relay).facts() if relay is not None else None,
+        "zones": parts.get(relay).facts() if relay is not None else _cable(chain.server),
         "qos": setting.qos,
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
         "cpu": {part: _cpu(parts, one) for part, one in _rooms(chain).items()},
@@ -87,6 +87,13 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
             for name, group in groups.items()
             if group is not None
         }
+
+
+def _cable(server: Part) -> dict[str, Any] | None:
+    """Return the distance that netem makes on a pod's cable, if it does."""
+    if server.latency_ms is None:
+        return None
+    return {"latency_ms": server.latency_ms, "made_by": "netem on both ends of the pod's cable"}
 
 
 def _rooms(chain: Chain) -> dict[str, Part]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from benchbook.core.study_arm import Arm
 from benchbook.sites import abilities, kernel, tiproxy
-from benchbook.sites.layout import Chain
+from benchbook.sites.layout import Chain, suits_netem
 from benchbook.sites.process import PATH
 
 NEEDED_BY = {
@@ -21,6 +21,11 @@ NEEDED_BY = {
 def obstacle(arm: Arm, chain: Chain) -> str | None:
     """Return why an arm can't be made here and what to do about it, or None if it can."""
     return "; ".join(dict.fromkeys(_obstacles(arm, chain))) or None
+
+
+def has_netem(arms: Mapping[str, Arm]) -> bool:
+    """Say whether the kernel can make the distance of all arms itself; asked only where there is any."""
+    return suits_netem(arms) and any(one.ok for one in abilities.network() if one.name == "netem")
 
 
 def _obstacles(arm: Arm, chain: Chain) -> Iterator[str]:

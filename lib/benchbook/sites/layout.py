@@ -38,7 +38,7 @@ class Part:
     shares: int | None = None
     is_pod: bool = False
     kernel: Kernel | None = None
-    latency_ms: float = 0.0
+    latency_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,19 @@ class Chain:
         return self.of(*(name for name, target in registry.ACCESS.items() if target is not None))
 
 
-def chains(arms: Mapping[str, Arm], port: int, cpus: Mapping[str, list[int] | None]) -> dict[str, Chain]:
-    """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all)."""
+def suits_netem(arms: Mapping[str, Arm]) -> bool:
+    """Say whether netem could make the distance of all arms: it holds back what a pod's cable carries."""
+    return all(arm.zones is not None and arm.network == "pod" for arm in arms.values())
+
+
+def chains(
+    arms: Mapping[str, Arm], port: int, cpus: Mapping[str, list[int] | None], has_netem: bool = False
+) -> dict[str, Chain]:
+    """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all).
+
+    With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
+    """
+    is_cable = has_netem and suits_netem(arms)
     made: dict[tuple[Any, ...], Part] = {}
     used: dict[str, int] = {}
 
@@ -84,21 +95,25 @@ def chains(arms: Mapping[str, Arm], port: int, cpus: Mapping[str, list[int] | No
             made[key] = Part(name, kind, rank, port + number if listens else SERVICE_PORT, **rest)
         return made[key]
 
-    return {name: _chain(arm, cpus, share) for name, arm in arms.items()}
+    return {name: _chain(arm, cpus, share, is_cable) for name, arm in arms.items()}
 
 
-def _chain(arm: Arm, cpus: Mapping[str, list[int] | None], share: Callable[..., Part]) -> Chain:
+def _chain(
+    arm: Arm, cpus: Mapping[str, list[int] | None], share: Callable[..., Part], is_cable: bool
+) -> Chain:
     rooms = {part: _room(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
     kernel = arm.kernel
     cores, quota = rooms["server"]
     shares = _shares(arm, cores, quota)
-    key = ("server", arm.network, cores, quota, shares, kernel)
     is_pod = arm.network == "pod"
-    parts = [share(key, "server", True, cpus=cores, quota=quota, shares=shares, is_pod=is_pod, kernel=kernel)]
+    delay = arm.zones.latency_ms if arm.zones is not None and is_cable else None
+    own = {"cpus": cores, "quota": quota, "shares": shares, "is_pod": is_pod}
+    own |= {"kernel": kernel, "latency_ms": delay}
+    parts = [share(("server", *own.values()), "server", True, **own)]
     proxy_cores, proxy_quota = rooms["proxy"]
     weight = None if proxy_quota is None else CORE_SHARES
     room = {"cpus": proxy_cores, "quota": proxy_quota, "shares": weight}
-    if arm.zones is not None:
+    if arm.zones is not None and not is_cable:
         delay = arm.zones.latency_ms
         key = ("relay", delay, proxy_cores, parts[-1])
         parts.append(share(key, "relay", True, to=parts[-1], cpus=proxy_cores, latency_ms=delay))

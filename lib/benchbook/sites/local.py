@@ -35,7 +35,7 @@ class LocalSite:
         self.study = study
         self._folder = lab
         self.cpus = split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
-        self.chains = layout.chains(study.arms, study.site.port, self.cpus)
+        self.chains = layout.chains(study.arms, study.site.port, self.cpus, feasible.has_netem(study.arms))
 
     def __enter__(self) -> LocalSite:
         self.lab = labs.open_lab(self._folder)

@@ -34,6 +34,9 @@ class Parts:
     def ensure(self, chain: Chain) -> None:
         """Start every part of an arm that does not run, from the server to the client."""
         for part in chain.parts:
+            if part.is_pod and part.latency_ms is not None:
+                self.network.pod(part.rank + 1)
+                self.network.delay(part.rank + 1, part.latency_ms)
             if part.kernel is not None:
                 namespace = self.network.pod(part.rank + 1)[0] if part.is_pod else None
                 self._kernel[part.name] = kernel.apply(part.kernel, namespace, self.lab.run)
@@ -94,7 +97,7 @@ class Parts:
         assert part.to is not None
         to = ":".join(map(str, self.address(part.to)))
         if part.kind == "relay":
-            return Delay(self.lab, place, to, self.keep, part.latency_ms)
+            return Delay(self.lab, place, to, self.keep, part.latency_ms or 0.0)
         return load(registry.ACCESS[part.kind])(self.lab, place, to, self.keep)
 
     def _peers(self, part: Part) -> tuple[str, ...]:
