@@ -27,8 +27,8 @@ TABLES: dict[str, list[str] | None] = {
 class Evidence:
     """The findings, tidy tables and fact files of one study.
 
-    `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Fact files that a stage did not leave are None. Tables have the columns that
-    read/tidy.py documents.
+    `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Fact files that a stage did not leave
+    are None. Tables have the columns that read/tidy.py documents.
     """
 
     name: str
