@@ -131,6 +131,9 @@ def _up(arguments: argparse.Namespace) -> int:
     study = load.study(arguments.study)
     with sites.open_site(study, lab_folder(paths.root(), arguments.study)) as site:
         for arm in study.arms:
+            if why := site.missing(arm):
+                print(f"{arm}: skipped: {why}")
+                continue
             endpoint = site.up(arm)
             print(
                 f"{arm}: {endpoint.host}:{endpoint.port}, database {endpoint.database}, "

@@ -276,6 +276,13 @@ def abilities_but(name: str) -> list[abilities.Ability]:
     return [abilities.Ability(one, True, "works") for one in feasible.NEEDED_BY["service"] if one != name]
 
 
+def test_open_files_beyond_our_rights_are_known_before(arranged, monkeypatch) -> None:
+    monkeypatch.setattr(feasible.procfs, "has_capability", lambda _: False)
+    monkeypatch.setattr(feasible.resource, "getrlimit", lambda _: (1024, 20000))
+    with arranged(direct={}, many={"network": "pod", "kernel": {"nofile": 20001}}) as site:
+        assert site.missing("many").startswith("open files: 20000 allowed")
+
+
 OWNER = """
 import sys, time
 from pathlib import Path

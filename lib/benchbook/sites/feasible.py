@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 from collections.abc import Iterator, Mapping
 
-from benchbook.core.study_arm import Arm
-from benchbook.sites import abilities, kernel, tiproxy
+from benchbook.core.study_arm import Arm, Kernel
+from benchbook.sites import abilities, kernel, procfs, tiproxy
 from benchbook.sites.layout import Chain, suits_netem
 from benchbook.sites.process import PATH
 
@@ -44,7 +45,7 @@ def _obstacles(arm: Arm, chain: Chain) -> Iterator[str]:
     if absent:
         yield f"core {absent[0]} is not there or not ours; write cores of {sorted(os.sched_getaffinity(0))}"
     if arm.kernel is not None:
-        yield from _kernel(arm.kernel.nofile)
+        yield from _kernel(arm.kernel)
 
 
 def _lacking(*names: str) -> Iterator[str]:
@@ -54,10 +55,18 @@ def _lacking(*names: str) -> Iterator[str]:
             yield f"{name}: {known[name].detail}; {known[name].remedy}"
 
 
-def _kernel(nofile: int | None) -> Iterator[str]:
+def _kernel(profile: Kernel) -> Iterator[str]:
     if os.geteuid() != 0:
         yield "kernel settings are root's; run as root"
-    if nofile is not None:
-        most = int(kernel.NOFILE_LIMIT.read_text(encoding="ascii"))
-        if nofile > most:
-            yield f"open files: the kernel allows {most}; `sysctl fs.nr_open={nofile}`"
+        return
+    for key, name in (kernel.OF_NAMESPACE | kernel.OF_MACHINE).items():
+        if getattr(profile, key) is not None and not os.access(kernel.SYSCTL / name, os.W_OK):
+            yield f"kernel.{key}: {kernel.SYSCTL / name} can't be written; leave the key out"
+    asked, hard = profile.nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if asked is None or hard == resource.RLIM_INFINITY or asked <= hard:
+        return
+    most = int(kernel.NOFILE_LIMIT.read_text(encoding="ascii"))
+    if asked > most:
+        yield f"open files: the kernel allows {most}; `sysctl fs.nr_open={asked}`"
+    if not procfs.has_capability(kernel.CAP_SYS_RESOURCE):
+        yield f"open files: {hard} allowed and no right to raise that; `ulimit -Hn {asked}` where you log in"

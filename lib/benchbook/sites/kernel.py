@@ -19,6 +19,8 @@ OF_NAMESPACE = {"somaxconn": "net/core/somaxconn", "syncookies": "net/ipv4/tcp_s
 OF_MACHINE = {"swappiness": "vm/swappiness"}
 NOFILE_LIMIT = SYSCTL / "fs/nr_open"
 RECORD = "kernel.json"
+# The right to raise a limit above its hard value (capabilities(7)).
+CAP_SYS_RESOURCE = 24
 
 
 def apply(profile: Kernel, namespace: Path | None, records: Path) -> dict[str, int]:

@@ -70,6 +70,16 @@ def open_files_limit(pid: int) -> int | None:
         return None
 
 
+def has_capability(number: int) -> bool:
+    """Say whether this process has one of the rights that root is divided into (capabilities(7))."""
+    try:
+        lines = (PROC / "self" / "status").read_text(encoding="ascii").splitlines()
+        effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    except (OSError, ValueError, StopIteration):
+        return False
+    return bool(effective >> number & 1)
+
+
 def pids() -> list[int]:
     """Return the ids of all processes that can be seen."""
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]
