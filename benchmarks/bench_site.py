@@ -45,17 +45,15 @@ def study(**changes: Any) -> Study:
 
 
 @contextmanager
-def opened(of: Study) -> Iterator[tuple[Any, Path]]:
-    """Yield the site of a study with its data loaded, and a folder for results."""
+def place() -> Iterator[Path]:
+    """Yield a folder for a lab and for results, with a lock of its own; nothing of it stays."""
     # Not below a folder that only its owner may enter: the server has a user of its own.
     base = Path(tempfile.mkdtemp(prefix="bb-bench-", dir="/var/tmp"))
     base.chmod(0o711)
     before = os.environ.get("BENCHBOOK_LOCK")
     os.environ["BENCHBOOK_LOCK"] = str(base / "machine.lock")
     try:
-        with sites.open_site(of, base / "lab") as site:
-            dataset.load(site, of)
-            yield site, base
+        yield base
         clean.down(base)
     finally:
         if before is None:
@@ -63,3 +61,11 @@ def opened(of: Study) -> Iterator[tuple[Any, Path]]:
         else:
             os.environ["BENCHBOOK_LOCK"] = before
         shutil.rmtree(base, ignore_errors=True)
+
+
+@contextmanager
+def opened(of: Study) -> Iterator[tuple[Any, Path]]:
+    """Yield the site of a study with its data loaded, and a folder for results."""
+    with place() as base, sites.open_site(of, base / "lab") as site:
+        dataset.load(site, of)
+        yield site, base
