@@ -22,7 +22,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "studies" / "not_yet.yaml").write_text(STUDY, encoding="utf-8")
     (root / "params.yaml").write_text(PARAMS, encoding="utf-8")
     (root / "data").mkdir()
-    (root / "data" / "published").symlink_to(paths.Path(__file__).parents[2] / "data" / "published")
+    (root / "data" / "published").symlink_to(Path(__file__).parents[2] / "data" / "published")
     patch = pytest.MonkeyPatch()
     patch.setenv("BENCHBOOK_ROOT", str(root))
     try:

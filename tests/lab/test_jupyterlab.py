@@ -20,7 +20,7 @@ LEFT = ("findings.json", "metrics.json", "schedule.csv", "dataset.json")
 @pytest.fixture(scope="module")
 def clone(open_folder: Path) -> Clone:
     """A clone in which the pipeline has measured the study of seconds; its notebooks ask for that study."""
-    made = make(open_folder / "lab test")
+    made = make(open_folder / "labtest")
     made.study(port=33860)
     code, said = made.run("dvc", "repro", "report@tiny")
     assert code == 0, said

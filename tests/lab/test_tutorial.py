@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core import paths
 from tests.house import tree
 from tests.pipeline.clone import PARAMS, Clone, make
 
@@ -81,14 +80,13 @@ def followed(open_folder: Path) -> tuple[Clone, str]:
     """A clone in which all commands of the page were run, one after the other in one shell."""
     clone = make(open_folder / "tutorial")
     (clone.path / "studies" / "tiny.yaml").unlink()
-    params = (paths.Path(tree.ROOT) / "params.yaml").read_text(encoding="utf-8").partition("\nlimits:")[0]
+    params = (tree.ROOT / "params.yaml").read_text(encoding="utf-8").partition("\nlimits:")[0]
     limits = re.search(r"^limits: .*$", PARAMS, re.M)
     assert limits
     (clone.path / "params.yaml").write_text(f"{params}\n{limits[0]}\n", encoding="utf-8")
     shutil.copy(tree.ROOT / "studies" / "quick.yaml", clone.path / "studies" / "quick.yaml")
-    # The environment that runs this test stands in for the one that set-up would make.
-    (clone.path / ".venv").symlink_to(Path(sys.prefix))
-    (clone.path / ".git" / "info" / "exclude").write_text("/.venv\n", encoding="utf-8")
+    _environment(clone)
+    (clone.path / ".git" / "info" / "exclude").write_text("/.machine.lock\n", encoding="utf-8")
     script = "\n".join(f"echo '### {number}'\n{text}" for number, text in enumerate(blocks()))
     for long, short in SHORTER.items():
         assert long in script
@@ -103,6 +101,18 @@ def followed(open_folder: Path) -> tuple[Clone, str]:
     if IS_WRITING:
         FILE.write_text(filled(said.replace(str(clone.path), "/home/you/benchbook")), encoding="utf-8")
     return clone, said
+
+
+def _environment(clone: Clone) -> None:
+    """Put a .venv into the clone that has what this test runs in, but the clone's own library."""
+    programs = clone.path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("benchbook", "dvc", "python"):
+        real = Path(sys.executable).parent / name
+        script = f'#!/bin/sh\nPYTHONPATH="{clone.path}/lib" exec "{real}" "$@"\n'
+        (programs / name).write_text(script, encoding="utf-8")
+        (programs / name).chmod(0o755)
+    (programs / "activate").write_text(f'PATH="{programs}:$PATH"\n', encoding="utf-8")
 
 
 def filled(said: str) -> str:
