@@ -1,0 +1,83 @@
+"""The benchmarks measure what they say: valid folders, a fair alternative, no thumb on the simulation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchbook.core import runfolder
+from benchbook.read import tidy, validity
+from benchbook.read.sysbench_log import parse
+from benchmarks import logs, plain, precision
+from benchmarks.machines import SCENARIOS, STEP_S, Scenario, speed
+from benchmarks.order import BLOCKS, LEVELS, agrees_with_findings, placed
+
+STILL = Scenario("still", second=0.0)
+
+
+def test_made_up_folders_are_valid_in_every_check(tmp_path):
+    schedule = logs.campaign(tmp_path, 4, seconds=40)
+    folders = list(runfolder.listing(tmp_path / "raw"))
+    assert [validity.judge(folder).reasons for folder in folders] == [[]] * 4
+    assert len(tidy.read_study(tmp_path / "raw", tmp_path / "void", schedule)["intervals"]) == 160
+
+
+def test_the_plain_parser_reads_the_same_numbers():
+    text, _ = logs.output(3, 60)
+    intervals, bars, totals = plain.parse(text)
+    log = parse(text)
+    for found, ours in zip(intervals, log.intervals, strict=True):
+        assert {name: getattr(ours, name) for name in found} == found
+    assert [count for _, count in bars] == log.histogram.counts.tolist()
+    assert {name: getattr(log.final, name) for name in totals} == totals
+    tps, latency, qps = plain.three_fields(text)
+    assert (tps[7], latency[7], qps[7]) == (
+        intervals[7]["tps"],
+        intervals[7]["latency_percentile_ms"],
+        intervals[7]["qps"],
+    )
+
+
+def test_a_machine_that_stands_still_makes_no_error_in_either_order():
+    random = np.random.default_rng(1)
+    assert not precision.block_errors(STILL, placed(1), random, 3).any()
+    assert not precision.published_errors(STILL, 1, random, 3).any()
+
+
+def test_a_ramp_cancels_in_our_order_but_for_the_distance_of_a_pair():
+    """10 % an hour: a pair is 60 s apart, so one pair is off by 0.17 % and pairs of both orders cancel.
+
+    The published order is off by the distance of its arms: 3660 s of 3600 s an hour, 10.17 %.
+    """
+    ramp = replace(STILL, drift=0.1, kind="ramp")
+    random = np.random.default_rng(2)
+    steady = np.tile(np.arange(2000) * 0.1 * STEP_S / 3600, (2, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(precision, "speed", lambda scenario, campaigns, steps, random: steady[:, :steps])
+        ours = precision.block_errors(ramp, placed(1), random, 2)
+        theirs = precision.published_errors(ramp, 1, random, 2)
+    assert ours.shape == (2, BLOCKS)
+    assert abs(ours).max() <= 0.1 * 60 / 3600 + 1e-12
+    assert abs(ours.mean()) < 1e-4
+    assert theirs == pytest.approx(0.1 * 3660 / 3600)
+
+
+def test_drift_has_the_size_and_the_memory_that_its_scenario_names():
+    scenario = Scenario("drift", drift=0.1, memory_s=600)
+    log_speed = speed(scenario, 400, 400, np.random.default_rng(3))
+    assert log_speed.std() == pytest.approx(0.1, rel=0.05)
+    later = np.corrcoef(log_speed[:, 0], log_speed[:, 600 // STEP_S])[0, 1]
+    # exp(-1) after one time constant; 400 campaigns know a correlation to about 0.05
+    assert later == pytest.approx(np.exp(-1), abs=0.15)
+
+
+def test_every_level_of_every_block_has_both_arms_next_to_each_other():
+    order = placed(5)
+    assert order.shape == (BLOCKS, LEVELS, 2)
+    assert set(abs(order[..., 0] - order[..., 1]).ravel().tolist()) == {60 // STEP_S}
+
+
+def test_the_fast_path_is_the_whole_analysis():
+    assert agrees_with_findings(SCENARIOS[2], 1) == 1
