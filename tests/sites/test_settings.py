@@ -72,3 +72,24 @@ def test_the_digest_ignores_where_the_lab_is_and_what_changes_by_itself() -> Non
     one = settings.digest({"datadir": "/a/server/data/", "timestamp": "1", "x": "1"}, Path("/a"))
     assert one == settings.digest({"datadir": "/b/c/server/data/", "timestamp": "2", "x": "1"}, Path("/b/c"))
     assert one != settings.digest({"datadir": "/a/server/data/", "timestamp": "1", "x": "2"}, Path("/a"))
+
+
+def test_the_same_server_in_another_place_has_the_same_digests(tmp_path: Path) -> None:
+    """Otherwise two arms would seem to differ in their settings because they have a server each."""
+    one, two = tmp_path / "server", tmp_path / "server-2"
+    places = {"datadir": "{}/data/", "port": "1", "bind_address": "127.0.0.1", "report_port": "1", "x": "1"}
+    found = [
+        settings.digest(
+            {key: value.format(folder) for key, value in places.items()} | {"port": str(number)}, folder
+        )
+        for number, folder in enumerate((one, two))
+    ]
+    assert found[0] == found[1]
+    for number, folder in enumerate((one, two)):
+        folder.mkdir()
+        text = f"[mariadbd]\nport={number}\nbind_address=10.0.0.{number}\ndatadir={folder}/data\nx=1\n"
+        (folder / "my.cnf").write_text(text)
+    hashes = {settings.hash_config(folder / "my.cnf", folder) for folder in (one, two)}
+    assert len(hashes) == 1
+    (two / "my.cnf").write_text(text.replace("x=1", "x=2"))
+    assert settings.hash_config(two / "my.cnf", two) not in hashes

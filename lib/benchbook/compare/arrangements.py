@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchbook.compare.sentences import count
 from benchbook.core.claim import Claim
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
@@ -80,9 +81,10 @@ def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
                 "periods of 0.1 s, not another processor"
             )
     if arm.neighbour is not None:
+        busy = count(arm.neighbour.processes, "thread")
         yield (
-            f"the neighbour computes in {arm.neighbour.processes} threads on the server's cores while the "
-            "arm is measured; one that burdens disk, memory or network is another matter"
+            f"the neighbour computes in {busy} on the server's cores while the arm is measured; one that "
+            "burdens disk, memory or network is another matter"
         )
     if arm.kernel is not None and arm.network == "host":
         yield "kernel settings hold for the whole machine, the client included"

@@ -97,7 +97,7 @@ VOLATILE = frozenset(
 )
 
 # Where a server lives, which its identity holds.
-PLACE = frozenset(("bind_address", "port"))
+PLACE = frozenset(("bind_address", "port", "report_port"))
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _SWITCH = {
