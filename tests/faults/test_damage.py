@@ -1,0 +1,187 @@
+"""Damaged files are named and never read as data; no stage falls over them with a traceback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchbook.core import files, load, runfolder
+from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.model import PlannedRun
+from benchbook.core.params import Limits
+from benchbook.measure import store
+from benchbook.read import tidy, validity
+from tests.read import synthetic
+
+LIMITS = Limits()
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def cut(text: bytes, where: float) -> bytes:
+    return text[: int(len(text) * where)]
+
+
+def made(base: Path) -> tuple[runfolder.RunFolder, pd.DataFrame]:
+    """Write one valid run and its schedule."""
+    shutil.rmtree(base, ignore_errors=True)
+    plan = synthetic.planned()
+    folder = synthetic.folder(base / "raw", plan, synthetic.output())
+    names = ("run_id", "block", "position", "group", "arm", "workload", "threads", "seed")
+    return folder, pd.DataFrame([{name: plan[name] for name in names}])
+
+
+def read(base: Path, schedule: pd.DataFrame) -> tuple[list[Any], list[Any], list[Any]]:
+    tables = tidy.read_study(base / "raw", base / "void", schedule, LIMITS)
+    return tuple(tables[name].to_pylist() for name in ("runs", "refused", "voids"))  # type: ignore[return-value]
+
+
+def test_the_run_of_these_tests_is_valid(tmp_path: Path):
+    folder, schedule = made(tmp_path)
+    assert validity.judge(folder, LIMITS).status == "valid"
+    runs, refused, _ = read(tmp_path, schedule)
+    assert (len(runs), refused) == (1, [])
+
+
+@pytest.mark.parametrize("name", [*runfolder.CONTENT, runfolder.MANIFEST])
+@QUICK
+@given(value=ANYTHING)
+def test_a_file_of_a_run_that_holds_something_else_is_named(
+    name: str, value: Any, tmp_path_factory: pytest.TempPathFactory
+):
+    """Also with a manifest that agrees: then the checks must find it."""
+    base = tmp_path_factory.getbasetemp() / f"damage-{name}"
+    folder, schedule = made(base)
+    (folder.path / name).write_text(json.dumps(value), encoding="utf-8")
+    runs, refused, _ = read(base, schedule)
+    assert runs == []
+    assert [row["status"] for row in refused] == ["broken"]
+    assert name in refused[0]["reasons"]
+    if name not in (runfolder.MANIFEST, runfolder.MONITOR):
+        part = folder.path.rename(folder.path.with_name(folder.name + runfolder.PART))
+        runfolder.keep(runfolder.seal(part, 1), base / "raw")
+        assert validity.judge(folder, LIMITS).status != "valid"
+        assert read(base, schedule)[0] == []
+
+
+@pytest.mark.parametrize("name", [*runfolder.CONTENT, runfolder.MANIFEST])
+@pytest.mark.parametrize("where", [0.0, 0.3, 0.99])
+def test_a_file_of_a_run_that_was_cut_costs_that_run_alone(
+    name: str, where: float, tmp_path: Path, inject: Callable[..., None]
+):
+    folder, schedule = made(tmp_path)
+    content = (folder.path / name).read_bytes()
+    (folder.path / name).write_bytes(cut(content, where))
+    if not content:
+        pytest.skip("the file is empty when it is whole")
+    inject("F40", f"{name} cut at {100 * where:g} %")
+    runs, refused, _ = read(tmp_path, schedule)
+    assert runs == [] and refused[0]["status"] == "broken" and name in refused[0]["reasons"]
+    said: list[str] = []
+    missing = store.tidy_up(
+        [_planned(schedule)],
+        tmp_path / "raw",
+        tmp_path / "void",
+        validity.judge,
+        said.append,
+    )
+    assert len(missing) == 1, "it is run again"
+    assert name in "\n".join(said)
+    assert (tmp_path / "void" / f"{folder.name}.a1" / name).read_bytes() == cut(content, where)
+
+
+def _planned(schedule: pd.DataFrame) -> PlannedRun:
+    row = schedule.iloc[0].to_dict()
+
+    class Planned:
+        run_id, group = row["run_id"], row["group"]
+
+    return Planned()  # type: ignore[return-value]
+
+
+@QUICK
+@given(value=st.one_of(ANYTHING.map(json.dumps), st.text(max_size=40)))
+def test_a_damaged_note_of_a_void_is_named_and_stops_nothing(
+    value: str, tmp_path_factory: pytest.TempPathFactory
+):
+    base = tmp_path_factory.getbasetemp() / "notes"
+    folder, schedule = made(base)
+    runfolder.void(folder.path, base / "void", "invalid", ["V1 exit code: exit code 1"])
+    note = base / "void" / f"{folder.name}.a1.void.json"
+    note.write_bytes(value.encode("utf-8", "surrogatepass"))
+    _, refused, voids = read(base, schedule)
+    assert voids == []
+    assert "unreadable" in [row["status"] for row in refused]
+    assert any(note.name in row["reasons"] for row in refused)
+    planned, say = [_planned(schedule)], lambda said: None
+    assert len(store.tidy_up(planned, base / "raw", base / "void", validity.judge, say)) == 1
+    assert store.attempts(base / "void", folder.name) == 0
+
+
+@pytest.mark.parametrize("text", ["", "{", "\0\0", '{"a": 1', "\xff"])
+def test_a_damaged_json_file_is_named(text: str, tmp_path: Path):
+    path = tmp_path / "facts.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(BenchbookError, match=r"facts\.json: cannot be read: .*; run the stage that makes it"):
+        files.read_json(path)
+
+
+@pytest.mark.parametrize("text", ["", "run_id\nx\n", '"run_id,block\n', "\0"])
+def test_a_damaged_schedule_is_named(text: str, tmp_path: Path):
+    path = tmp_path / "schedule.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BenchbookError, match=r"schedule\.csv: .*; run the stage that makes it"):
+        files.read_csv(path, "run_id", "block")
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root with a study, a params.yaml and a source to be damaged."""
+    root = Path(__file__).resolve().parents[2]
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    (tmp_path / "studies").mkdir()
+    shutil.copy(root / "studies" / "quick.yaml", tmp_path / "studies")
+    shutil.copytree(root / "data" / "published", tmp_path / "data" / "published")
+    shutil.copy(root / "params.yaml", tmp_path)
+    return tmp_path
+
+
+@QUICK
+@given(data=st.data())
+def test_a_params_file_or_a_source_with_damage_is_refused_in_words(data: st.DataObject, room: Path):
+    """Cut anywhere, with bytes changed anywhere: read as it is, or refused with the name of the file."""
+    source = "data/published/tiproxy-haproxy/source.yaml"
+    name = data.draw(st.sampled_from(["params.yaml", "studies/quick.yaml", source]))
+    path = room / name
+    whole = path.read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    other = data.draw(
+        st.binary(max_size=6) | st.sampled_from([b"\t", b"\0", b": [", b"&a *a", b"!!python/x ", b"- "])
+    )
+    path.write_bytes(whole[:place] + other + (whole[place + 1 :] if data.draw(st.booleans()) else b""))
+    try:
+        if name == "params.yaml":
+            load.params()
+        elif name.startswith("studies"):
+            load.study("quick")
+        else:
+            from benchbook.core import source as sources
+
+            sources.load("tiproxy-haproxy")
+    except InputErrors as refused:
+        assert refused.errors
+        assert all(Path(name).name in line or "studies" in line for line in refused.errors), refused.errors
+    finally:
+        path.write_bytes(whole)

@@ -1,0 +1,160 @@
+"""A password of one tiny pipeline run is looked for in everything it left, and in what others can see."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shlex
+import signal
+import subprocess
+import threading
+import time
+import urllib.parse
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+import sqlalchemy
+
+from benchbook.sites import lab as labs
+from benchbook.sites import procfs
+from tests.faults.scene import Scene
+from tests.pipeline.clone import Clone, make
+
+pytestmark = pytest.mark.server
+PORT = 36720
+# Characters that a URL, JSON or a shell would write differently.
+CANARY = "c4n4ry-/+ %40\"'\\$x`~ü"
+
+
+def forms(secret: str) -> dict[str, bytes]:
+    """Return a secret as it is and as it may have been written."""
+    raw = secret.encode()
+    encoded = base64.b64encode(raw).decode().rstrip("=")
+    return {
+        "plain": raw,
+        "url": urllib.parse.quote(secret, safe="").encode(),
+        "url with plus": urllib.parse.quote_plus(secret).encode(),
+        "base64": encoded[: len(encoded) // 4 * 4].encode(),
+        "base64 for urls": base64.urlsafe_b64encode(raw).rstrip(b"=")[: len(encoded) // 4 * 4],
+        "json": json.dumps(secret)[1:-1].encode(),
+        "shell": shlex.quote(secret).strip("'").encode(),
+        "hex": raw.hex().encode(),
+    }
+
+
+def holders(content: bytes, secret: str) -> list[str]:
+    return [form for form, text in forms(secret).items() if text in content]
+
+
+def everything(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield every file below a folder, and every object of git as what it says."""
+    for path in root.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            content = path.read_bytes()
+            yield str(path.relative_to(root)), content
+            if "objects" in path.parts and ".git" in path.parts:
+                try:
+                    yield f"{path.relative_to(root)} (unpacked)", zlib.decompress(content)
+                except zlib.error:
+                    continue
+
+
+def test_the_scan_finds_what_it_looks_for(tmp_path: Path):
+    for form, text in forms(CANARY).items():
+        assert form in holders(b"before " + text + b" after", CANARY)
+    (tmp_path / ".git" / "objects" / "ab").mkdir(parents=True)
+    (tmp_path / ".git" / "objects" / "ab" / "cd").write_bytes(zlib.compress(b"blob 9\0" + CANARY.encode()))
+    assert any(holders(content, CANARY) for _, content in everything(tmp_path))
+
+
+class Watcher(threading.Thread):
+    """Look at the command line of every process 20 times a second, and at what others may read."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.ended = threading.Event()
+        self.seen: set[bytes] = set()
+        self.looks = 0
+
+    def run(self) -> None:
+        while not self.ended.wait(0.05):
+            self.looks += 1
+            for pid in procfs.pids():
+                for name in ("cmdline", "environ"):
+                    try:
+                        self.seen.add(Path(f"/proc/{pid}/{name}").read_bytes())
+                    except OSError:
+                        continue
+
+
+@pytest.mark.faults
+def test_no_artefact_and_no_process_shows_the_password(open_folder: Path, inject: Callable[..., None]):
+    """Environments are read too, as root may: they are for the same user only, and hold nothing either."""
+    inject("F44", "a canary in every form, through a whole pipeline")
+    clone = make(open_folder / "secrets")
+    clone.study(blocks=1, port=PORT)
+    watcher = Watcher()
+    watcher.start()
+    code, said = clone.run("benchbook", "repro")
+    assert code == 0, said
+    _fail(clone)
+    for argv in (["add", "-A", "-f"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "all"]):
+        subprocess.run(["git", *argv], cwd=clone.path, check=True, capture_output=True)
+    watcher.ended.set()
+    watcher.join()
+    password = labs.read_secret(next(clone.lab.rglob("sysbench.cnf")))[1]
+    assert len(password) >= 30
+    files = list(everything(clone.path))
+    names = "\n".join(name for name, _ in files)
+    for part in ("dvc.lock", ".dvc/cache/files", ".git/objects", "raw/", "failed/", ".ipynb", "tiny.html"):
+        assert part in names, part
+    assert [name for name, content in files if holders(content, password)] == []
+    assert holders(said.encode(), password) == []
+    assert watcher.looks > 50 and any(b"sysbench" in seen for seen in watcher.seen)
+    assert [seen for seen in watcher.seen if holders(seen, password)] == []
+    # Where it may be: one file that only its owner reads, and what the server makes of it.
+    kept = [
+        path for path in clone.lab.rglob("*") if path.is_file() and password.encode() in path.read_bytes()
+    ]
+    assert [path.name for path in kept] == ["sysbench.cnf"]
+    assert kept[0].stat().st_mode & 0o077 == 0 and kept[0].parent.stat().st_mode & 0o077 == 0
+
+
+def _fail(clone: Clone) -> None:
+    """Have a stage fail with the server up, so that a failed notebook and its log are there too."""
+    process = clone.start("benchbook", "stage", "prepare", "tiny")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        servers = [pid for pid in clone.processes() if (procfs.executable(pid) or "").endswith("mariadbd")]
+        if servers:
+            time.sleep(0.3)
+            os.kill(servers[0], signal.SIGKILL)
+            break
+        time.sleep(0.05)
+    process.communicate()
+
+
+def test_errors_about_the_account_do_not_show_it(scene: Callable[..., Scene], inject: Callable[..., None]):
+    inject("F44", "exceptions about the account")
+    here = scene()
+    endpoint = here.site.up("direct")
+    user, password = labs.read_secret(endpoint.secret)
+    said = [repr(endpoint), str(here.site.admin().url), repr(here.site.admin()), repr(here.site.lab)]
+    here.sql("ALTER USER 'benchbook'@'127.0.0.1' IDENTIFIED BY 'another one'")
+    try:
+        pymysql.connect(host="127.0.0.1", port=endpoint.port, user=user, password=password)
+    except pymysql.err.OperationalError as error:
+        said.append(repr(error))
+    try:
+        here.site.admin().connect().exec_driver_sql(
+            "ALTER USER 'nobody'@'127.0.0.1' IDENTIFIED BY %s", (password,)
+        )
+    except sqlalchemy.exc.SQLAlchemyError as error:
+        said.append(str(error))
+    here.sql(f"ALTER USER 'benchbook'@'127.0.0.1' IDENTIFIED BY '{password}'")
+    assert len(said) == 6
+    assert not [text for text in said if holders(text.encode(), password)]
