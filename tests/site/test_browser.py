@@ -1,0 +1,91 @@
+"""Every kind of page in a real browser: open to everybody, no request, fits every width, prints."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BROWSERS
+
+pytestmark = pytest.mark.browser
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+PAGES = (
+    "index.html",
+    "method.html",
+    "studies/made.html",
+    "runs/made/index.html",
+    "runs/made/block-1.html",
+    "sources/mysql-kubernetes.html",
+)
+WIDTHS = (390, 800, 1400)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    from playwright.sync_api import sync_playwright
+
+    program = next(path for name in BROWSERS if (path := shutil.which(name)))
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+def show(browser, file: Path, width: int, scheme: str = "light"):
+    shown = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
+    shown.trouble = []
+    shown.on("request", lambda request: shown.trouble.append(request.url))
+    shown.on("console", lambda message: shown.trouble.append(message.text))
+    shown.on("pageerror", lambda error: shown.trouble.append(str(error)))
+    shown.goto(file.as_uri())
+    shown.trouble[:] = [what for what in shown.trouble[1:] if not what.startswith("data:")]
+    return shown
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious(browser, public, name, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = show(browser, public / name, 390 if scheme == "dark" else 1400, scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    found = Axe().run(page).response["violations"]
+    told = [
+        (one["impact"], one["id"], one["nodes"][0]["html"][:200])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert told == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_it_asks_for_nothing_fits_every_width_and_prints(browser, public, name):
+    for width in WIDTHS:
+        page = show(browser, public / name, width)
+        assert page.trouble == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
+    page.emulate_media(media="print")
+    assert page.evaluate("[...document.querySelectorAll('.site, nav')].every(one => !one.offsetHeight)")
+    assert len(page.pdf(format="A4")) > 10_000
+
+
+def test_one_gets_from_the_first_page_to_a_raw_log_by_clicks(browser, public):
+    page = show(browser, public / "index.html", 1400)
+    page.locator("section.answer a.way").first.click()
+    page.locator("section.answer a.way").first.click()
+    assert "#finding-" in page.url
+    page.locator("#cells ~ .scroll").first.locator("tbody a").first.click()
+    assert page.url.endswith(".html#" + page.url.partition("#")[2]) and "/runs/made/block-1.html" in page.url
+    log = page.locator(f"[id='{page.url.partition('#')[2]}'] ~ p.files a", has_text="sysbench.out").first
+    assert (public / "runs" / "made" / log.get_attribute("href")).resolve().is_file()
