@@ -278,3 +278,5 @@ def test_arms_that_were_skipped_have_no_runs_and_leave_the_others_as_they_were()
     assert {run.arm for run in skipped} == {"direct", "direct_again", "proxy"}
     assert {run.run_id for run in skipped} == {run.run_id for run in whole if run.arm != "tiproxy"}
     assert {run.arm for run in schedule.pilot_runs("s", study, ["direct", "proxy"])} == {"direct", "proxy"}
+    told = schedule.summary("s", study, {"direct": {}, "proxy": {}}).splitlines()
+    assert "  skipped     tiproxy" in told and any(f" {len(skipped)}, of them" in line for line in told)

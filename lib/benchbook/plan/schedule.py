@@ -137,14 +137,17 @@ def pilot_seconds(study: Study) -> float:
     return sum(run.run_s + RUN_OVERHEAD_S for run in pilot_runs("", study))
 
 
-def summary(name: str, study: Study) -> str:
-    """Say in a few lines what a study will measure and how long it takes."""
-    runs = plan_runs(name, study, {})
+def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None) -> str:
+    """Say in a few lines what a study will measure and how long it takes; arms not in `conditions` were
+    skipped, and without any none was."""
+    runs = plan_runs(name, study, conditions or {})
+    skipped = [arm for arm in study.arms if conditions and arm not in conditions]
     measuring, piloting = seconds(study, runs), pilot_seconds(study)
     twin = sum(run.arm == study.twin for run in runs)
     lines = [
         f"{name}",
         f"  arms        {', '.join(study.arms)} (baseline: {study.baseline})",
+        *([f"  skipped     {', '.join(skipped)}"] if skipped else []),
         f"  workloads   {', '.join(study.workloads)}",
         f"  threads     {', '.join(map(str, study.threads))}",
         f"  blocks      {study.plan.blocks}{STOPS[study.plan.stop]}, order drawn from seed {study.plan.seed}",
