@@ -8,7 +8,7 @@ import time
 
 from benchmarks.table import Row, machine, show
 
-PARTS = ("precision", "parse", "storage", "pipeline", "harness", "engine_settings")
+PARTS = ("precision", "live", "harness", "pipeline", "parse", "storage", "engine_settings")
 
 
 def run(parts: list[str], is_full: bool) -> list[Row]:

@@ -46,12 +46,13 @@ def rows(is_full: bool) -> list[Row]:
             f"regular expressions, log only {regex_ms:.2f} ms", f"{regex_ms / each_ms[most]:.1f} ×")
     )  # fmt: skip
     for size, one in told.items():
+        mib = one["parent_mib"] + CORES * one["worker_mib"]
+        is_goal = size == 10_000
         found.append(
             Row(f"parse {size:,} runs", f"{one['parse_s']:.1f} s, {each_ms[size]:.2f} ms a run",
-                "", f"{one['parent_mib'] + CORES * one['worker_mib']:.0f} MiB in all",
-                "≤ 60 s and 1 GiB" if size == 10_000 else "",
-                one["parse_s"] <= 60 and one["parent_mib"] + CORES * one["worker_mib"] <= 1024
-                if size == 10_000 else None)
+                f"CPU of all processes {one['cpu_s']:.1f} s", f"{mib:.0f} MiB in all",
+                "≤ 60 s and 1 GiB" if is_goal else "",
+                one["parse_s"] <= 60 and mib <= 1024 if is_goal else None)
         )  # fmt: skip
     found.append(
         Row("memory from 1,000 to 10,000 runs", f"{growth:+.0f} MiB", "", "", "≤ 150 MiB", growth <= 150)
@@ -127,7 +128,11 @@ def measure(root: str) -> None:
         who: resource.getrusage(kind).ru_maxrss / 1024
         for who, kind in (("parent", resource.RUSAGE_SELF), ("worker", resource.RUSAGE_CHILDREN))
     }
-    print(json.dumps({"parse_s": seconds, "parent_mib": mib["parent"], "worker_mib": mib["worker"]}))
+    cpu_s = sum(
+        sum(resource.getrusage(kind)[:2]) for kind in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    told = {"parse_s": seconds, "cpu_s": cpu_s, "parent_mib": mib["parent"], "worker_mib": mib["worker"]}
+    print(json.dumps(told))
 
 
 def _python(words: list[str], root: Path) -> str:

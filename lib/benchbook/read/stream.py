@@ -65,10 +65,10 @@ def parse(
             for name, table in tables.items():
                 rows[name] += len(table)
                 if name not in held:
-                    writers[name].write_table(table)
+                    writers[name].write_table(tidy.whole(name, [table]))
                 elif len(table):
                     held[name].insert(-1, table)
-        small = {name: pa.concat_tables(found).combine_chunks() for name, found in held.items()}
+        small = {name: tidy.whole(name, found) for name, found in held.items()}
         small["runs"] = tidy.since_first(small["runs"])
         for name, table in small.items():
             rows[name] = len(table)

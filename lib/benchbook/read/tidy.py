@@ -46,7 +46,7 @@ def read_study(
     """
     scheduled = in_order(schedule)
     parts = [read_runs(raw_dir, checked(limits), scheduled), read_rest(raw_dir, void_dir, scheduled)]
-    tables = {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in SCHEMAS}
+    tables = {name: whole(name, [part[name] for part in parts]) for name in SCHEMAS}
     return tables | {"runs": since_first(tables["runs"])}
 
 
@@ -212,18 +212,20 @@ class _Tables:
         self.series[name].append(pa.table(arrays))
 
     def finish(self) -> dict[str, pa.Table]:
-        """Return all tables."""
+        """Return all tables; `whole` gives series the types of their schema."""
         self.rows["voids"].sort(key=lambda row: (row["run_id"], row["attempt"]))
         tables = {
             name: pa.Table.from_pylist(found, schema=schema_of(name)) for name, found in self.rows.items()
         }
         for name, parts in self.series.items():
-            if parts:
-                whole = pa.concat_tables(parts)
-                tables[name] = whole.cast(schema_of(name)).combine_chunks()
-            else:
-                tables[name] = schema_of(name).empty_table()
+            tables[name] = pa.concat_tables(parts) if parts else schema_of(name).empty_table()
         return {name: tables[name] for name in SCHEMAS}
+
+
+def whole(name: str, parts: Sequence[pa.Table]) -> pa.Table:
+    """Return one table made of its parts, with its schema and in one piece."""
+    schema = schema_of(name)
+    return pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
 
 
 def _array(values: np.ndarray, kind: str) -> pa.Array:
