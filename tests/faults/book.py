@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 RESULT = Path(__file__).with_name("result.json")
+README = Path(__file__).parents[2] / "README.md"
+SENTENCE = re.compile(r"On \d{4}-\d\d-\d\d: \*\*\d+ faults injected: [^*]*\*\*")
 
 
 @dataclass
@@ -53,6 +56,14 @@ class Book:
             "faults": sorted(f"{injection.row}: {injection.what}" for injection in self.injections),
         }
 
-    def write(self, path: Path = RESULT) -> None:
-        """Write the figures down."""
-        path.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    def write(self, path: Path = RESULT, readme: Path = README) -> None:
+        """Write the figures down, and the sentence into the README."""
+        result = self.to_dict()
+        path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = SENTENCE.sub(statement(result), readme.read_text(encoding="utf-8"))
+        readme.write_text(text, encoding="utf-8")
+
+
+def statement(result: dict[str, Any]) -> str:
+    """Return what the README says of a result."""
+    return f"On {result['date']}: **{result['sentence']}**"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchbook.sites import clean, ports, procfs
+from benchbook.sites import clean, network, ports, procfs
 
 SECONDS = 5.0
 COMMENT = "benchbook-fault"
@@ -30,7 +31,18 @@ def of(lab_root: Path, numbers: Iterable[int] = (), spared: Iterable[int] = ()) 
     for number in numbers:
         if ports.listeners(number) and not spared & set(ports.holders(number)):
             found.append(f"a listener on port {number}")
-    return found + rules()
+    return found + rules() + networks(lab_root)
+
+
+def networks(lab_root: Path) -> list[str]:
+    """Return what carries the id of a lab in the kernel: namespaces, links, rules of the firewall."""
+    found = []
+    for folder in clean.find_labs(lab_root):
+        number = network.lab_id(json.loads((folder / "lab.json").read_text(encoding="utf-8"))["token"])
+        places = (network.NAMESPACES, Path("/sys/class/net"))
+        found += [str(path) for place in places if place.is_dir() for path in place.glob(f"*-{number}*")]
+        found += [rule for rule in rules("benchbook ") if number in rule]
+    return found
 
 
 def mounts(folder: Path) -> list[str]:
@@ -40,12 +52,12 @@ def mounts(folder: Path) -> list[str]:
     return [f"mount {point}" for point in points if Path(point).is_relative_to(folder)]
 
 
-def rules() -> list[str]:
-    """Return the firewall rules that faults put in force."""
+def rules(comment: str = COMMENT) -> list[str]:
+    """Return the firewall rules with a comment, such as those that faults put in force."""
     if shutil.which("iptables-save") is None or os.geteuid() != 0:
         return []
     saved = subprocess.run(["iptables-save"], capture_output=True, text=True, timeout=20, check=False).stdout
-    return [f"rule {line}" for line in saved.splitlines() if COMMENT in line]
+    return [f"rule {line}" for line in saved.splitlines() if comment in line]
 
 
 def held(lock: Path) -> list[str]:

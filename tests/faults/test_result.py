@@ -1,0 +1,55 @@
+"""Every row of the fault matrix has a test or a reason; the README states the last result, as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.faults.book import RESULT, SENTENCE, Book, Injection, statement
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = YAML(typ="safe").load(Path(__file__).with_name("rows.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_matrix_is_whole():
+    assert [row.split()[0] for row in ROWS] == [f"F{number}" for number in range(1, 51)]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_has_its_test_or_says_what_it_waits_for(row: str):
+    found = ROWS[row]
+    if isinstance(found, str):
+        assert found.startswith("waits for ")
+    else:
+        path, name = found
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_the_readme_states_the_last_result_and_no_other():
+    """`make test-faults` writes both; a fault more or less asks for another run."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    result = json.loads(RESULT.read_text(encoding="utf-8"))
+    assert SENTENCE.findall(text) == [statement(result)]
+    numbers = list(map(int, re.findall(r"\d+", result["sentence"])))
+    assert numbers == [result[name] for name in ("injected", "accounted", "invalid_as_valid", "orphans")]
+    assert len(result["faults"]) == result["injected"]
+
+
+def test_what_went_wrong_is_counted(tmp_path: Path):
+    book = Book(
+        [Injection("F1", "one", "test", True), Injection("F2", "two", "test")], ["a run"], ["a process"]
+    )
+    said = "2 faults injected: 1 accounted for, 1 invalid runs reported as valid, 1 orphans"
+    assert book.sentence() == said
+    readme = tmp_path / "README.md"
+    readme.write_text(
+        "Before. On 2000-01-01: **0 faults injected: 0 accounted for, 0 invalid runs reported as valid, "
+        "0 orphans**. After.",
+        encoding="utf-8",
+    )
+    book.write(tmp_path / "result.json", readme)
+    assert re.fullmatch(rf"Before\. On 20\d\d-\d\d-\d\d: \*\*{said}\*\*\. After\.", readme.read_text())
