@@ -12,7 +12,7 @@ from benchbook.core.params import Params
 from benchbook.core.study import Study
 from tests.house import tree
 
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 WORDS = (
     *("study", "arm", "baseline", "treatment", "site", "endpoint", "workload", "cell", "block", "run"),
     *("interval", "warm-up", "discard", "sample", "effect", "claim", "verdict", "facts", "source"),
