@@ -198,7 +198,7 @@ def test_distance_is_there_in_each_direction_and_its_hop_in_both_arms(arranged) 
                     begun = time.perf_counter()
                     connection.ping(reconnect=False)
                     times.append(time.perf_counter() - begun)
-            taken[arm] = sorted(times)[3]
+            taken[arm] = min(times)
             assert len(site.monitored(arm)["proxy"]) == 1
             assert site.identity(arm)["relay_pid"] == site.monitored(arm)["proxy"][0]
         assert taken["near"] < 0.015 and 0.030 <= taken["far"] < 0.045
