@@ -99,7 +99,7 @@ def followed(open_folder: Path) -> tuple[Clone, str]:
     code, said = clone.run("sh", str(clone.path.parent / "tutorial.sh"), timeout_s=1500)
     assert code == 0, said[-6000:]
     if IS_WRITING:
-        FILE.write_text(filled(said.replace(str(clone.path), "/home/you/benchbook")), encoding="utf-8")
+        FILE.write_text(filled(said.replace(str(clone.path), "/home/me/benchbook")), encoding="utf-8")
     return clone, said
 
 
