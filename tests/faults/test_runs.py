@@ -91,7 +91,8 @@ def test_a_fault_in_a_run_costs_that_run_alone(
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(Fault("F10", "server hung for ever", acts.hang("server"), ("V1",)), id="server"),
+        pytest.param(Fault("F10", "server hung for ever", acts.hang("server"), ("V1",)), id="server",
+                     marks=pytest.mark.faults),
         pytest.param(Fault("F10", "proxy hung for ever", acts.hang("proxy"), ("V1",), arm="proxy"),
                      id="proxy", marks=pytest.mark.faults),
         pytest.param(Fault("F10", "client hung for ever", acts.hang("client"), ("V1",)), id="client",
