@@ -368,6 +368,10 @@ def test_tiproxy_leads_to_the_server_and_listens_on_loopback_only(arranged) -> N
         mine = [one for one in psutil.Process(pid).net_connections("tcp") if one.status == psutil.CONN_LISTEN]
         assert {one.laddr.ip for one in mine} == {"127.0.0.1"} and len(mine) == 2
         assert Path(f"/proc/{pid}").stat().st_uid != 0
-        with site.during("tiproxy") as record:
+        with site.during("direct") as record:
             pass
-        assert record["has_probes"]
+        assert record["has_probes"], "it asks the server that both arms share, whichever is measured"
+        site.down("tiproxy")
+        with site.during("direct") as record:
+            pass
+        assert record == {}

@@ -74,8 +74,7 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
         parts.lab, chain.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
     ) as beside:
         yield record
-    proxy = chain.proxy
-    if proxy is not None and getattr(parts.get(proxy), "has_probes", False):
+    if _is_probed(parts, chain.server):
         record["has_probes"] = True
     if beside:
         record["neighbour"] = beside
@@ -87,6 +86,13 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
             for name, group in groups.items()
             if group is not None
         }
+
+
+def _is_probed(parts: Parts, server: Part) -> bool:
+    """Say whether a proxy that is up, of whichever arm, asks this server now and then whether it lives."""
+    proxies = [chain.proxy for chain in parts.chains.values() if chain.server == server]
+    up = [parts.alive[proxy.name] for proxy in proxies if proxy is not None and proxy.name in parts.alive]
+    return any(getattr(one, "has_probes", False) and one.child is not None for one in up)
 
 
 def _cable(server: Part) -> dict[str, Any] | None:
