@@ -24,6 +24,7 @@ PRESCRIBED = (
 WAITING = {"fabric": "the site `ssh` is not built yet"}
 # How the code shows that it uses a dependency, where that isn't an import or a command of the same name.
 USED_AS = {
+    "axe-playwright-python": r"from axe_playwright_python",
     "beautifulsoup4": r"^from bs4 import",
     "ipykernel": r'"name": "python3"',  # the kernel every notebook names
     "jupyterlab": r"jupyter lab",

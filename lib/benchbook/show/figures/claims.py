@@ -17,7 +17,7 @@ Claim = Mapping[str, Any]
 Answers = Callable[[str], Sequence[tuple[str, Mapping[str, Any]]]]
 
 # Inches: names left of the axes, numbers right of them.
-_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = 5.0, 1.02, 1.72, 0.45, 0.235
+_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = 4.5, 0.98, 1.62, 0.45, 0.235
 _OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 1.2}
 
 
