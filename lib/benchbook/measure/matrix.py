@@ -98,7 +98,6 @@ def run(
         provision.verify(site, study, facts)
         for event in dataset.ensure(site, study, data)["events"]:
             state.say(event)
-        preflight.arms(study, site)
         return walk(state)
 
 
@@ -139,6 +138,7 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
         _start_anew(state)
         with sessions(state.site, _arms(state)) as connections:
             for connection in dict.fromkeys(connections.values()):
+                preflight.refuse(preflight.server(state.study, connection))
                 wrong = dataset.problems(dataset.describe(connection, state.study), state.study)
                 if wrong:
                     raise dataset.DatasetError(
