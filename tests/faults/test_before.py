@@ -21,6 +21,7 @@ import pytest
 from benchbook.core import paths, runfolder
 from benchbook.core.errors import SiteError
 from benchbook.measure import matrix, preflight
+from benchbook.measure.ledger import session
 from benchbook.measure.preflight import NotReady
 from benchbook.sites import ports, process, procfs
 from tests.faults import leftovers
@@ -51,12 +52,16 @@ def test_a_server_that_cannot_take_the_study_is_refused(
 ):
     here = scene(threads=(1, 64))
     here.site.up("direct")
-    preflight.arms(here.study, here.site)
+    with session(here.site) as connection:
+        assert preflight.server(here.study, connection) == []
     inject(row, f"{name} = {low}, seen before the first run")
     here.sql(f"SET GLOBAL {name} = {low}")
     here.undo(lambda: here.sql(f"SET GLOBAL {name} = {usual}"))
-    with pytest.raises(NotReady, match=r"^nothing was measured: .*" + said):
-        preflight.arms(here.study, here.site)
+    with (
+        session(here.site) as connection,
+        pytest.raises(NotReady, match=r"^this can't be measured: .*" + said),
+    ):
+        preflight.refuse(preflight.server(here.study, connection))
 
 
 def test_too_few_open_files_are_refused_before_any_server_starts(

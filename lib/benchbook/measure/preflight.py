@@ -1,6 +1,6 @@
 """What can be known to go wrong before the first run is refused before the first run.
 
-`machine` looks before any server starts, `server` once the arms are up. Both return all that is wrong, each
+`machine` looks before any server starts, `server` at each of them when its arms are up. Both return all that is wrong, each
 with what was found, what is needed and what to do.
 """
 
@@ -19,7 +19,6 @@ from sqlalchemy import Connection, text
 
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.measure.ledger import session
 
 OWN_SESSIONS = 10
 OWN_FILES = 64
@@ -35,7 +34,7 @@ class NotReady(BenchbookError):
 def refuse(problems: list[str]) -> None:
     """Raise NotReady with all problems, if there are any."""
     if problems:
-        raise NotReady("nothing was measured: " + "; ".join(problems))
+        raise NotReady("this can't be measured: " + "; ".join(problems))
 
 
 def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
@@ -60,12 +59,6 @@ def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> l
                 "(limits.free_mib); free some space"
             )
     return found
-
-
-def arms(study: Study, site: Any) -> None:
-    """Raise NotReady if the arms, which are up, can't take what the study asks of them."""
-    with session(site) as connection:
-        refuse(server(study, connection))
 
 
 def server(study: Study, connection: Connection) -> list[str]:
