@@ -1,7 +1,7 @@
 """What can be known to go wrong before the first run is refused before the first run.
 
-`machine` looks before any server starts, `server` at each of them when its arms are up. Both return all that is wrong, each
-with what was found, what is needed and what to do.
+`machine` looks before any server starts, `server` at each of them when its arms are up. Both return all that
+is wrong, each with what was found, what is needed and what to do.
 """
 
 from __future__ import annotations
