@@ -207,7 +207,8 @@ def _difference(then: str | None, file: Path) -> str:
     out = io.StringIO()
     config = PrettyPrintConfig(out=out, use_color=False, use_git=False, use_diff=False)
     pretty_print_notebook_diff("then", "now", before, diff_notebooks(before, now), config)
-    text = out.getvalue() or "no difference that counts"
+    # The first three lines name the two sides, which the page has done already.
+    text = "\n".join(out.getvalue().splitlines()[3:]) or "no difference that counts"
     return text if len(text) <= _MOST_OF_A_DIFF else f"{text[:_MOST_OF_A_DIFF]}\n… and more"
 
 
