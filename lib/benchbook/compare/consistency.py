@@ -13,7 +13,6 @@ from benchbook.compare.checking import Check
 from benchbook.core.cells import select
 from benchbook.core.source import Published
 
-
 # sysbench prints latencies with two decimals.
 PRINTED_MS = 0.01
 

@@ -17,7 +17,10 @@ STEAL_PCT = 2.0
 # Places and identities that every arm has its own of, and the state of the moment: they differ without
 # meaning anything.
 OWN_FACTS = frozenset(
-    ["arm", "datadir", "host", "moment", "pid", "pid_file", "port", "proxy_pid", "socket", "started", "uptime_s"]
+    [
+        *("arm", "datadir", "host", "moment", "pid", "pid_file"),
+        *("port", "proxy_pid", "socket", "started", "uptime_s"),
+    ]
 )
 
 

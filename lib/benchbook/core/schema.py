@@ -1,4 +1,4 @@
-"""The JSON schemas of study files and sources, made from the models so that editors complete and check them."""
+"""The JSON schemas of study files and sources, made from the models for editors to check against."""
 
 from __future__ import annotations
 
