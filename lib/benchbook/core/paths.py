@@ -21,21 +21,36 @@ def root() -> Path:
 
 
 @dataclass(frozen=True)
-class StudyPaths:
-    """The places of one study below `data/NAME` and `reports`."""
+class _Places:
+    """What a study and a source have alike: a folder of `data`, and their executed notebooks in it."""
 
     name: str
     base: Path
 
     @property
+    def data(self) -> Path:
+        """Everything the pipeline made of it."""
+        return self.base / "data" / self.name
+
+    @property
+    def notebooks(self) -> Path:
+        """Executed notebooks: the log of the stages."""
+        return self.data / "notebooks"
+
+    @property
+    def failed(self) -> Path:
+        """Executed notebooks of failed stages, kept where DVC does not delete them."""
+        return self.data / "failed"
+
+
+@dataclass(frozen=True)
+class StudyPaths(_Places):
+    """The places of one study below `data/NAME` and `reports`."""
+
+    @property
     def file(self) -> Path:
         """The study file."""
         return self.base / "studies" / f"{self.name}.yaml"
-
-    @property
-    def data(self) -> Path:
-        """Everything the pipeline made for this study."""
-        return self.base / "data" / self.name
 
     @property
     def facts(self) -> Path:
@@ -93,16 +108,6 @@ class StudyPaths:
         return self.data / "plots"
 
     @property
-    def notebooks(self) -> Path:
-        """Executed notebooks: the log of the stages."""
-        return self.data / "notebooks"
-
-    @property
-    def failed(self) -> Path:
-        """Executed notebooks of failed stages, kept where DVC does not delete them."""
-        return self.data / "failed"
-
-    @property
     def report(self) -> Path:
         """The page of this study."""
         return self.base / "reports" / "studies" / f"{self.name}.html"
@@ -129,11 +134,8 @@ def studies() -> list[str]:
 
 
 @dataclass(frozen=True)
-class SourcePaths:
+class SourcePaths(_Places):
     """The places of one published source."""
-
-    name: str
-    base: Path
 
     @property
     def published(self) -> Path:
@@ -149,16 +151,6 @@ class SourcePaths:
     def audit(self) -> Path:
         """Its claims, judged on its own tables."""
         return self.data / "audit.json"
-
-    @property
-    def notebooks(self) -> Path:
-        """The executed notebook."""
-        return self.data / "notebooks"
-
-    @property
-    def failed(self) -> Path:
-        """Executed notebooks of failed stages, kept where DVC does not delete them."""
-        return self.data / "failed"
 
     @property
     def report(self) -> Path:
