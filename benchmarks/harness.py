@@ -17,9 +17,9 @@ from typing import Any
 
 from benchbook.core.study import Study
 from benchbook.measure import matrix, sysbench
-from benchbook.measure.monitor import Monitor
 from benchbook.plan import schedule
 from benchbook.read import validity
+from benchbook.sites.monitor import Monitor
 from benchmarks import bench_site
 from benchmarks.table import Row, main
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchbook.sites import local, machine
+from benchbook.sites import layout, machine
 
 
 def test_facts_are_stable_and_fit_into_json() -> None:
@@ -33,10 +33,10 @@ def test_the_disk_is_the_one_the_folder_is_on(tmp_path: Path) -> None:
 
 
 def test_cores_are_halved_or_left_alone() -> None:
-    assert local.split_cpus("split", [0, 1, 2]) == {"server": [0], "proxy": [1, 2], "client": [1, 2]}
-    assert local.split_cpus("split", [4, 5]) == {"server": [4], "proxy": [5], "client": [5]}
+    assert layout.split_cpus("split", [0, 1, 2]) == {"server": [0], "proxy": [1, 2], "client": [1, 2]}
+    assert layout.split_cpus("split", [4, 5]) == {"server": [4], "proxy": [5], "client": [5]}
     assert (
-        set(local.split_cpus("split", [0]).values())
-        == set(local.split_cpus("shared", [0, 1]).values())
+        set(layout.split_cpus("split", [0]).values())
+        == set(layout.split_cpus("shared", [0, 1]).values())
         == {None}
     )

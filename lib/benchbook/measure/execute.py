@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import resource
 import signal
 import subprocess
 import time
@@ -18,8 +17,6 @@ from sqlalchemy import Connection
 from benchbook.core import files, runfolder
 from benchbook.core.model import PlannedRun
 from benchbook.measure import ledger, sysbench
-from benchbook.measure.monitor import Monitor
-from benchbook.sites import machine
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
 THREAD_INIT_S = 30
@@ -59,17 +56,13 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     evidence["identity_before"] = site.identity(run.arm)
     evidence["rows_before"] = ledger.rows(run.connection, planned.tables) if countable else None
     foreign = ledger.foreign_sessions(run.connection)
-    oom = machine.counters()["oom_kills"]
     before, uptime_before = ledger.snapshot(run.connection)
     argv = sysbench.run(endpoint, planned)
     with site.during(run.arm) as arrangement:
-        cpu_before = _children_cpu_s()
         started_wall, started = time.time(), time.monotonic()
         client = site.client(argv, part / runfolder.OUT, part / runfolder.ERR, cwd=part, arm=run.arm)
-        monitor = Monitor(
-            {"client": [client.pid], **site.monitored(run.arm)}, part / runfolder.MONITOR, client.pid
-        )
-        monitor.start()
+        watch = site.watch(run.arm, client, part / runfolder.MONITOR)
+        watch.start()
         try:
             longest_s = planned.discard_s + planned.run_s + THREAD_INIT_S + GRACE_S
             exit_code, ended_by = _wait(client.popen, longest_s)
@@ -78,8 +71,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
             if client.popen.poll() is None:
                 client.popen.kill()
                 client.popen.wait()
-            monitor.stop()
-            client_cpu_s = _children_cpu_s() - cpu_before
+            watch.stop()
     evidence |= {
         "argv": argv,
         "exit_code": exit_code,
@@ -89,22 +81,22 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
         "started_monotonic_s": started,
         "ended_monotonic_s": ended,
         "sysbench_s": ended - started,
-        "clock_step_s": (ended_wall - started_wall) - (ended - started),
+        "clock_step_s": watch.clock_step_s,
         "client": {
-            "runqueue_wait_s": monitor.runqueue_wait_s,
+            "runqueue_wait_s": watch.runqueue_wait_s,
             "threads": planned.threads,
-            "cpu_s": client_cpu_s,
+            "cpu_s": watch.client_cpu_s,
             "allowance_cores": site.allowance(run.arm),
         },
-        "machine_cores": psutil.cpu_count() or 1,
-        "longest_pause_ms": monitor.longest_pause_ms,
-        "steal_pct": monitor.steal_pct,
+        "machine_cores": watch.cores,
+        "longest_pause_ms": watch.longest_pause_ms,
+        "steal_pct": watch.steal_pct,
         "uptime_before_s": uptime_before,
         "arrangement": arrangement,
     }
     evidence |= _after(run, before, countable, foreign, ended_by == "deadline", arrangement)
     evidence |= {
-        "oom_kills": machine.counters()["oom_kills"] - oom,
+        "oom_kills": watch.oom_kills,
         "server_log_errors": site.log_errors(mark, run.arm),
         "free_bytes_after": psutil.disk_usage(str(into)).free,
     }
@@ -170,8 +162,7 @@ def _settled(connection: Connection, wait_s: float = 2.0) -> None:
 
 
 def _wait(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[int, str]:
-    """Wait for sysbench; after the deadline end it, gently and then not. Return exit code and who ended it.
-    Wait for sysbench; after the deadline end it, gently and then not. Return exit code and who ended it."""
+    """Wait for sysbench, end it after the deadline, gently and then not; return exit code and who did it."""
     steps: list[tuple[float, Callable[[], None]]] = [
         (deadline_s, lambda: popen.send_signal(signal.SIGTERM)),
         (5.0, popen.kill),
@@ -187,13 +178,6 @@ def _wait(popen: subprocess.Popen[bytes], deadline_s: float) -> tuple[int, str]:
             # A stopped process takes no signal but CONT and KILL.
             act()
     return -signal.SIGKILL, "deadline"
-
-
-def _children_cpu_s() -> float:
-    """Return the CPU seconds of all children that have ended; servers go on, so the difference is the
-    client's."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _utc(seconds: float) -> str:

@@ -141,3 +141,11 @@ def _shares(arm: Arm, cores: tuple[int, ...] | None, quota: float | None) -> int
     if arm.qos == "guaranteed":
         return round(CORE_SHARES * (quota or len(cores or ()) or os.cpu_count() or 1))
     return CORE_SHARES if quota is not None or arm.neighbour is not None else None
+
+
+def split_cpus(how: str, cores: list[int]) -> dict[str, list[int] | None]:
+    """Return the cores of server, proxy and client: halves for `split`; None: all of them."""
+    if how != "split" or len(cores) < 2:
+        return {"server": None, "proxy": None, "client": None}
+    half = len(cores) // 2
+    return {"server": cores[:half], "proxy": cores[half:], "client": cores[half:]}

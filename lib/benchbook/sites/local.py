@@ -17,7 +17,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.sites import evidence, feasible, layout, lock, parts, process, procfs, snapshot
+from benchbook.sites import evidence, feasible, layout, lock, monitor, parts, process, procfs, snapshot
 from benchbook.sites import lab as labs
 
 
@@ -34,7 +34,7 @@ class LocalSite:
     def __init__(self, study: Study, lab: Path) -> None:
         self.study = study
         self._folder = lab
-        self.cpus = split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
+        self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
         self.chains = layout.chains(study.arms, study.site.port, self.cpus, feasible.has_netem(study.arms))
 
     def __enter__(self) -> LocalSite:
@@ -153,6 +153,10 @@ class LocalSite:
             env=env,
         )
 
+    def watch(self, arm: str, client: process.Child, path: Path) -> monitor.Monitor:
+        """Return what watches a client, an arm's parts and the machine, and writes its table to a path."""
+        return monitor.Monitor({"client": [client.pid], **self.monitored(arm)}, path, client.pid)
+
     def log_mark(self, arm: str | None = None) -> int:
         """Return a place in a server's log, for `log_errors`."""
         return self._server(arm).log_mark()
@@ -238,11 +242,3 @@ class LocalSite:
             signum for signum in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(signum) is signal.SIG_DFL
         ]
         return {signum: signal.signal(signum, leave) for signum in wanted}
-
-
-def split_cpus(how: str, cores: list[int]) -> dict[str, list[int] | None]:
-    """Return the cores of server, proxy and client: halves for `split`; None: all of them."""
-    if how != "split" or len(cores) < 2:
-        return {"server": None, "proxy": None, "client": None}
-    half = len(cores) // 2
-    return {"server": cores[:half], "proxy": cores[half:], "client": cores[half:]}

@@ -1,15 +1,17 @@
-"""Watch the machine while a run goes on: CPU of each part every second, and pauses of the client's machine.
-Watch the machine while a run goes on: CPU of each part every second, and pauses of the client's machine."""
+"""Watch the machine while a run goes on: CPU of each part every second, pauses, steal, killed processes."""
 
 from __future__ import annotations
 
 import csv
+import resource
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
+
+from benchbook.sites import machine
 
 COLUMNS = (
     "second",
@@ -31,7 +33,8 @@ class Monitor:
     """Sample processes and machine once a second from a thread of its own, between `start` and `stop`.
 
     `parts` maps a part (client, proxy, server) to its process ids. A process that ends is no error: its
-    last second is simply the last one seen.
+    last second is simply the last one seen. Stop it when the client has ended and been waited for: only
+    then has the kernel its CPU seconds in the books.
     """
 
     def __init__(self, parts: Mapping[str, Sequence[int]], path: Path, client: int) -> None:
@@ -43,6 +46,10 @@ class Monitor:
         self.longest_pause_ms = 0.0
         self.steal_pct = 0.0
         self.runqueue_wait_s = 0.0
+        self.client_cpu_s = 0.0
+        self.oom_kills = 0
+        self.clock_step_s = 0.0
+        self.cores = psutil.cpu_count() or 1
         self._rows: list[list[object]] = []
         self._stop = threading.Event()
         self._threads = [
@@ -53,7 +60,8 @@ class Monitor:
 
     def start(self) -> None:
         """Begin to watch."""
-        self._began = time.monotonic()
+        self._began, self._wall = time.monotonic(), time.time()
+        self._cpu_before, self._oom_before = _children_cpu_s(), machine.counters()["oom_kills"]
         for thread in self._threads:
             thread.start()
 
@@ -62,6 +70,9 @@ class Monitor:
         self._stop.set()
         for thread in self._threads:
             thread.join(timeout=5)
+        self.client_cpu_s = _children_cpu_s() - self._cpu_before
+        self.oom_kills = int(machine.counters()["oom_kills"] - self._oom_before)
+        self.clock_step_s = (time.time() - self._wall) - (time.monotonic() - self._began)
         stolen, whole = (after - before for after, before in zip(_steal(), self._steal_before, strict=True))
         self.steal_pct = 100 * stolen / whole if whole > 0 else 0.0
         with self.path.open("w", encoding="utf-8", newline="") as stream:
@@ -71,7 +82,7 @@ class Monitor:
 
     def _sample(self) -> None:
         before = {part: _cpu_s(processes) for part, processes in self.parts.items()}
-        machine = psutil.cpu_times()
+        whole = psutil.cpu_times()
         last = time.monotonic()
         while not self._stop.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
             now = time.monotonic()
@@ -97,8 +108,8 @@ class Monitor:
                     )
                 before[part] = cpu if cpu is not None else before[part]
             times = psutil.cpu_times()
-            self._rows.append([second, "machine", *_machine(machine, times, span), *_pressure()])
-            machine, last = times, now
+            self._rows.append([second, "machine", *_machine(whole, times, span), *_pressure()])
+            whole, last = times, now
 
     def _waited(self) -> None:
         waited = _runqueue_wait_s(self.client)
@@ -173,3 +184,9 @@ def _runqueue_wait_s(pid: int) -> float | None:
     except (OSError, ValueError, IndexError):
         return None
     return total / 1e9
+
+
+def _children_cpu_s() -> float:
+    """Return the CPU seconds of all children that have ended; servers go on, so the client's is left."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

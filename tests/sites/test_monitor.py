@@ -11,8 +11,8 @@ import pandas as pd
 import psutil
 import pytest
 
-from benchbook.measure import monitor
-from benchbook.measure.monitor import COLUMNS, Monitor
+from benchbook.sites import monitor
+from benchbook.sites.monitor import COLUMNS, Monitor
 
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 
