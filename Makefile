@@ -19,6 +19,8 @@ STUDY ?= quick
 # What verify and rerun look at, and what review compares with.
 ARCHIVE ?= $(STUDY).tar.gz
 BASE ?= main
+# Under which name a rerun by others is kept for the study's page; empty: it is only shown.
+KEEP ?=
 # More words for dvc, pytest or JupyterLab: make repro ARGS=--force
 ARGS ?=
 
@@ -78,8 +80,8 @@ verify: setup ## Check ARCHIVE: every hash, and its findings made again from its
 review: setup ## One page on what changed since BASE: notebooks, keys, findings
 	@sh tools/as_owner.sh benchbook review "$(BASE)"
 
-rerun: setup ## Judge the findings of ARCHIVE, somebody else's, by our own
-	@sh tools/as_owner.sh benchbook rerun "$(ARCHIVE)"
+rerun: setup ## Judge the findings of ARCHIVE, somebody else's, by our own; KEEP=name: on the page too
+	@sh tools/as_owner.sh benchbook rerun "$(ARCHIVE)" $(if $(KEEP),--keep "$(KEEP)")
 
 strip: setup ## Take outputs and run metadata out of the notebooks
 	@sh tools/strip.sh

@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     review.add_argument("base", nargs="?", default="main", help="commit or branch to compare with")
     rerun = add("rerun", _rerun, "judge somebody else's findings of a study by our own")
     rerun.add_argument("place", type=Path, help="their archive, folder or findings.json")
+    rerun.add_argument("--keep", metavar="NAME", help="show it on the study's page too, under this name")
     schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
     reference = add("reference", _reference, "write the reference of all keys of study files and params.yaml")
@@ -209,7 +210,11 @@ def _review(arguments: argparse.Namespace) -> int:
 def _rerun(arguments: argparse.Namespace) -> int:
     from benchbook import rerun
 
-    print(rerun.markdown(arguments.place), end="")
+    taken = rerun.read(arguments.place, arguments.keep or "rerun")
+    print(rerun.markdown(taken), end="")
+    if arguments.keep:
+        file = rerun.keep(taken)
+        print(f"kept as data/reruns/{file.name}; `make repro` shows it on the study's page")
     return 0
 
 

@@ -12,7 +12,10 @@ import pytest
 from bs4 import BeautifulSoup
 
 from benchbook import rerun, review
-from benchbook.core.errors import BenchbookError
+from benchbook.compare import reruns
+from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.show import load
+from benchbook.show import reruns as shown
 from tests.site.conftest import ROOT, STUDY
 
 FOUND = {
@@ -91,10 +94,10 @@ def test_what_changed_in_a_finding(changed, told):
 )
 def test_a_rerun_is_judged_with_our_effect_as_the_claim(low, high, verdict):
     second = {**FOUND, "effect": (low + high) / 2, "low": low, "high": high}
-    (one,) = rerun.judge({"findings": [FOUND]}, {"findings": [second]})
+    (one,) = reruns.judge({"findings": [FOUND]}, {"findings": [second]})
     assert one.verdict == verdict
     if low > 0:
-        assert "opposite" in one.note
+        assert one.direction == "opposite"
 
 
 @pytest.mark.parametrize(
@@ -108,8 +111,8 @@ def test_a_rerun_is_judged_with_our_effect_as_the_claim(low, high, verdict):
     ],
 )
 def test_what_cannot_be_judged_has_a_reason_and_no_verdict(ours, theirs):
-    (one,) = rerun.judge({"findings": [{**FOUND, **ours}]}, {"findings": [{**FOUND, **theirs}]})
-    assert one.verdict is None and one.note
+    (one,) = reruns.judge({"findings": [{**FOUND, **ours}]}, {"findings": [{**FOUND, **theirs}]})
+    assert one.verdict is None and shown.note(one)
 
 
 def test_a_rerun_of_another_study_file_says_so(site, tmp_path, monkeypatch):
@@ -118,7 +121,27 @@ def test_a_rerun_of_another_study_file_says_so(site, tmp_path, monkeypatch):
     (other / "data").mkdir(parents=True)
     shutil.copytree(site / "studies", other / "studies")
     shutil.copytree(site / "data" / "made", other / "data" / "made")
-    assert "not quite the same" not in rerun.markdown(other)
+    assert "not quite the same" not in rerun.markdown(rerun.read(other))
     (other / "studies" / "made.yaml").write_text(STUDY.replace("table_size: 10000", "table_size: 500"))
-    assert "dataset differ" in rerun.markdown(other)
-    assert "came without its study file" in rerun.markdown(other / "data" / "made" / "findings.json")
+    assert "dataset differ" in rerun.markdown(rerun.read(other))
+    assert "came without its study file" in rerun.markdown(
+        rerun.read(other / "data" / "made" / "findings.json")
+    )
+
+
+def test_a_rerun_that_is_kept_stands_on_the_study_s_page(site, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
+    taken = rerun.read(site / "data" / "made" / "findings.json", "elsewhere")
+    kept = rerun.keep(taken)
+    try:
+        seen = load("made")
+        page = "".join(table._repr_html_() for table in shown.tables(seen.findings, seen.reruns))
+        assert "Rerun: elsewhere" in page and "came without its study file" in page
+        assert page.count("<tr") == 1 + len(seen.findings["findings"])
+        with pytest.raises(InputErrors, match="choose another name"):
+            rerun.keep(taken)
+    finally:
+        kept.unlink()
+    with pytest.raises(InputErrors, match="lower case"):
+        rerun.keep({**taken, "name": "../out"})
+    assert "Nobody has rerun" in shown.tables(seen.findings, [])[0]._repr_html_()

@@ -176,3 +176,8 @@ def reports() -> Path:
 def params() -> Path:
     """Return the file that says what `dvc repro` runs."""
     return root() / "params.yaml"
+
+
+def reruns() -> Path:
+    """Return the folder of the reruns by others that were kept, STUDY.NAME.json each."""
+    return root() / "data" / "reruns"

@@ -28,7 +28,7 @@ class Evidence:
     """The findings, tidy tables and fact files of one study.
 
     `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Fact files that a stage did not leave
-    are None. Tables have the columns that read/tidy.py documents.
+    are None. Tables have the columns that read/tidy.py documents. `reruns` are those by others, by name.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Evidence:
     facts: Mapping[str, Any] | None
     dataset: Mapping[str, Any] | None
     warm_up: Mapping[str, Any] | None
+    reruns: tuple[Mapping[str, Any], ...] = ()
 
     @cached_property
     def arms(self) -> tuple[str, ...]:
@@ -76,7 +77,8 @@ def load(name: str) -> Evidence:
     }
     facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
     findings = json.loads(place.findings.read_text(encoding="utf-8"))
-    return Evidence(name=name, folder=place.data, findings=findings, **tidy, **facts)
+    kept = tuple(_json(file) for file in sorted(paths.reruns().glob(f"{name}.*.json")))
+    return Evidence(name, place.data, findings, **tidy, **facts, reruns=kept)
 
 
 def _json(path: Path) -> Any:

@@ -9,12 +9,24 @@ from typing import Any
 from benchbook.show import numbers
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, slug
+from benchbook.show.reruns import tables as reruns
 from benchbook.show.run_tables import cell_anchor, cells, runs, voids
 from benchbook.show.table import Column, Notes, Table, long, number
 
 Findings = Mapping[str, Any]
 
-__all__ = ["cells", "checks", "differences", "effects", "facts", "runs", "scaling", "threads", "voids"]
+__all__ = [
+    "cells",
+    "checks",
+    "differences",
+    "effects",
+    "facts",
+    "reruns",
+    "runs",
+    "scaling",
+    "threads",
+    "voids",
+]
 
 
 def effects(findings: Findings) -> Table:

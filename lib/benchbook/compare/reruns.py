@@ -1,0 +1,89 @@
+"""Somebody else's rerun of a study, judged by the rule that judges any claim.
+
+What we found is the claim: our effect with the band of a claimed number, two percentage points on each side
+or a fifth of it if that is more; "no practical difference" has the band that it was shown with. The rerun's
+whole interval inside the band confirms it, the whole interval outside contradicts it, anything else leaves
+it open. Our own interval widens no band; where it reaches theirs, that is said. An effect that we did not
+show ourselves is no claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbook.compare import verdicts
+
+# Our own outcome says whether there is anything to confirm.
+CLAIMS = ("higher", "lower", "no practical difference")
+# What must be alike for a rerun to have asked the same question.
+PROMISED = ("question", "arms", "workloads", "threads", "claims", "dataset", "engine")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One finding, ours and theirs (None if they have none), with the verdict or why there is none.
+
+    A verdict has its band; `direction` says of a contradicted one whether at least the sign is right;
+    `overlaps` that both intervals could be true, though theirs lies outside our band.
+    """
+
+    first: Mapping[str, Any]
+    second: Mapping[str, Any] | None
+    verdict: verdicts.Verdict | None = None
+    band: verdicts.Band | None = None
+    direction: verdicts.Direction | None = None
+    overlaps: bool = False
+    obstacle: str = ""
+
+
+@dataclass(frozen=True)
+class _Ends:
+    log_low: float | None
+    log_high: float | None
+
+
+def judge(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Judged]:
+    """Judge every finding of a study's first findings.json by its second."""
+    theirs = {found["id"]: found for found in second["findings"]}
+    for found in first["findings"]:
+        other = theirs.get(found["id"])
+        reason = _obstacle(found, other)
+        if reason or other is None:
+            yield Judged(found, other, obstacle=reason)
+            continue
+        ends = _Ends(_log(other["low"]), _log(other["high"]))
+        is_null = found["label"] == "no practical difference"
+        band = (
+            verdicts.Band(-verdicts.PRACTICAL, verdicts.PRACTICAL)
+            if is_null
+            else verdicts.point_band(found["effect"])
+        )
+        outcome = verdicts.verdict(ends, band)
+        is_off = outcome == "contradicted"
+        sign = verdicts.direction(ends, 0 if is_null else found["effect"]) if is_off else None
+        overlaps = is_off and found["low"] <= other["high"] and other["low"] <= found["high"]
+        yield Judged(found, other, outcome, band, sign, overlaps)
+
+
+def differing(own: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Return the sections of two study files that differ and change what is asked."""
+    return [key for key in PROMISED if repr(own.get(key)) != repr(theirs.get(key))]
+
+
+def _obstacle(found: Mapping[str, Any], other: Mapping[str, Any] | None) -> str:
+    if other is None:
+        return "the rerun has no such finding"
+    if not found["headline"] or found["label"] not in CLAIMS:
+        return "we did not show an effect, so there is nothing to confirm"
+    if not other["headline"]:
+        return "in the rerun the effect depends on threads"
+    if not all(isinstance(other[end], int | float) and math.isfinite(other[end]) for end in ("low", "high")):
+        return "the rerun has no interval"
+    return ""
+
+
+def _log(value: float) -> float | None:
+    return None if value <= -1 else math.log1p(value)

@@ -1,0 +1,121 @@
+"""Reruns of a study by others, each beside the first run: a table for the page, the same as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchbook.compare import reruns
+from benchbook.show import numbers
+from benchbook.show.badge import badge
+from benchbook.show.markup import slug
+from benchbook.show.summary import safe
+from benchbook.show.table import Column, Notes, Table, long, number
+
+RULE = (
+    "The first effect is the claim. Confirmed: the rerun's whole interval lies in its band; contradicted: "
+    "all of it lies outside; otherwise inconclusive."
+)
+NONE = "Nobody has rerun this study yet. make rerun ARCHIVE=theirs.tar.gz KEEP=name sets one beside it."
+
+
+def tables(first: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Set every rerun that was kept beside the first findings; without one, a table that says so.
+
+    `kept` are the files of data/reruns (see `benchbook.rerun.read`).
+    """
+    if not kept:
+        return [Table("reruns", "Reruns by others", [], [], empty=NONE)]
+    return [_table(first, one) for one in kept]
+
+
+def _table(first: Mapping[str, Any], kept: Mapping[str, Any]) -> Table:
+    anchor = f"rerun-{slug(kept['name'])}"
+    notes = Notes(anchor)
+    rows = [
+        [
+            title(one),
+            numbers.percent(one.first["effect"]) if one.first["headline"] else "depends on threads",
+            ends(one.first),
+            "none" if one.second is None else numbers.percent(one.second["effect"]),
+            "none" if one.second is None else ends(one.second),
+            one.second["n"] if one.second else "",
+            badge(one.verdict) if one.verdict else "not judged",
+            note(one),
+        ]
+        for one in reruns.judge(first, kept["findings"])
+    ]
+    columns = [
+        long("Finding"),
+        *(number("First"), number("Interval")),
+        *(number("Rerun"), number("Interval"), number("n", "blocks")),
+        Column("Verdict"),
+        long("Note"),
+    ]
+    for text in cares(kept):
+        notes.mark(text)
+    origin = f"From {kept['origin']}, kept {kept['kept']}."
+    caption = f"{origin} {' '.join(twins(first, kept['findings']))} {RULE}"
+    return Table(
+        anchor, f"Rerun: {kept['name']}", columns, rows, caption, "The first run has no finding.", notes
+    )
+
+
+def markdown(first: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
+    """Set one rerun beside the first findings, to be pasted into an issue."""
+    lines = [
+        f"### {safe(first['title'])}: a rerun beside the first run",
+        "",
+        "| Finding | First | Rerun | Verdict | |",
+        "|---|---|---|---|---|",
+        *(_row(one) for one in reruns.judge(first, kept["findings"])),
+        "",
+        *(f"- {safe(text)}" for text in twins(first, kept["findings"])),
+        *(f"- ⚠ {safe(text)}" for text in cares(kept)),
+        f"- {RULE}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def title(one: reruns.Judged) -> str:
+    """Name a finding by what it compares."""
+    return f"{one.first['workload']}: {one.first['treatment']} against {one.first['baseline']}"
+
+
+def note(one: reruns.Judged) -> str:
+    """Say by what a verdict was reached, or why there is none."""
+    if one.band is None:
+        return one.obstacle
+    text = f"band {numbers.span(one.band.low, one.band.high)}"
+    text += f"; direction: {one.direction}" if one.direction else ""
+    return text + ("; the two intervals overlap, so the first may be what is off" if one.overlaps else "")
+
+
+def ends(found: Mapping[str, Any]) -> str:
+    """Give a finding's interval."""
+    return numbers.span(found["low"], found["high"])
+
+
+def twins(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the A/A pairs of both showed."""
+    for who, found in (("first run", first), ("rerun", second)):
+        yield f"A/A of the {who}: {_told(found.get('aa'))}."
+
+
+def cares(kept: Mapping[str, Any]) -> Iterator[str]:
+    """Say where the study that was rerun may not be the same question."""
+    if kept["differs"] is None:
+        yield "The rerun came without its study file: nothing says that it asked the same question."
+    elif kept["differs"]:
+        yield f"It is not quite the same study: {numbers.listing(kept['differs'])} differ."
+
+
+def _row(one: reruns.Judged) -> str:
+    told = (_told(one.first), _told(one.second), one.verdict or "not judged", note(one))
+    return f"| {' | '.join(safe(text) for text in (title(one), *told))} |"
+
+
+def _told(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "none"
+    return f"{numbers.percent(found['effect'])} ({ends(found)}, n = {found['n']}), {found['label']}"
