@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
+from pyarrow import compute, csv
 
 from benchbook.core.histogram import percentile, value_of
 from benchbook.read.log import Interval
@@ -17,8 +17,19 @@ from benchbook.read.validity import Judgement
 
 Columns = dict[str, Any]
 
-WINDOW = ("events", "transactions", "reads", "writes", "other", "queries", "ignored_errors", "reconnects",
-          "latency_min_ms", "latency_avg_ms", "latency_max_ms")
+WINDOW = (
+    "events",
+    "transactions",
+    "reads",
+    "writes",
+    "other",
+    "queries",
+    "ignored_errors",
+    "reconnects",
+    "latency_min_ms",
+    "latency_avg_ms",
+    "latency_max_ms",
+)
 SERIES = [name for name in SCHEMAS["intervals"] if name in Interval._fields]
 SAMPLED = [name for name in SCHEMAS["monitor"] if name != "run_id"]
 MONITOR = csv.ConvertOptions(
@@ -70,8 +81,11 @@ def histogram_columns(judged: Judgement) -> Columns:
     """Return the run's columns of `histograms`, as arrays without `run_id`."""
     found = judged.evidence.log.histogram
     buckets = found.buckets if found else np.array([], dtype=np.int64)
-    return {"bucket": buckets, "value_ms": np.asarray(value_of(buckets)),
-            "count": found.counts if found else np.array([], dtype=np.int64)}
+    return {
+        "bucket": buckets,
+        "value_ms": np.asarray(value_of(buckets)),
+        "count": found.counts if found else np.array([], dtype=np.int64),
+    }
 
 
 def monitor_table(text: str) -> pa.Table:
@@ -88,10 +102,11 @@ def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any
     second = monitor["second"].to_numpy()
     # A sample covers the second before it.
     inside = (second >= discard_s + 0.5) & (second <= end_s + 0.5)
-    part, cores = np.array(monitor["part"].to_pylist()), monitor["cpu_cores"].to_numpy()
+    part, cores = monitor["part"], monitor["cpu_cores"].to_numpy()
     parts = ("client", "proxy", "server", "machine")
-    used = {name: _mean(cores[inside & (part == name)]) for name in parts}
-    stolen = _mean(monitor["steal_pct"].to_numpy()[inside & (part == "machine")])
+    at = {name: inside & compute.equal(part, name).to_numpy() for name in parts}
+    used = {name: _mean(cores[at[name]]) for name in parts}
+    stolen = _mean(monitor["steal_pct"].to_numpy()[at["machine"]])
     return {
         **{f"cpu_{name}_cores": used[name] for name in ("client", "proxy", "server")},
         "cpu_machine_pct": 100 * used["machine"] / seen.get("machine_cores", math.nan),
