@@ -19,6 +19,9 @@ ACCESS = {
 # Reached through a virtual address that the kernel rewrites to the server's.
 THROUGH_SERVICE = frozenset({"service", "load_balancer"})
 
+# Proxies that can record the traffic that goes through them.
+CAPTURING = frozenset({"tiproxy"})
+
 # The scripts that sysbench 1.0 and 1.1 ship and that measure queries.
 SCRIPTS = (
     "oltp_delete",

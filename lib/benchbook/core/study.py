@@ -16,6 +16,7 @@ from benchbook.core.study_sections import (
     Model,
     Name,
     Plan,
+    Rate,
     Site,
     Threads,
     TwinArm,
@@ -25,6 +26,8 @@ from benchbook.core.study_sections import (
 )
 
 TWIN = "_again"
+# Shorter pilots say little about what an arm can do.
+PILOT_S = 5
 
 
 class Study(Model):
@@ -106,6 +109,28 @@ class Study(Model):
             raise ValueError("\n".join(conflicts))
         return self
 
+    def _connections(self) -> Iterator[str]:
+        """Yield what asks for more connections than the server allows."""
+        limit = self.engine.settings.get("max_connections")
+        loads = {name: arm.load.connections for name, arm in self.arms.items() if arm.load is not None}
+        most = max(self.threads) + max(loads.values(), default=0)
+        if isinstance(limit, int) and most + 10 > limit:
+            if not loads:
+                yield (
+                    f"threads: {most}: above max_connections {limit} less 10; lower one, raise the other"
+                )
+                return
+            heaviest = max(loads, key=lambda name: loads[name])
+            yield (
+                f"arms.{heaviest}.load: {loads[heaviest]} connections and {max(self.threads)} threads: "
+                f"above max_connections {limit} less 10; write {most + 10} or more under engine.settings"
+            )
+        elif limit is None and loads and self.engine.name == "mariadb":
+            yield (
+                f"engine.settings.max_connections: missing, and {most} connections are asked for; "
+                f"write {most + 10} or more"
+            )
+
     def _conflicts(self) -> Iterator[str]:
         """Yield what does not go together, each as `path.to.key: what is wrong; what to write`."""
         for name, workload in self.workloads.items():
@@ -135,12 +160,13 @@ class Study(Model):
                 f"{runs} runs take {hours:.1f} hours or more; "
                 "measure less, or raise the budget"
             )
-        limit = self.engine.settings.get("max_connections")
-        if isinstance(limit, int) and max(self.threads) + 10 > limit:
-            yield (
-                f"threads: {max(self.threads)}: above max_connections {limit} less 10; "
-                "lower one, raise the other"
-            )
+        yield from self._connections()
+        for name, workload in self.workloads.items():
+            if isinstance(workload.rate, Rate) and self.warm_up.pilot_s < PILOT_S:
+                yield (
+                    f"workloads.{name}.rate.share: needs pilots of {PILOT_S} s or more; "
+                    "set warm_up.pilot_s, or write the rate as a number"
+                )
         if not self.warm_up.prewarm and self.plan.discard_s == 0:
             yield (
                 "plan.discard_s: 0: contradicts warm_up.prewarm: false (nothing would be warm); "

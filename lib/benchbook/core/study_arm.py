@@ -59,6 +59,27 @@ class Kernel(Model):
     """Open files allowed to the server; null leaves it."""
 
 
+class Load(Model):
+    """What the server bears beside sysbench while this arm is measured, from a program of our own."""
+
+    idle_connections: int = Field(0, ge=0, le=60_000, examples=[5000])
+    """Connections that are opened before a run, held while it lasts, and never used."""
+    new_connections_per_s: int = Field(0, ge=0, le=10_000, examples=[200])
+    """Connections opened and closed each second; a run in which fewer than 95 % of them were made is
+    invalid."""
+
+    @property
+    def connections(self) -> int:
+        """Connections that may be open at once: those being opened may take two seconds."""
+        return self.idle_connections + 2 * self.new_connections_per_s
+
+    @model_validator(mode="after")
+    def _some(self) -> Load:
+        if not self.connections:
+            raise ValueError("a load of nothing; ask for idle_connections or new_connections_per_s")
+        return self
+
+
 class Arm(Model):
     """One full setting of everything that is varied."""
 
@@ -78,6 +99,10 @@ class Arm(Model):
     """Distance to the server; null: no such hop. All arms of a study have one or none has."""
     kernel: Kernel | None = None
     """Kernel settings; null changes nothing."""
+    load: Load | None = None
+    """Connections beside sysbench's: idle ones, or new ones each second; null: none."""
+    capture: bool = False
+    """The proxy records all traffic to disk while this arm is measured; only with `access: tiproxy`."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)
     """What of a source this arm stands in for, and how it differs from it; the report says so."""
     illustrates: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
@@ -87,6 +112,13 @@ class Arm(Model):
     @classmethod
     def _illustrates_list(cls, value: Any) -> Any:
         return tuple(value) if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _captures(self) -> Arm:
+        if self.capture and self.access not in registry.CAPTURING:
+            able = ", ".join(sorted(registry.CAPTURING))
+            raise ValueError(f"capture needs a proxy that can; write access: {able}, or remove capture")
+        return self
 
     @property
     def setting(self) -> dict[str, object]:

@@ -6,7 +6,16 @@ import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from benchbook.core import registry
 from benchbook.core.errors import did_you_mean
@@ -116,6 +125,20 @@ class Dataset(Model):
     """Seed of the rows: the same seed loads the same rows, wherever and however often."""
 
 
+class Rate(Model):
+    """A rate that follows from what the arms can do."""
+
+    share: float = Field(gt=0, le=0.95, examples=[0.7])
+    """Share of what the slower arm does in a closed loop at the same threads, which the pilots find out."""
+
+
+# Told apart by their form, so that a mistake in one is not also told as not being the other.
+RateOrShare = Annotated[
+    Annotated[int, Field(ge=0, le=10_000_000), Tag("number")] | Annotated[Rate, Tag("share")],
+    Discriminator(lambda value: "share" if isinstance(value, dict | Rate) else "number"),
+]
+
+
 class Workload(Model):
     """A sysbench script with its options; options left out take sysbench's own default, which is passed
     explicitly."""
@@ -128,8 +151,9 @@ class Workload(Model):
     """Shape of the Pareto distribution, between 0 and 1; only with `rand_type: pareto`."""
     ps_mode: Literal["auto", "disable"] = "auto"
     """Prepared statements on the server (`auto`) or none (`disable`)."""
-    rate: int = Field(0, ge=0, le=10_000_000, examples=[500])
-    """Transactions a second offered with exponential arrivals; 0 runs as fast as it goes (closed loop)."""
+    rate: RateOrShare = Field(0, examples=[500])
+    """Transactions a second offered with exponential arrivals; 0 runs as fast as it goes (closed loop), and
+    `{share: 0.7}` is 70 % of the slower arm's saturation. With a rate, latency is what is compared."""
     skip_trx: bool = False
     """Leave out BEGIN and COMMIT."""
     range_size: int = Field(100, ge=1, le=1_000_000, examples=[100])

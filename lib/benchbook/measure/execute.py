@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import files, runfolder
 from benchbook.core.model import PlannedRun
@@ -58,7 +59,10 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     foreign = ledger.foreign_sessions(run.connection)
     before, uptime_before = ledger.snapshot(run.connection)
     argv = sysbench.run(endpoint, planned)
+    entered = time.monotonic()
     with site.during(run.arm) as arrangement:
+        if "load" in arrangement:
+            arrangement["load"]["sessions_before"] = _connected(run.connection)
         started_wall, started = time.time(), time.monotonic()
         client = site.client(argv, part / runfolder.OUT, part / runfolder.ERR, cwd=part, arm=run.arm)
         watch = site.watch(run.arm, client, part / runfolder.MONITOR)
@@ -72,6 +76,8 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
                 client.popen.kill()
                 client.popen.wait()
             watch.stop()
+        if "load" in arrangement and ended_by != "deadline":
+            arrangement["load"]["sessions_after"] = _connected(run.connection)
     evidence |= {
         "argv": argv,
         "exit_code": exit_code,
@@ -92,6 +98,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
         "longest_pause_ms": watch.longest_pause_ms,
         "steal_pct": watch.steal_pct,
         "uptime_before_s": uptime_before,
+        "beside_s": (time.monotonic() - entered) - (ended - started),
         "arrangement": arrangement,
     }
     evidence |= _after(run, before, countable, foreign, ended_by == "deadline", arrangement)
@@ -122,13 +129,14 @@ def _after(
         # A proxy that asks whether the server lives drops its connection before it logs in.
         key = "Aborted_connects"
         probes = after[key] - before[key] if arrangement.get("has_probes") else 0
+        own = probes + (arrangement.get("load", {}).get("connections") or 0)
         return {
             "ledger": {
                 "available": True,
                 "reason": None,
                 "before": before,
                 "after": after,
-                "own_connections": probes,
+                "own_connections": own,
             },
             "uptime_after_s": uptime,
             "rows_after": ledger.rows(run.connection, run.planned.tables) if countable else None,
@@ -152,6 +160,14 @@ def _after(
             "identity_after": None,
             "server_answers": False,
         }
+
+
+def _connected(connection: Connection) -> int | None:
+    """Return how many sessions the server has; None where it no longer answers."""
+    try:
+        return ledger.connected(connection)
+    except SQLAlchemyError:
+        return None
 
 
 def _settled(connection: Connection, wait_s: float = 2.0) -> None:

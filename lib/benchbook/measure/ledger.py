@@ -75,6 +75,15 @@ def snapshot(connection: Connection) -> tuple[dict[str, int], int]:
     return counters, int(status.get("Uptime", 0))
 
 
+def connected(connection: Connection) -> int:
+    """Return how many sessions the server says are open, ours with them; one row, however many there are."""
+    row = connection.execute(text("SHOW GLOBAL STATUS LIKE 'Threads_connected'")).first()
+    if row is None:
+        counted = "SELECT COUNT(*) FROM information_schema.processlist"
+        return int(connection.execute(text(counted)).scalar_one())
+    return int(row[1])
+
+
 def foreign_sessions(connection: Connection) -> int:
     """Count sessions that are neither ours nor the server's own."""
     rows = connection.execute(text("SHOW PROCESSLIST")).mappings().all()

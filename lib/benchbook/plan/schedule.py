@@ -11,7 +11,8 @@ import pandas as pd
 from benchbook.core import registry
 from benchbook.core.model import PlannedRun, fingerprint
 from benchbook.core.study import Study
-from benchbook.plan import order
+from benchbook.core.study_sections import Rate
+from benchbook.plan import order, rates
 
 PERCENTILE = 99
 COLUMNS = ("position", "run_id", "block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
@@ -54,8 +55,13 @@ def lasting(found: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) -> list[PlannedRun]:
+def plan_runs(
+    name: str, study: Study, conditions: dict[str, dict[str, Any]], settled: rates.Rates | None = None
+) -> list[PlannedRun]:
     """Return every run of a study in the order it is to be made.
+
+    `settled` are the rates that the pilots found; without them a workload that asks for a share of saturation
+    is shown as a closed loop.
 
     `conditions` holds, for each arm, what it was found to be and the data that was loaded; it is part of each
     run's id, so runs made under other conditions are never taken for these. Arms that it lacks were skipped
@@ -75,7 +81,7 @@ def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) ->
             arms = _arms(study, workload, threads, conditions)
             size = len(arms)
             for arm in order.arm_order(arms, study.plan.seed, block, seen[size], sizes[size]):
-                cell = _cell(name, study, arm, workload, threads)
+                cell = _cell(name, study, arm, workload, threads, settled or {})
                 runs.append(
                     PlannedRun(
                         **cell,
@@ -96,17 +102,21 @@ def plan_runs(name: str, study: Study, conditions: dict[str, dict[str, Any]]) ->
 
 def pilot_runs(name: str, study: Study, arms: Collection[str] | None = None) -> list[PlannedRun]:
     """Return the pilots: each arm and workload at the lowest and the highest thread level, as block 0,
-    without discard. `arms` are those that can be made; None: all."""
+    without discard. `arms` are those that can be made; None: all.
+
+    Where a rate is a share of saturation they run in a closed loop, at all levels, once for workloads that
+    differ in their rate only.
+    """
     cells = [
         (arm, workload, threads)
-        for workload in study.workloads
-        for threads in sorted({min(study.threads), max(study.threads)})
+        for workload in dict.fromkeys(rates.piloted(study, name) for name in study.workloads)
+        for threads in rates.levels(study, workload)
         for arm in study.arms
         if arms is None or arm in arms
     ]
     return [
         PlannedRun(
-            **_cell(name, study, arm, workload, threads),
+            **_cell(name, study, arm, workload, threads, {}),
             block=0,
             position=position,
             group="pilot",
@@ -156,6 +166,10 @@ def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | Non
         f"  measuring   about {_minutes(measuring)}, after pilots of about {_minutes(piloting)}",
         f"  data        {study.dataset.tables} tables of {study.dataset.table_size:,} rows",
     ]
+    shares = {name: one.rate.share for name, one in study.workloads.items() if isinstance(one.rate, Rate)}
+    if shares:
+        told = ", ".join(f"{100 * share:g} % of saturation in {name}" for name, share in shares.items())
+        lines.append(f"  rates       {told}; the pilots settle them")
     return "\n".join(lines)
 
 
@@ -182,9 +196,12 @@ def _place(study: Study, workload: str, arm: str) -> int:
     return -1 if arm == study.twin else list(study.arms).index(arm)
 
 
-def _cell(name: str, study: Study, arm: str, workload: str, threads: int) -> dict[str, Any]:
+def _cell(
+    name: str, study: Study, arm: str, workload: str, threads: int, settled: rates.Rates
+) -> dict[str, Any]:
     options = study.workloads[workload].model_dump(mode="json")
-    rate = options.pop("rate")
+    asked = options.pop("rate")
+    rate = asked if isinstance(asked, int) else settled.get(workload, {}).get(threads, 0)
     options.pop("script")
     return {
         "study": name,

@@ -5,10 +5,14 @@ Each check returns its faults as sentences; none means it passed.
 
 from __future__ import annotations
 
+from typing import Any
+
 from benchbook.core.params import Limits
 from benchbook.read.evidence import Evidence, Missing
 
 MIB = 1024 * 1024
+LEAST_SHORT = 0.95
+"""Share of the short connections asked for below which a run is not what was asked."""
 
 
 def alone(run: Evidence, limits: Limits) -> list[str]:
@@ -86,9 +90,9 @@ def pauses(run: Evidence, limits: Limits) -> list[str]:
 
 
 def arrangement(run: Evidence, limits: Limits) -> list[str]:
-    """V21: connections took the service's rule, and the neighbour was there to the end.
+    """V21: connections took the service's rule, and neighbour, load and capture were there to the end.
 
-    Arms without either have nothing to show.
+    Arms without any of these have nothing to show.
     """
     if not run.seen:
         raise Missing("nothing was recorded")
@@ -99,4 +103,28 @@ def arrangement(run: Evidence, limits: Limits) -> list[str]:
             faults.append(f"{took} of {threads} connections took the service's rule")
     if "neighbour" in seen and not seen["neighbour"]["stayed"]:
         faults.append("the neighbour ended before the run did")
+    if "load" in seen:
+        faults += _load_faults(seen["load"])
+    if "capture" in seen and not seen["capture"]["stayed"]:
+        faults.append(f"the capture ended before the run did: {seen['capture'].get('error') or 'no reason'}")
+    return faults
+
+
+def _load_faults(load: dict[str, Any]) -> list[str]:
+    """What keeps connections beside a run from being those that were asked for, driver's and server's word."""
+    told = f" ({load['error']})" if load.get("error") else ""
+    faults = [] if load["stayed"] else ["the driver of connections ended before the run did"]
+    if "idle" in load:
+        idle = load["idle"]
+        for when, count in (("before", idle["opened"]), ("after", idle["held"])):
+            if count != idle["asked"]:
+                faults.append(f"{count} of {idle['asked']} idle connections were open {when} the run{told}")
+            # Ours that asks is one more.
+            if not (load.get(f"sessions_{when}") or 0) > idle["asked"]:
+                counted = load.get(f"sessions_{when}")
+                faults.append(f"the server had {counted} sessions {when} the run, {idle['asked']} idle ones")
+    if "short" in load:
+        asked, achieved = load["short"]["asked_per_s"], load["short"]["achieved_per_s"] or 0.0
+        if achieved < LEAST_SHORT * asked:
+            faults.append(f"{achieved:.1f} short connections a second, {asked} asked{told}")
     return faults

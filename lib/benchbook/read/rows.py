@@ -32,9 +32,12 @@ WINDOW = (
 )
 SERIES = [name for name in SCHEMAS["intervals"] if name in Interval._fields]
 SAMPLED = [name for name in SCHEMAS["monitor"] if name != "run_id"]
+# Runs made before bytes were counted have none of these.
+LATER = {"received_mib_s", "sent_mib_s"}
 MONITOR = csv.ConvertOptions(
     column_types={name: pa.string() if name == "part" else pa.float64() for name in SAMPLED}
 )
+LOWEST_S = 5
 
 
 def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, folder: str) -> Columns:
@@ -57,6 +60,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "sysbench_s": seen["sysbench_s"],
         **{name: getattr(final, name) for name in WINDOW},
         "qps": final.queries / measured,
+        "qps_min": _lowest(judged),
         "tps": final.transactions / measured,
         "latency_p95_ms": _or_nan(percentile(full, 95) if full is not None else None),
         "latency_p99_ms": _or_nan(percentile(full, 99) if full is not None else None),
@@ -93,6 +97,8 @@ def monitor_table(text: str) -> pa.Table:
     try:
         source = pa.py_buffer(text.encode())
         table = csv.read_csv(source, csv.ReadOptions(use_threads=False), convert_options=MONITOR)
+        for name in sorted(LATER.difference(table.column_names)):
+            table = table.append_column(name, pa.nulls(len(table), pa.float64()))
         return table.select(SAMPLED)
     except (pa.ArrowInvalid, KeyError) as error:
         raise ValueError(f"monitor.csv: {error}") from error
@@ -107,11 +113,31 @@ def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any
     at = {name: inside & compute.equal(part, name).to_numpy() for name in parts}
     used = {name: _mean(cores[at[name]]) for name in parts}
     stolen = _mean(monitor["steal_pct"].to_numpy()[at["machine"]])
+    memory, hops = monitor["rss_mib"].to_numpy(), ("proxy", "server")
+    carried = {f"{way}_{name}_mib_s": (way, name) for name in hops for way in ("received", "sent")}
     return {
         **{f"cpu_{name}_cores": used[name] for name in ("client", "proxy", "server")},
         "cpu_machine_pct": 100 * used["machine"] / seen.get("machine_cores", math.nan),
+        **{f"memory_{name}_mib": _most(memory[at[name]]) for name in hops},
+        **{
+            column: _mean(monitor[f"{way}_mib_s"].to_numpy()[at[name]])
+            for column, (way, name) in carried.items()
+        },
         "steal_pct": seen["steal_pct"] if math.isnan(stolen) else stolen,
     }
+
+
+def _lowest(judged: Judgement) -> float:
+    """Return the lowest mean of five seconds of the window, NaN where it is shorter than that."""
+    reports = judged.evidence.log.intervals
+    qps = reports.column("qps")[reports.column("second") > judged.evidence.plan["discard_s"]]
+    whole = len(qps) // LOWEST_S
+    return float(qps[: whole * LOWEST_S].reshape(whole, LOWEST_S).mean(axis=1).min()) if whole else math.nan
+
+
+def _most(values: np.ndarray) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.max()) if known.size else math.nan
 
 
 def _mean(values: np.ndarray) -> float:

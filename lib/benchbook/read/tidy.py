@@ -89,13 +89,14 @@ def since_first(runs: pa.Table) -> pa.Table:
 
 
 def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
-    """Return arm, workload, threads, pilot (1), second (from 1) and qps of pilot runs, one row a second."""
+    """Return arm, workload, threads, pilot (1), second (from 1), qps and tps of pilots, one row a second."""
     rows = []
     for folder in folders:
         plan, log = folder.plan(), parse(folder.text(runfolder.OUT))
         cell = (plan["arm"], plan["workload"], plan["threads"], 1)
-        rows += [(*cell, second, interval.qps) for second, interval in enumerate(log.intervals, start=1)]
-    return pd.DataFrame(rows, columns=["arm", "workload", "threads", "pilot", "second", "qps"])
+        seconds = enumerate(log.intervals, start=1)
+        rows += [(*cell, second, interval.qps, interval.tps) for second, interval in seconds]
+    return pd.DataFrame(rows, columns=["arm", "workload", "threads", "pilot", "second", "qps", "tps"])
 
 
 def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites import cgroups, delay, machine, neighbour, procfs
+from benchbook.sites import capture, cgroups, delay, loads, machine, neighbour, procfs
 from benchbook.sites.layout import Chain, Part
 from benchbook.sites.parts import Parts
 
@@ -63,16 +63,21 @@ def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
-    """Run an arm's neighbour while the block runs; the record yielded is filled when it ends."""
+    """Run an arm's neighbour and load while the block runs; the record yielded is filled when it ends."""
     record: dict[str, Any] = {}
     service = chain.of("service")
     groups = {name: parts.group(part) for name, part in _rooms(chain).items() if part.shares is not None}
     packets = parts.get(service).packets() if service is not None else 0
     held = {name: group.throttled() for name, group in groups.items() if group is not None}
     noisy = _neighbour_group(parts, chain)
-    with neighbour.beside(
+    busy = neighbour.beside(
         parts.lab, chain.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
-    ) as beside:
+    )
+    entry = parts.address(chain.entry)
+    load = loads.beside(parts.lab, chain.load, entry, chain.client.cpus, parts.keep)
+    with busy as beside, load as borne, capture.beside(parts, chain) as captured:
+        record |= {"load": borne} if borne else {}
+        record |= {"capture": captured} if captured else {}
         yield record
     if _is_probed(parts, chain.server):
         record["has_probes"] = True

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 
 from benchbook.core.study_arm import Arm, Kernel
-from benchbook.sites import abilities, kernel, procfs, tiproxy
+from benchbook.sites import abilities, capture, kernel, loads, procfs, tiproxy
 from benchbook.sites.layout import Chain, suits_netem
 from benchbook.sites.process import PATH
 
@@ -40,12 +40,29 @@ def _obstacles(arm: Arm, chain: Chain) -> Iterator[str]:
         yield f"haproxy is not installed; `{abilities.install_command('haproxy')}`"
     if arm.access == "tiproxy" and tiproxy.find() is None:
         yield f"tiproxy is not in the PATH; put it there, or its path into {tiproxy.VARIABLE}"
+    elif arm.capture and not capture.is_able(tiproxy.find()):
+        yield f"{tiproxy.find()} can't capture traffic; TiProxy can since 1.3.0"
+    if arm.load is not None:
+        yield from _files(arm, chain)
     asked = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
     absent = sorted(asked - os.sched_getaffinity(0))
     if absent:
         yield f"core {absent[0]} is not there or not ours; write cores of {sorted(os.sched_getaffinity(0))}"
     if arm.kernel is not None:
         yield from _kernel(arm.kernel)
+
+
+def _files(arm: Arm, chain: Chain) -> Iterator[str]:
+    """The server, a proxy and our driver each have a file for every connection, a proxy two."""
+    is_proxied = chain.proxy is not None or chain.of("relay") is not None
+    needed, hard = loads.files_needed(arm.load, is_proxied), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard == resource.RLIM_INFINITY or needed <= hard:
+        return
+    who = "a proxy, which has two for each, needs" if is_proxied else "the server needs"
+    yield (
+        f"{arm.load.connections} connections: {who} {needed} open files, {hard} are allowed; "
+        f"`ulimit -Hn {needed}` where you log in"
+    )
 
 
 def _lacking(*names: str) -> Iterator[str]:

@@ -70,7 +70,7 @@ def service_user(name: str) -> str | None:
 class Place:
     """Where a part of a lab lives: its name, which names its files too, its address, and where it runs.
 
-    `peers` are the addresses its connections come from.
+    `peers` are the addresses its connections come from, `connections` those it must bear beside sysbench's.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Place:
     port: int
     where: Where = ANYWHERE
     peers: tuple[str, ...] = (LOOPBACK,)
+    connections: int = 0
 
     @property
     def is_here(self) -> bool:

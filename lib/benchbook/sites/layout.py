@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core import registry
-from benchbook.core.study_arm import Arm, Cpu, Kernel, Neighbour
+from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour
 from benchbook.sites.cgroups import CORE_SHARES, LOWEST_SHARES
 
 SERVICE_PORT = 3306
@@ -48,6 +48,8 @@ class Chain:
     parts: tuple[Part, ...]
     neighbour: Neighbour | None
     client: Part
+    load: Load | None = None
+    captures: bool = False
 
     @property
     def server(self) -> Part:
@@ -124,7 +126,7 @@ def _chain(
         parts.append(share(key, arm.access, True, to=parts[-1], **room))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, 0, None, cores, quota, None if quota is None else CORE_SHARES)
-    return Chain(tuple(parts), arm.neighbour, client)
+    return Chain(tuple(parts), arm.neighbour, client, arm.load, arm.capture)
 
 
 def _room(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:

@@ -17,7 +17,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.sites import evidence, feasible, layout, lock, monitor, parts, process, procfs, snapshot
+from benchbook.sites import evidence, feasible, layout, loads, lock, monitor, parts, process, procfs, snapshot
 from benchbook.sites import lab as labs
 
 
@@ -155,7 +155,9 @@ class LocalSite:
 
     def watch(self, arm: str, client: process.Child, path: Path) -> monitor.Monitor:
         """Return what watches a client, an arm's parts and the machine, and writes its table to a path."""
-        return monitor.Monitor({"client": [client.pid], **self.monitored(arm)}, path, client.pid)
+        driver = loads.pid(self.lab)
+        watched = {"client": [client.pid], **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
+        return monitor.Monitor(watched, path, client.pid, self._parts.hops(self._chain(arm)))
 
     def log_mark(self, arm: str | None = None) -> int:
         """Return a place in a server's log, for `log_errors`."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from benchbook.sites import machine
+from benchbook.sites.tcp_bytes import Counter, Hop
 
 COLUMNS = (
     "second",
@@ -22,6 +23,8 @@ COLUMNS = (
     "psi_cpu_pct",
     "psi_io_pct",
     "psi_memory_pct",
+    "received_mib_s",
+    "sent_mib_s",
 )
 # Finer ticks take more of the core that is being measured: 10 ms took 0.8 % of one, 25 ms takes 0.4 %.
 TICK_S = 0.025
@@ -32,12 +35,15 @@ MIB = 1024 * 1024
 class Monitor:
     """Sample processes and machine once a second from a thread of its own, between `start` and `stop`.
 
-    `parts` maps a part (client, proxy, server) to its process ids. A process that ends is no error: its
-    last second is simply the last one seen. Stop it when the client has ended and been waited for: only
-    then has the kernel its CPU seconds in the books.
+    `parts` maps a part (client, proxy, server, driver) to its process ids, `hops` say what connections are
+    counted for their bytes. A process that ends is no error: its last second is simply the last one seen.
+    Stop it when the client has ended and been waited for: only then has the kernel its CPU seconds in the
+    books.
     """
 
-    def __init__(self, parts: Mapping[str, Sequence[int]], path: Path, client: int) -> None:
+    def __init__(
+        self, parts: Mapping[str, Sequence[int]], path: Path, client: int, hops: Sequence[Hop] = ()
+    ) -> None:
         self.parts = {
             part: [process for pid in pids if (process := _process(pid))] for part, pids in parts.items()
         }
@@ -50,6 +56,7 @@ class Monitor:
         self.oom_kills = 0
         self.clock_step_s = 0.0
         self.cores = psutil.cpu_count() or 1
+        self._hops = tuple(hops)
         self._rows: list[list[object]] = []
         self._stop = threading.Event()
         self._threads = [
@@ -83,12 +90,14 @@ class Monitor:
     def _sample(self) -> None:
         before = {part: _cpu_s(processes) for part, processes in self.parts.items()}
         whole = psutil.cpu_times()
+        carried = Counter(self._hops)
         last = time.monotonic()
         while not self._stop.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
             now = time.monotonic()
             span, second = now - last, round(now - self._began, 3)
             if span < 0.2:
                 continue
+            bytes_of = carried.look(span)
             for part, processes in self.parts.items():
                 cpu = _cpu_s(processes)
                 # A part whose process has just ended has nothing to say about this second.
@@ -100,15 +109,13 @@ class Monitor:
                             part,
                             round(max(0.0, used), 4),
                             round(_rss_mib(processes), 2),
-                            "",
-                            "",
-                            "",
-                            "",
+                            *("", "", "", ""),
+                            *(bytes_of.get(part) or ("", "")),
                         ]
                     )
                 before[part] = cpu if cpu is not None else before[part]
             times = psutil.cpu_times()
-            self._rows.append([second, "machine", *_machine(whole, times, span), *_pressure()])
+            self._rows.append([second, "machine", *_machine(whole, times, span), *_pressure(), "", ""])
             whole, last = times, now
 
     def _waited(self) -> None:

@@ -13,6 +13,7 @@ from benchbook.sites.before_exec import Where
 from benchbook.sites.delay import Delay
 from benchbook.sites.layout import Chain, Part
 from benchbook.sites.service import Service
+from benchbook.sites.tcp_bytes import Hop
 
 
 class Parts:
@@ -68,6 +69,20 @@ class Parts:
             part.kernel.nofile if part.kernel is not None else None,
         )
 
+    def hops(self, chain: Chain) -> list[Hop]:
+        """Return where the bytes of an arm's server and proxy are counted; all hops between are one proxy."""
+        relay, service = chain.of("relay"), chain.of("service")
+        inner = self.address(service if relay is None and service is not None else chain.server)
+        found = [Hop("server", *inner)]
+        if relay is not None or chain.proxy is not None:
+            found += [Hop("proxy", *self.address(chain.entry)), Hop("proxy", *inner, is_behind=True)]
+        return found
+
+    def connections(self, part: Part) -> int:
+        """Return how many connections beside sysbench's a part must bear in any arm that has it."""
+        loads = [chain.load for chain in self.chains.values() if part in chain.parts and chain.load]
+        return max((load.connections for load in loads), default=0)
+
     def kernel_of(self, part: Part) -> dict[str, int]:
         """Return the kernel settings that were set for a part, as read back."""
         return self._kernel.get(part.name, {})
@@ -87,7 +102,8 @@ class Parts:
             assert part.to is not None
             return Service(self.network, part.name, part.rank, part.port, *self.address(part.to))
         address, port = self.address(part)
-        place = labs.Place(part.name, address, port, self.where(part), self._peers(part))
+        where, peers = self.where(part), self._peers(part)
+        place = labs.Place(part.name, address, port, where, peers, self.connections(part))
         if part.kind == "server":
             engine = load(registry.ENGINES[self.study.engine.name])(
                 self.lab, self.study.engine, place, self.keep

@@ -1,0 +1,139 @@
+"""Bytes that TCP carried to and from a part, from the kernel's own count of each connection.
+
+On loopback a device counts every packet of every program twice, so devices say nothing about one part. The
+kernel counts what each socket sent and received (RFC 4898), without headers and without what was sent again;
+sock_diag(7) tells it, also to ordinary users. Only the sockets of those who connect are looked at: they are
+in this machine's own network namespace, wherever the server is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+SOCK_DIAG = 4
+BY_FAMILY, DONE, ERROR = 20, 3, 2
+REQUEST_DUMP = 0x301
+ESTABLISHED = 1 << 1
+WITH_INFO = 1 << 1
+BYTECODE, INFO = 1, 2
+D_GE, D_LE = 4, 5
+# Where in struct tcp_info both counts stand (linux/tcp.h, since 4.1).
+ACKED, RECEIVED = 120, 128
+MESSAGE, ENTRY = 16, 72
+# Where in struct inet_diag_msg the peer's address and the socket's cookie stand.
+PEER, COOKIE = 24, 44
+# With more connections than this counting them each second would take time from what is measured.
+MOST = 1000
+MIB = 1024 * 1024
+
+Counts = dict[bytes, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Hop:
+    """An address that somebody connects to, and a part at one end of it.
+
+    The part listens there, or, if `is_behind`, it is the one that connects.
+    """
+
+    part: str
+    host: str
+    port: int
+    is_behind: bool = False
+
+
+class Counter:
+    """MiB/s received and sent by each part of some hops, from one look to the next."""
+
+    def __init__(self, hops: Sequence[Hop]) -> None:
+        self.hops = tuple(hops)
+        self.is_able = bool(hops)
+        self._before: dict[Hop, Counts] = self._look() if hops else {}
+
+    def look(self, span_s: float) -> dict[str, tuple[float, float]]:
+        """Return MiB/s (received, sent) by part over the seconds since the last look; empty if unknown."""
+        if not self.is_able:
+            return {}
+        now = self._look()
+        found: dict[str, list[float]] = {}
+        for hop, sockets in now.items():
+            before = self._before.get(hop, {})
+            sent = received = 0
+            for cookie, (out, back) in sockets.items():
+                was = before.get(cookie, (0, 0))
+                sent += out - was[0]
+                received += back - was[1]
+            # Who connects sends what the part receives, unless the part is the one that connects.
+            into, out_of = (received, sent) if hop.is_behind else (sent, received)
+            sums = found.setdefault(hop.part, [0.0, 0.0])
+            sums[0] += into / MIB / span_s
+            sums[1] += out_of / MIB / span_s
+        self._before = now
+        if not self.is_able:
+            return {}
+        return {part: (round(sums[0], 4), round(sums[1], 4)) for part, sums in found.items()}
+
+    def _look(self) -> dict[Hop, Counts]:
+        found: dict[Hop, Counts] = {}
+        for hop in self.hops:
+            try:
+                found[hop] = sockets_to(hop.host, hop.port)
+            except OSError:
+                self.is_able = False
+                return {}
+            if len(found[hop]) > MOST:
+                self.is_able = False
+                return {}
+        return found
+
+
+def sockets_to(host: str, port: int) -> Counts:
+    """Return bytes sent and received of every connection made to an address, by the kernel's cookie."""
+    wanted = socket.inet_aton(host)
+    found: Counts = {}
+    with contextlib.closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG)) as link:
+        link.settimeout(2.0)
+        link.send(_request(port))
+        for body in _answers(link):
+            if body[PEER : PEER + 4] == wanted and (info := _info(body)) is not None:
+                found[body[COOKIE : COOKIE + 8]] = struct.unpack_from("<QQ", info, ACKED)
+    return found
+
+
+def _request(port: int) -> bytes:
+    """Ask for established connections to a port, filtered by the kernel."""
+    code = struct.pack("=BBHBBH", D_GE, 8, 20, 0, 0, port)
+    code += struct.pack("=BBHBBH", D_LE, 8, 12, 0, 0, port)
+    body = struct.pack("=BBBBI", socket.AF_INET, socket.IPPROTO_TCP, WITH_INFO, 0, ESTABLISHED) + bytes(48)
+    body += struct.pack("=HH", 4 + len(code), BYTECODE) + code
+    return struct.pack("=IHHII", MESSAGE + len(body), BY_FAMILY, REQUEST_DUMP, 1, 0) + body
+
+
+def _answers(link: socket.socket) -> Iterator[bytes]:
+    while True:
+        data = link.recv(1 << 18)
+        place = 0
+        while place + MESSAGE <= len(data):
+            length, kind = struct.unpack_from("=IH", data, place)
+            if kind == DONE:
+                return
+            if kind == ERROR:
+                raise OSError("the kernel does not tell of connections")
+            yield data[place + MESSAGE : place + length]
+            place += (length + 3) & ~3
+
+
+def _info(body: bytes) -> bytes | None:
+    """Return a connection's struct tcp_info, or None from a kernel that does not count bytes."""
+    place = ENTRY
+    while place + 4 <= len(body):
+        length, kind = struct.unpack_from("=HH", body, place)
+        if kind == INFO:
+            info = body[place + 4 : place + length]
+            return info if len(info) >= RECEIVED + 8 else None
+        place += max(4, (length + 3) & ~3)
+    return None
