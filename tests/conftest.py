@@ -7,6 +7,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+# Its plugin imports it when all tests are done, and Python 3.11 may fail to compile it so deep in the stack.
+import hypothesis  # noqa: F401
 import pytest
 
 from benchbook.sites import clean

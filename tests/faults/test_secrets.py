@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import shlex
 import signal
 import subprocess
+import tarfile
 import threading
 import time
 import urllib.parse
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pymysql
 import pytest
 import sqlalchemy
@@ -51,23 +54,61 @@ def holders(content: bytes, secret: str) -> list[str]:
 
 
 def everything(root: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield every file below a folder, and every object of git as what it says."""
+    """Yield every file below a folder as it is and, of what packs others, what it holds."""
     for path in root.rglob("*"):
+        if path.is_dir() and path.name == ".git":
+            yield f"{path.relative_to(root)}/objects (all, packed or not)", every_object(path)
         if path.is_file() and not path.is_symlink():
             content = path.read_bytes()
             yield str(path.relative_to(root)), content
-            if "objects" in path.parts and ".git" in path.parts:
-                try:
-                    yield f"{path.relative_to(root)} (unpacked)", zlib.decompress(content)
-                except zlib.error:
-                    continue
+            yield from ((f"{path.relative_to(root)} ({name})", inner) for name, inner in unpacked(content))
+
+
+def every_object(git: Path) -> bytes:
+    """Return all that git holds, loose or packed, reachable or not."""
+    argv = ["git", f"--git-dir={git}", "cat-file", "--batch-all-objects", "--batch"]
+    return subprocess.run(argv, check=True, capture_output=True).stdout
+
+
+def unpacked(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield what a Parquet file or an archive holds; a cache has no suffixes, so its first bytes tell."""
+    if content.startswith(b"PAR1"):
+        table = pq.read_table(io.BytesIO(content))
+        texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
+        yield (
+            "columns",
+            "\n".join(str(text) for name in texts for text in table[name].unique().to_pylist()).encode(),
+        )
+        yield "described", str(table.schema).encode()
+    if content.startswith(b"\x1f\x8b"):
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            for member in archive:
+                if stream := archive.extractfile(member):
+                    yield member.name, stream.read()
 
 
 def test_the_scan_finds_what_it_looks_for(tmp_path: Path):
     for form, text in forms(CANARY).items():
         assert form in holders(b"before " + text + b" after", CANARY)
-    (tmp_path / ".git" / "objects" / "ab").mkdir(parents=True)
-    (tmp_path / ".git" / "objects" / "ab" / "cd").write_bytes(zlib.compress(b"blob 9\0" + CANARY.encode()))
+
+
+@pytest.mark.parametrize("packing", ["git", "git pack", "parquet", "archive"])
+def test_the_scan_finds_what_is_packed(packing: str, tmp_path: Path):
+    hidden = tmp_path / "hidden"
+    hidden.write_text(CANARY)
+    if packing.startswith("git"):
+        act = ["-c", "user.name=t", "-c", "user.email=t@t"]
+        packed = [["repack", "-adq"]] if packing == "git pack" else []
+        for argv in (["init", "-q"], ["add", "-A"], [*act, "commit", "-qm", "all"], *packed):
+            subprocess.run(["git", "-C", str(tmp_path), *argv], check=True, capture_output=True)
+        assert bool(list(tmp_path.glob(".git/objects/pack/*.pack"))) == bool(packed)
+    elif packing == "parquet":
+        table = pa.table({"arm": [CANARY] * 50, "n": list(range(50))})
+        pq.write_table(table, tmp_path / "0123456789abcdef", compression="zstd")
+    else:
+        with tarfile.open(tmp_path / "quick.tar.gz", "w:gz") as archive:
+            archive.add(hidden, "raw/sysbench.out")
+    hidden.unlink()
     assert any(holders(content, CANARY) for _, content in everything(tmp_path))
 
 
@@ -102,6 +143,8 @@ def test_no_artefact_and_no_process_shows_the_password(open_folder: Path, inject
     code, said = clone.run("benchbook", "repro")
     assert code == 0, said
     _fail(clone)
+    code, said_too = clone.run("benchbook", "export", "tiny")
+    assert code == 0, said_too
     for argv in (["add", "-A", "-f"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "all"]):
         subprocess.run(["git", *argv], cwd=clone.path, check=True, capture_output=True)
     watcher.ended.set()
@@ -110,10 +153,20 @@ def test_no_artefact_and_no_process_shows_the_password(open_folder: Path, inject
     assert len(password) >= 30
     files = list(everything(clone.path))
     names = "\n".join(name for name, _ in files)
-    for part in ("dvc.lock", ".dvc/cache/files", ".git/objects", "raw/", "failed/", ".ipynb", "tiny.html"):
+    for part in (
+        "dvc.lock",
+        ".dvc/cache/files",
+        ".git/objects",
+        "raw/",
+        "failed/",
+        ".ipynb",
+        "tiny.html",
+        "tar.gz (",
+        "(columns)",
+    ):
         assert part in names, part
     assert [name for name, content in files if holders(content, password)] == []
-    assert holders(said.encode(), password) == []
+    assert holders((said + said_too).encode(), password) == []
     assert watcher.looks > 50 and any(b"sysbench" in seen for seen in watcher.seen)
     assert [seen for seen in watcher.seen if holders(seen, password)] == []
     # Where it may be: one file that only its owner reads, and what the server makes of it.
