@@ -7,7 +7,11 @@ named as text and loaded by `sites` when used, so that this floor imports nothin
 from __future__ import annotations
 
 SITES = {"local": "benchbook.sites.local:LocalSite"}
-ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB"}
+ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb:TiDB"}
+# Engines that have a settings file with items beside variables: names with a dot or a dash.
+WITH_ITEMS = frozenset({"tidb"})
+# Engines that leave gaps between the ids they give, so that rows are loaded with ids of our own.
+WITH_GAPS = frozenset({"tidb"})
 # None: no program runs between client and server. A service is a rule of the kernel (`sites.service`).
 ACCESS = {
     "direct": None,

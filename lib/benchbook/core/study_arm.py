@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core import registry
+from benchbook.core.study_engine import ArmData, ArmEngine
 from benchbook.core.study_sections import Model, distinct, enumeration, known
 
 Access = Annotated[str, known("access", registry.ACCESS), enumeration(registry.ACCESS)]
@@ -99,6 +100,10 @@ class Arm(Model):
     """Distance to the server; null: no such hop. All arms of a study have one or none has."""
     kernel: Kernel | None = None
     """Kernel settings; null changes nothing."""
+    engine: ArmEngine | None = None
+    """What this arm changes of the study's engine, such as its version; null: nothing."""
+    data: ArmData | None = None
+    """How this arm's data are loaded and warmed; null: as in all other arms."""
     load: Load | None = None
     """Connections beside sysbench's: idle ones, or new ones each second; null: none."""
     capture: bool = False

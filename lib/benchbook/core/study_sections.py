@@ -79,30 +79,35 @@ class Engine(Model):
     """The database server."""
 
     name: EngineName = "mariadb"
-    """Engine: `mariadb` is the server of the OS package."""
+    """Engine: `mariadb` is the server of the OS package, `tidb` is built from its Go module with its embedded
+    storage."""
     version: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["10.11"])
-    """Version that must be found, from the left: "10.11" accepts 10.11.6. Null accepts any and records it."""
+    """Version that must be found, from the left: "10.11" accepts 10.11.6. Null accepts any and records it; of
+    TiDB it builds the newest."""
     binary: str | None = None
     """Path of another server binary of the same engine; null takes the one of the OS package."""
     settings: dict[str, int | float | str | bool] = {}
     """Server variables, in the server's own names and units; each is read back from the server and
-    compared."""
+    compared. For `tidb` a name with a dot or a dash is an item of its settings file (`log.level`)."""
 
     @field_validator("settings")
     @classmethod
     def _settings(cls, values: dict[str, Any]) -> dict[str, Any]:
-        for key, value in values.items():
-            if not re.fullmatch(r"[a-z][a-z0-9_.]{0,63}", key):
-                raise ValueError(
-                    f"{key!r} is not the name of a server variable; use lower case, digits and _"
-                )
-            if isinstance(value, str) and not re.fullmatch(r"[\w.,:/@%+= -]{0,200}", value):
-                raise ValueError(
-                    f"{key}: {value!r} holds characters that a settings file cannot carry; use plain text"
-                )
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"{key}: {value} is not finite; write a number")
-        return values
+        return check_settings(values)
+
+
+def check_settings(values: dict[str, Any]) -> dict[str, Any]:
+    """Return a server's settings, or refuse names and values that no settings file can carry."""
+    for key, value in values.items():
+        if not re.fullmatch(r"[a-z][a-z0-9_.-]{0,63}", key):
+            raise ValueError(f"{key!r} is not the name of a server variable; use lower case, digits and _")
+        if isinstance(value, str) and not re.fullmatch(r"[\w.,:/@%+= -]{0,200}", value):
+            raise ValueError(
+                f"{key}: {value!r} holds characters that a settings file cannot carry; use plain text"
+            )
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{key}: {value} is not finite; write a number")
+    return values
 
 
 class TwinArm(Model):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-import time
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,11 +10,11 @@ from sqlalchemy import Connection, text
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
-from benchbook.measure import ledger, sysbench
+from benchbook.core.study_engine import data_groups, engine_of, is_prewarmed
+from benchbook.measure import ledger, loading
 from benchbook.measure.ledger import session
 
 CHECKSUM_UP_TO = 5_000_000
-LOAD_ROWS_A_SECOND = 2_000
 
 
 class DatasetError(BenchbookError):
@@ -31,48 +27,65 @@ def ensure(site: Any, study: Study, known: dict[str, Any] | None = None) -> dict
     `known` is what prepare recorded. Data that is gone is loaded again from the study's seed, which gives
     the same rows; if it does not, DatasetError says so. Data that is there but differs is put back from
     the prepared copy. The result has the keys tables, table_size, seed, rows, indexes, checksums,
-    fingerprint, and `events`: what was found and done, in words.
+    fingerprint, `loads` of what was loaded now, and `events`: what was found and done, in words.
     """
     events: list[str] = []
-    arm = study.baseline
-    if site.has_snapshot(label(study)):
-        site.up(arm)
-        with session(site) as connection:
-            found = problems(describe(connection, study), study)
-        if found:
-            events += [f"{problem}; the prepared copy is put back" for problem in found]
-        site.restore(label(study))
-        with session(site) as connection:
-            state = describe(connection, study)
-        wrong = problems(state, study) or _differs(state, known)
-        if not wrong:
-            return state | {"events": events}
-        events += [f"the prepared copy: {problem}; the tables are loaded again" for problem in wrong]
-    elif known is not None:
+    kept = [arm for arm in copies(site, study) if site.has_snapshot(label(study), **_which(study, arm))]
+    lost = [arm for arm in copies(site, study) if arm not in kept]
+    if lost and known is not None:
         events.append("the prepared copy is gone; the tables are loaded again from the study's seed")
-    state = load(site, study)
-    wrong = _differs(state, known)
+    for arm in kept:
+        site.up(arm)
+        with session(site, **_which(study, arm)) as connection:
+            found = problems(describe(connection, study), study)
+        events += [f"{problem}; the prepared copy is put back" for problem in found]
+    loaded = {arm: _load(site, study, arm) for arm in lost}
+    if kept:
+        site.restore(label(study))
+    states = {arm: state for arm, (state, _) in loaded.items()}
+    for arm in kept:
+        with session(site, **_which(study, arm)) as connection:
+            states[arm] = describe(connection, study)
+        wrong = problems(states[arm], study) or _differs(states[arm], known)
+        if wrong:
+            events += [f"the prepared copy: {problem}; the tables are loaded again" for problem in wrong]
+            loaded[arm] = _load(site, study, arm)
+            states[arm] = loaded[arm][0]
+    wrong = [text for state in states.values() for text in _differs(state, known)]
     if wrong:
         raise DatasetError(
             f"the data could not be brought back as it was: {'; '.join(wrong)}. "
             "Run `dvc repro -f prepare@STUDY` to start anew"
         )
-    return state | {"events": events}
+    return _one(study, states) | {"loads": _loads(study, loaded), "events": events}
 
 
 def load(site: Any, study: Study) -> dict[str, Any]:
     """Create the schema, load every table, check rows, indexes and content, keep a copy; return what was
-    loaded."""
-    endpoint = site.up(study.baseline)
-    data = study.dataset
-    with session(site) as connection:
+    loaded.
+
+    Arms that differ in engine or order of loading are loaded each from the same seed, and must hold the same
+    rows. `loads` says for every arm how long it took.
+    """
+    loaded = {arm: _load(site, study, arm) for arm in copies(site, study)}
+    state = _one(study, {arm: state for arm, (state, _) in loaded.items()})
+    return state | {"loads": _loads(study, loaded)}
+
+
+def copies(site: Any, study: Study) -> list[str]:
+    """Return one arm for each copy of the data: the first that can be made of those that share it."""
+    groups = ([arm for arm in group if arm in site.able] for group in data_groups(study.arms))
+    return [group[0] for group in groups if group]
+
+
+def _load(site: Any, study: Study, arm: str) -> tuple[dict[str, Any], float]:
+    """Load one copy of the data through an arm; return what was loaded and the seconds it took."""
+    which = _which(study, arm)
+    endpoint = site.up(arm)
+    with session(site, **which) as connection:
         _empty(connection)
-    said = _load_tables(
-        site,
-        [sysbench.load(endpoint, table, data.table_size, data.seed) for table in range(1, data.tables + 1)],
-        timeout_s=60 + data.tables * data.table_size / LOAD_ROWS_A_SECOND,
-    )
-    with session(site) as connection:
+    said, seconds = loading.load_tables(site, study, arm, endpoint)
+    with session(site, **which) as connection:
         state = describe(connection, study)
     wrong = problems(state, study)
     if wrong or said:
@@ -81,8 +94,8 @@ def load(site: Any, study: Study) -> dict[str, Any]:
             + "; ".join([*wrong, *said[:3]])
             + ". Look at the server's log, then run the stage again"
         )
-    site.snapshot(label(study))
-    return state
+    site.snapshot(label(study), **which)
+    return state, seconds
 
 
 def describe(connection: Connection, study: Study) -> dict[str, Any]:
@@ -97,14 +110,7 @@ def describe(connection: Connection, study: Study) -> dict[str, Any]:
         for name in there
     }
     small = data.tables * data.table_size <= CHECKSUM_UP_TO
-    checksums = (
-        {
-            name: int(connection.execute(text(f"CHECKSUM TABLE {name}")).first()[1])  # type: ignore[index]
-            for name in there
-        }
-        if small
-        else None
-    )
+    checksums = {name: _checksum(connection, study, name) for name in there} if small else None
     state = {
         "tables": data.tables,
         "table_size": data.table_size,
@@ -148,8 +154,10 @@ def analyze(connection: Connection, tables: int) -> list[dict[str, str]]:
     """Run ANALYZE TABLE on every table and return what the server answered."""
     answers = []
     for number in range(1, tables + 1):
-        for row in connection.execute(text(f"ANALYZE TABLE sbtest{number}")).mappings():
-            answers.append({key: str(row[key]) for key in ("Table", "Msg_type", "Msg_text")})
+        answer = connection.execute(text(f"ANALYZE TABLE sbtest{number}"))
+        # TiDB answers with nothing but its success.
+        said = answer.mappings().all() if answer.returns_rows else [_done(f"sbtest{number}")]
+        answers += [{key: str(row[key]) for key in ("Table", "Msg_type", "Msg_text")} for row in said]
     return answers
 
 
@@ -160,47 +168,67 @@ def prewarm(connection: Connection, tables: int) -> None:
         connection.execute(text(f"SELECT COUNT(k) FROM sbtest{number} FORCE INDEX (k_{number})")).scalar_one()
 
 
+def prewarm_all(study: Study, connections: dict[str, Connection]) -> None:
+    """Prewarm the servers of those arms that ask for it; `connections` holds one session for each arm."""
+    for connection, arm in {connection: arm for arm, connection in connections.items()}.items():
+        if is_prewarmed(study, arm):
+            prewarm(connection, study.dataset.tables)
+
+
 def label(study: Study) -> str:
     """Return the name of the prepared copy: another data set is another copy."""
     data = study.dataset
     return f"{data.tables}x{data.table_size}-seed{data.seed}"
 
 
-def _load_tables(site: Any, argvs: list[list[str]], timeout_s: float) -> list[str]:
-    """Run the loaders, as many at a time as there are cores; return what went wrong, in sysbench's words."""
-    said: list[str] = []
-    waiting, deadline = list(enumerate(argvs)), time.monotonic() + timeout_s
-    with tempfile.TemporaryDirectory() as scratch:
-        running: dict[int, Any] = {}
-        try:
-            while waiting or running:
-                while waiting and len(running) < (os.cpu_count() or 1):
-                    number, argv = waiting.pop(0)
-                    out, err = Path(scratch) / f"{number}.out", Path(scratch) / f"{number}.err"
-                    running[number] = site.client(argv, out, err, cwd=Path(scratch))
-                for number in [number for number, child in running.items() if child.popen.poll() is not None]:
-                    code = running.pop(number).popen.returncode
-                    text = "".join(
-                        (Path(scratch) / f"{number}.{kind}").read_text("utf-8", "replace")
-                        for kind in ("out", "err")
-                    )
-                    fatal = [line for line in text.splitlines() if "FATAL" in line]
-                    said += fatal or ([f"sysbench ended with exit code {code}"] if code else [])
-                if time.monotonic() > deadline:
-                    return [*said, f"loading did not end within {timeout_s:.0f} s"]
-                time.sleep(0.02)
-        finally:
-            for child in running.values():
-                child.popen.kill()
-                child.popen.wait()
-    return said
+def _which(study: Study, arm: str) -> dict[str, str]:
+    """Name an arm to the site only where it is not the baseline, which every site takes by itself."""
+    return {} if arm == study.baseline else {"arm": arm}
 
 
-def _differs(state: dict[str, Any], known: dict[str, Any] | None) -> list[str]:
+def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what all copies hold; DatasetError if they don't hold the same."""
+    first, *others = states
+    wrong = [
+        f"{arm}: {text}" for arm in others for text in _differs(states[arm], states[first], f"{first} has")
+    ]
+    if wrong:
+        raise DatasetError(f"the arms hold different data: {'; '.join(wrong)}; look at the servers' logs")
+    return states[first]
+
+
+def _loads(study: Study, loaded: dict[str, tuple[dict[str, Any], float]]) -> dict[str, dict[str, Any]]:
+    """Return for every arm that was loaded now, or shares what was, the order and the time of loading."""
+    found = {}
+    for group in data_groups(study.arms):
+        for arm in group:
+            source = next((one for one in group if one in loaded), None)
+            if source is not None:
+                data, seconds = study.arms[arm].data, loaded[source][1]
+                order = data.index if data is not None else "after"
+                found[arm] = {"index": f"{order} the rows", "seconds": round(seconds, 2)}
+    return found
+
+
+def _done(name: str) -> dict[str, str]:
+    return {"Table": name, "Msg_type": "status", "Msg_text": "OK"}
+
+
+def _checksum(connection: Connection, study: Study, name: str) -> int:
+    """Return MariaDB's own checksum of a table; where another engine takes part, one that all can make."""
+    if all(engine_of(study, arm).name == "mariadb" for arm in study.arms):
+        return int(connection.execute(text(f"CHECKSUM TABLE {name}")).first()[1])  # type: ignore[index]
+    rows = "COALESCE(SUM(CRC32(CONCAT_WS('#', id, k, c, pad))), 0)"
+    return int(connection.execute(text(f"SELECT {rows} FROM {name}")).scalar_one())
+
+
+def _differs(
+    state: dict[str, Any], known: dict[str, Any] | None, whose: str = "prepare recorded"
+) -> list[str]:
     if known is None or known["fingerprint"] == state["fingerprint"]:
         return []
     return [
-        f"{key} is {state[key]}, prepare recorded {known[key]}"
+        f"{key} is {state[key]}, {whose} {known[key]}"
         for key in ("tables", "table_size", "seed", "rows", "indexes", "checksums")
         if state[key] != known[key]
     ]

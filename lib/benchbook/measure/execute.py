@@ -137,6 +137,7 @@ def _after(
                 "before": before,
                 "after": after,
                 "own_connections": own,
+                **ledger.absent(run.connection),
             },
             "uptime_after_s": uptime,
             "rows_after": ledger.rows(run.connection, run.planned.tables) if countable else None,

@@ -66,9 +66,20 @@ def sessions(site: Any, arms: Iterable[str]) -> Iterator[dict[str, Connection]]:
         yield found
 
 
-def snapshot(connection: Connection) -> tuple[dict[str, int], int]:
+def absent(connection: Connection) -> dict[str, dict[str, str]]:
+    """Return, under `absent`, the counters that this engine doesn't have, with reasons; or nothing."""
+    found = connection.info.get("absent")
+    return {"absent": found} if found else {}
+
+
+def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
     """Return the server's counters by name, and its uptime in seconds, over a connection that is already
-    open."""
+    open.
+
+    An engine that keeps its books elsewhere gives its connections a reader of them (`info["books"]`).
+    """
+    if "books" in connection.info:
+        return connection.info["books"]()
     rows = connection.execute(text("SHOW GLOBAL STATUS")).all()
     status = {str(name): value for name, value in rows}
     counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
@@ -77,6 +88,8 @@ def snapshot(connection: Connection) -> tuple[dict[str, int], int]:
 
 def connected(connection: Connection) -> int:
     """Return how many sessions the server says are open, ours with them; one row, however many there are."""
+    if "connected" in connection.info:
+        return connection.info["connected"]()
     row = connection.execute(text("SHOW GLOBAL STATUS LIKE 'Threads_connected'")).first()
     if row is None:
         counted = "SELECT COUNT(*) FROM information_schema.processlist"
@@ -87,7 +100,8 @@ def connected(connection: Connection) -> int:
 def foreign_sessions(connection: Connection) -> int:
     """Count sessions that are neither ours nor the server's own."""
     rows = connection.execute(text("SHOW PROCESSLIST")).mappings().all()
-    mine = connection.connection.dbapi_connection.thread_id()  # type: ignore[union-attr]
+    # The greeting holds four bytes of a session's number, and TiDB's have eight.
+    mine = connection.info.get("session") or connection.connection.dbapi_connection.thread_id()  # type: ignore[union-attr]
     return sum(
         1 for row in rows if int(row["Id"]) != mine and row["User"] not in ("system user", "event_scheduler")
     )

@@ -144,8 +144,7 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
                     raise dataset.DatasetError(
                         f"block {number}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`"
                     )
-                if state.study.warm_up.prewarm:
-                    dataset.prewarm(connection, state.study.dataset.tables)
+            dataset.prewarm_all(state.study, connections)
             is_sound = True
             while groups and is_sound:
                 group = groups.pop(0)

@@ -24,6 +24,8 @@ OWN_SESSIONS = 10
 OWN_FILES = 64
 # oltp_read_write has nine statements a table, and BEGIN and COMMIT once.
 STATEMENTS, OF_TRANSACTION = 9, 2
+# Where 0 allows none at all; elsewhere it is no limit.
+NONE_AT_0 = frozenset({"max_prepared_stmt_count"})
 MIB = 1024 * 1024
 
 
@@ -76,10 +78,8 @@ def server(study: Study, connection: Connection) -> list[str]:
         f"{name} is {allowed[name]}, {most} threads need {least}; set it under engine.settings, "
         "or measure fewer threads"
         for name, least in needed.items()
-        # No limit at all is written 0 where it is for each user.
-        if name in allowed
-        and allowed[name] < least
-        and not (name == "max_user_connections" and not allowed[name])
+        # No limit at all is written 0 or -1.
+        if (name in allowed and 0 < allowed[name] < least) or (name in NONE_AT_0 and allowed.get(name) == 0)
     ]
     if connection.execute(text("SELECT @@global.read_only")).scalar_one():
         found.append("the server is read_only; set it OFF, or the run never ends")

@@ -77,8 +77,18 @@ def run(endpoint: Endpoint, planned: PlannedRun) -> list[str]:
     ]
 
 
-def load(endpoint: Endpoint, table: int, table_size: int, seed: int) -> list[str]:
-    """Return the argv that creates and loads one table; the seed fixes every row."""
+def load(
+    endpoint: Endpoint,
+    table: int,
+    table_size: int,
+    seed: int,
+    is_index_first: bool = False,
+    has_own_ids: bool = False,
+) -> list[str]:
+    """Return the argv that creates and loads one table; the seed fixes every row, however it is loaded.
+
+    With `has_own_ids` the rows bring their ids, which a server may otherwise give with gaps.
+    """
     return [
         BINARY,
         *connection(endpoint),
@@ -90,6 +100,8 @@ def load(endpoint: Endpoint, table: int, table_size: int, seed: int) -> list[str
         str(LOAD),
         f"--table-number={table}",
         f"--table-size={table_size}",
+        *(["--index-first=on"] if is_index_first else []),
+        *(["--auto-inc=off"] if has_own_ids else []),
         "run",
     ]
 

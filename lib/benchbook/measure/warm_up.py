@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from benchbook.core import runfolder
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
+from benchbook.core.study_engine import is_analyzed
 from benchbook.measure import dataset
 from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import session, sessions
@@ -25,14 +26,14 @@ def warm(site: Any, study: Study) -> list[dict[str, str]]:
     """
     answers: list[dict[str, str]] = []
     site.restore(dataset.label(study))
-    if study.warm_up.analyze:
-        with session(site) as connection:
-            answers = dataset.analyze(connection, study.dataset.tables)
-        site.snapshot(dataset.label(study))
-    if study.warm_up.prewarm:
-        with sessions(site, site.able) as connections:
-            for connection in dict.fromkeys(connections.values()):
-                dataset.prewarm(connection, study.dataset.tables)
+    for arm in dataset.copies(site, study):
+        if is_analyzed(study, arm):
+            which = {} if arm == study.baseline else {"arm": arm}
+            with session(site, **which) as connection:
+                answers += [row | which for row in dataset.analyze(connection, study.dataset.tables)]
+            site.snapshot(dataset.label(study), **which)
+    with sessions(site, site.able) as connections:
+        dataset.prewarm_all(study, connections)
     return answers
 
 

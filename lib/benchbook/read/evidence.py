@@ -81,12 +81,19 @@ class Evidence:
     def grown(self, counter: str) -> int:
         """Return by how much a counter of the server grew over the run.
 
-        Raises Excused where the site has no ledger, Missing where the counter is not in it.
+        Raises Excused where the site has no ledger or the engine no such counter, Missing where the
+        counter is not in it.
         """
         ledger = self.get("ledger")
         if not ledger.get("available"):
             raise Excused(f"ledger not available: {ledger.get('reason') or 'no reason given'}")
+        if reason := self.absent(counter):
+            raise Excused(f"no {counter}: {reason}")
         return self.get("ledger", "after", counter) - self.get("ledger", "before", counter)
+
+    def absent(self, counter: str) -> str | None:
+        """Return why the engine has no such counter, as the run says; None if it has or says nothing."""
+        return ((self.seen.get("ledger") or {}).get("absent") or {}).get(counter)
 
     def has_counter(self, counter: str) -> bool:
         """Tell whether the ledger knows a counter on both sides."""

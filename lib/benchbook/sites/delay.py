@@ -9,20 +9,19 @@ from typing import Any
 
 import pymysql
 
-from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import ports, process
-from benchbook.sites.mariadb_install import tail
+from benchbook.sites.supervised import Supervised
 
-START_S = 20.0
 PINGS = 21
 
 
-class Delay:
+class Delay(Supervised):
     """A relay that holds every byte back for `latency_ms` each way. Nothing is started until `ensure`.
 
     `server` is what it relays to, as ADDRESS:PORT.
     """
+
+    what = "the delaying hop"
 
     def __init__(
         self,
@@ -32,51 +31,24 @@ class Delay:
         keep: tuple[int, ...] = (),
         latency_ms: float = 0.0,
     ) -> None:
-        self.lab, self.place, self.server, self.keep = lab, place, server, keep
-        self.latency_ms = latency_ms
-        self.role = place.name
-        self.child: process.Child | None = None
-        self.log = lab.run / f"{self.role}.log"
+        super().__init__(lab, place, keep)
+        self.server, self.latency_ms = server, latency_ms
 
     def ensure(self) -> None:
         """Start the relay if it does not run, and prove that the port is its own without connecting."""
-        if self.child is not None and self.child.is_alive:
+        if self.is_up:
             return
-        port = self.place.port
-        ports.must_be_free(port, "the delaying hop")
-        listen = f"{self.place.address}:{port}"
-        self.child = process.start(
-            self.role,
+        self._must_have_ports(self.place.port)
+        listen = f"{self.place.address}:{self.place.port}"
+        self._begin(
             [sys.executable, "-m", "benchbook.sites.relay", listen, self.server, str(self.latency_ms)],
-            token=self.lab.token,
-            folder=self.lab.folder,
-            out=self.log,
-            pidfile=self.lab.pidfile(self.role),
-            where=self.place.where,
-            keep=self.keep,
+            self._holds_port,
         )
-        deadline = time.monotonic() + START_S
-        while self.child.is_alive and time.monotonic() < deadline:
-            if self.child.pid in ports.holders(port):
-                return
-            time.sleep(0.02)
-        self.stop()
-        raise SiteError(f"the delaying hop did not start; see {self.log}:\n  {tail(self.log)}")
-
-    def stop(self) -> bool:
-        """End the relay and the connections through it."""
-        if self.child is None:
-            return True
-        clean = process.stop(self.child, grace_s=5.0)
-        self.child = None
-        self.lab.pidfile(self.role).unlink(missing_ok=True)
-        return clean
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very relay from any other."""
-        if self.child is None or not self.child.is_alive:
-            raise SiteError(f"the delaying hop does not run; see {self.log}, then call site.up(arm) again")
-        return {"relay_pid": self.child.pid, "relay_started": self.child.started}
+        child = self.running()
+        return {"relay_pid": child.pid, "relay_started": child.started}
 
     def facts(self) -> dict[str, Any]:
         """Return what the hop is set to."""

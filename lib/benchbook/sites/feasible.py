@@ -7,8 +7,10 @@ import resource
 import shutil
 from collections.abc import Iterator, Mapping
 
+from benchbook.core import registry
 from benchbook.core.study_arm import Arm, Kernel
-from benchbook.sites import abilities, capture, kernel, loads, procfs, tiproxy
+from benchbook.core.study_sections import Engine
+from benchbook.sites import abilities, capture, kernel, load, loads, procfs, tiproxy
 from benchbook.sites.layout import Chain, suits_netem
 from benchbook.sites.process import PATH
 
@@ -19,9 +21,12 @@ NEEDED_BY = {
 }
 
 
-def obstacle(arm: Arm, chain: Chain) -> str | None:
+def obstacle(arm: Arm, chain: Chain, engine: Engine | None = None) -> str | None:
     """Return why an arm can't be made here and what to do about it, or None if it can."""
-    return "; ".join(dict.fromkeys(_obstacles(arm, chain))) or None
+    found = list(_obstacles(arm, chain))
+    ask = getattr(load(registry.ENGINES[engine.name]), "obstacle", None) if engine is not None else None
+    found += [reason] if ask is not None and (reason := ask(engine)) else []
+    return "; ".join(dict.fromkeys(found)) or None
 
 
 def has_netem(arms: Mapping[str, Arm]) -> bool:

@@ -4,11 +4,12 @@ LAB/             0711, so that the server's own user reaches its folder
   lab.json       token and name of this lab
   owner.json     who works here now
   run/           pid files                          0700, ours
-  secrets/       sysbench's account                 0700, ours, files 0600
+  secrets/       sysbench's account, an admin's     0700, ours, files 0600
   server/        data, socket, log of the engine    0700, the engine's user
   proxy/         settings and socket of the proxy   0700, the proxy's user
                  further ones: server-2/, proxy-2/
   snapshot/      the prepared data                  0700, the engine's user
+                 further ones where arms differ in engine or load: snapshot-2/
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def service_user(name: str) -> str | None:
 class Place:
     """Where a part of a lab lives: its name, which names its files too, its address, and where it runs.
 
-    `peers` are the addresses its connections come from, `connections` those it must bear beside sysbench's.
+    `peers` are the addresses its connections come from, `connections` those it must bear beside sysbench's,
+    `prepared` is the folder of the copy of its data.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Place:
     where: Where = ANYWHERE
     peers: tuple[str, ...] = (LOOPBACK,)
     connections: int = 0
+    prepared: str = "snapshot"
 
     @property
     def is_here(self) -> bool:

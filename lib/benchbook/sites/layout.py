@@ -13,11 +13,12 @@ from typing import Any
 
 from benchbook.core import registry
 from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour
+from benchbook.core.study_engine import data_groups, variant
 from benchbook.sites.cgroups import CORE_SHARES, LOWEST_SHARES
 
 SERVICE_PORT = 3306
-# TiProxy answers questions about itself on the port after its own.
-PORTS = {"tiproxy": 2}
+# TiProxy and TiDB answer questions about themselves on the port after their own.
+PORTS = {"tiproxy": 2, "tidb": 2}
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Part:
     """One part: `kind` server, relay, service or a way of access; `to` is the part behind it.
 
     `quota` and `shares` of None leave the part where it is started; otherwise it gets a control group. `rank`
-    counts parts of its kind from 0.
+    counts parts of its kind from 0. `variant` is what sets a server's engine and data apart (`study_engine`),
+    `prepared` the copy of its data.
     """
 
     name: str
@@ -39,6 +41,8 @@ class Part:
     is_pod: bool = False
     kernel: Kernel | None = None
     latency_ms: float | None = None
+    variant: str = ""
+    prepared: str = "snapshot"
 
 
 @dataclass(frozen=True)
@@ -77,31 +81,47 @@ def suits_netem(arms: Mapping[str, Arm]) -> bool:
 
 
 def chains(
-    arms: Mapping[str, Arm], port: int, cpus: Mapping[str, list[int] | None], has_netem: bool = False
+    arms: Mapping[str, Arm],
+    port: int,
+    cpus: Mapping[str, list[int] | None],
+    has_netem: bool = False,
+    engine: str = "mariadb",
 ) -> dict[str, Chain]:
     """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all).
 
+    `engine` is the study's; an arm may name another.
     With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
     """
     is_cable = has_netem and suits_netem(arms)
     made: dict[tuple[Any, ...], Part] = {}
     used: dict[str, int] = {}
 
-    def share(key: tuple[Any, ...], kind: str, listens: bool, **rest: Any) -> Part:
+    prepared = {
+        arm: "snapshot" if rank == 0 else f"snapshot-{rank + 1}"
+        for rank, names in enumerate(data_groups(arms))
+        for arm in names
+    }
+
+    def share(key: tuple[Any, ...], kind: str, listens: bool, program: str = "", **rest: Any) -> Part:
         if key not in made:
             role = {"server": "server", "relay": "relay", "service": "service"}.get(kind, "proxy")
             rank = sum(part.name.partition("-")[0] == role for part in made.values())
             number = used.get("ports", 0)
-            used["ports"] = number + (PORTS.get(kind, 1) if listens else 0)
+            used["ports"] = number + (PORTS.get(program or kind, 1) if listens else 0)
             name = role if rank == 0 else f"{role}-{rank + 1}"
             made[key] = Part(name, kind, rank, port + number if listens else SERVICE_PORT, **rest)
         return made[key]
 
-    return {name: _chain(arm, cpus, share, is_cable) for name, arm in arms.items()}
+    return {name: _chain(arm, cpus, share, is_cable, engine, prepared[name]) for name, arm in arms.items()}
 
 
 def _chain(
-    arm: Arm, cpus: Mapping[str, list[int] | None], share: Callable[..., Part], is_cable: bool
+    arm: Arm,
+    cpus: Mapping[str, list[int] | None],
+    share: Callable[..., Part],
+    is_cable: bool,
+    engine: str,
+    prepared: str,
 ) -> Chain:
     rooms = {part: _room(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
     kernel = arm.kernel
@@ -110,8 +130,9 @@ def _chain(
     is_pod = arm.network == "pod"
     delay = arm.zones.latency_ms if arm.zones is not None and is_cable else None
     own = {"cpus": cores, "quota": quota, "shares": shares, "is_pod": is_pod}
-    own |= {"kernel": kernel, "latency_ms": delay}
-    parts = [share(("server", *own.values()), "server", True, **own)]
+    own |= {"kernel": kernel, "latency_ms": delay, "variant": variant(arm), "prepared": prepared}
+    program = (arm.engine.name if arm.engine is not None else None) or engine
+    parts = [share(("server", *own.values()), "server", True, program, **own)]
     proxy_cores, proxy_quota = rooms["proxy"]
     weight = None if proxy_quota is None else CORE_SHARES
     room = {"cpus": proxy_cores, "quota": proxy_quota, "shares": weight}

@@ -17,8 +17,10 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.sites import evidence, feasible, layout, loads, lock, monitor, parts, process, procfs, snapshot
+from benchbook.core.study_engine import engine_of
+from benchbook.sites import evidence, feasible, layout, loads, lock, monitor, parts, process, procfs
 from benchbook.sites import lab as labs
+from benchbook.sites.prepared import Prepared
 
 
 class LocalSite:
@@ -35,7 +37,8 @@ class LocalSite:
         self.study = study
         self._folder = lab
         self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
-        self.chains = layout.chains(study.arms, study.site.port, self.cpus, feasible.has_netem(study.arms))
+        has_netem, engine = feasible.has_netem(study.arms), study.engine.name
+        self.chains = layout.chains(study.arms, study.site.port, self.cpus, has_netem, engine)
 
     def __enter__(self) -> LocalSite:
         self.lab = labs.open_lab(self._folder)
@@ -76,7 +79,7 @@ class LocalSite:
 
     def missing(self, arm: str) -> str | None:
         """Return why this machine can't make an arm, or None; nothing is started to find out."""
-        return feasible.obstacle(self.study.arms[arm], self._chain(arm))
+        return feasible.obstacle(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
 
     @property
     def able(self) -> list[str]:
@@ -167,36 +170,21 @@ class LocalSite:
         """Return the lines of a server's log since a place that tell of an error or a crash."""
         return self._server(arm).log_errors(mark)
 
-    def snapshot(self, label: str = "") -> None:
-        """Shut the baseline's server down cleanly, keep a copy of its data under a label, and start it again.
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
+        """Keep a copy of the data of an arm's server under a label, for all arms that share them."""
+        self._prepared.save(label, arm or self.study.baseline)
 
-        Other servers that are up get the same data.
-        """
-        server = self._server(None)
-        server.ensure()
-        if not server.stop():
-            raise SiteError(
-                "the server did not shut down by itself, so its data cannot be copied; "
-                f"see {server.log} and run the prepare stage again"
-            )
-        snapshot.save(self.lab, server.data, server.made_with, label, server.user, self._keep)
-        for other in self._servers():
-            if other is not server and other.child is not None:
-                self._put_back(other)
-        server.ensure()
-
-    def has_snapshot(self, label: str | None = None) -> bool:
-        """Say whether there is prepared data of this engine, under this label (None: under any)."""
-        return snapshot.has(self.lab, self._server(None).made_with, label)
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
+        """Say whether there is prepared data for an arm, under this label (None: under any)."""
+        return self._prepared.has(label, arm or self.study.baseline)
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""
-        if not self.has_snapshot(label):
-            raise SiteError(
-                "the lab holds no prepared data of this engine and data set; run the prepare stage again"
-            )
-        for server in self._servers():
-            self._put_back(server)
+        self._prepared.restore(label)
+
+    @property
+    def _prepared(self) -> Prepared:
+        return Prepared(self.lab, self.study, self._parts, self.chains, self.able, self._keep)
 
     def hold(self) -> None:
         """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
@@ -221,16 +209,6 @@ class LocalSite:
 
     def _server(self, arm: str | None) -> Any:
         return self._parts.get(self._chain(arm).server)
-
-    def _servers(self) -> list[Any]:
-        """Return every distinct server of the arms that this machine can make."""
-        return [self._parts.get(part) for part in dict.fromkeys(self.chains[arm].server for arm in self.able)]
-
-    def _put_back(self, server: Any) -> None:
-        server.stop()
-        snapshot.heal(server.data)
-        snapshot.put_back(self.lab, server.data, self._keep)
-        server.ensure()
 
     def _catch_signals(self) -> dict[int, Any]:
         if threading.current_thread() is not threading.main_thread():

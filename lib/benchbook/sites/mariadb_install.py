@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pwd
@@ -15,6 +14,7 @@ from typing import Any
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import process
+from benchbook.sites.supervised import tail
 
 INSTALL = "apt-get install mariadb-server"
 INSTALL_S = 180.0
@@ -57,12 +57,6 @@ def binary_version(binary: Path) -> str:
     return match[1]
 
 
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def make_data(
     lab: labs.Lab,
     binary: Path,
@@ -71,6 +65,7 @@ def make_data(
     user: str | None,
     role: str = "server",
     keep: tuple[int, ...] = (),
+    prepared: str = "snapshot",
 ) -> Path:
     """Make a server's data folder unless it is there, made with the same; complete or absent. Return it.
 
@@ -82,8 +77,8 @@ def make_data(
     if data.is_dir() and _read_json(record) == made_with:
         return data
     labs.remove(lab, role)
-    if _read_json(lab.folder / "snapshot" / "snapshot.json", {}).get("made_with") != made_with:
-        labs.remove(lab, "snapshot")
+    if _read_json(lab.folder / prepared / "snapshot.json", {}).get("made_with") != made_with:
+        labs.remove(lab, prepared)
     if labs.free_bytes(lab.folder) < FREE_BYTES:
         raise SiteError(
             f"{lab.folder}: less than 1 GiB free; free some space, or set BENCHBOOK_LAB_DIR to another disk"
@@ -118,14 +113,6 @@ def make_data(
     new.rename(data)
     labs.write_private(record, json.dumps(made_with), user)
     return data
-
-
-def tail(log: Path) -> str:
-    """Return the last lines of a log, for a message."""
-    try:
-        return "\n  ".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:])
-    except OSError:
-        return "(no log)"
 
 
 def _installer(binary: Path, given: str | None) -> str:

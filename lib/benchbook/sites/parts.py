@@ -7,6 +7,7 @@ from typing import Any
 
 from benchbook.core import registry
 from benchbook.core.study import Study
+from benchbook.core.study_engine import engine_of
 from benchbook.sites import cgroups, kernel, load, network, snapshot
 from benchbook.sites import lab as labs
 from benchbook.sites.before_exec import Where
@@ -103,11 +104,11 @@ class Parts:
             return Service(self.network, part.name, part.rank, part.port, *self.address(part.to))
         address, port = self.address(part)
         where, peers = self.where(part), self._peers(part)
-        place = labs.Place(part.name, address, port, where, peers, self.connections(part))
+        place = labs.Place(part.name, address, port, where, peers, self.connections(part), part.prepared)
         if part.kind == "server":
-            engine = load(registry.ENGINES[self.study.engine.name])(
-                self.lab, self.study.engine, place, self.keep
-            )
+            arm = next(arm for arm, chain in self.chains.items() if chain.server == part)
+            asked = engine_of(self.study, arm)
+            engine = load(registry.ENGINES[asked.name])(self.lab, asked, place, self.keep)
             snapshot.heal(engine.data)
             return engine
         assert part.to is not None

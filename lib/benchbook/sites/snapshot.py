@@ -20,11 +20,17 @@ COPY_S = 3600.0
 
 
 def save(
-    lab: labs.Lab, data: Path, made_with: dict[str, Any], label: str, user: str | None, keep: tuple[int, ...]
+    lab: labs.Lab,
+    data: Path,
+    made_with: dict[str, Any],
+    label: str,
+    user: str | None,
+    keep: tuple[int, ...],
+    prepared: str = "snapshot",
 ) -> None:
-    """Copy the data folder of a stopped server to `snapshot`, in place of an earlier one."""
-    labs.remove(lab, "snapshot")
-    folder = lab.own("snapshot", user)
+    """Copy the data folder of a stopped server to the folder `prepared`, in place of an earlier copy."""
+    labs.remove(lab, prepared)
+    folder = lab.own(prepared, user)
     _copy(lab, data, folder / "data", keep)
     record = {
         "label": label,
@@ -34,21 +40,21 @@ def save(
     labs.write_private(folder / "snapshot.json", json.dumps(record), user)
 
 
-def has(lab: labs.Lab, made_with: dict[str, Any], label: str | None) -> bool:
+def has(lab: labs.Lab, made_with: dict[str, Any], label: str | None, prepared: str = "snapshot") -> bool:
     """Say whether there is a whole copy, made by this engine and under this label (None: under any)."""
     try:
-        record = json.loads((lab.folder / "snapshot" / "snapshot.json").read_text(encoding="utf-8"))
+        record = json.loads((lab.folder / prepared / "snapshot.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return record.get("made_with") == made_with and label in (None, record.get("label"))
 
 
-def put_back(lab: labs.Lab, data: Path, keep: tuple[int, ...]) -> None:
+def put_back(lab: labs.Lab, data: Path, keep: tuple[int, ...], prepared: str = "snapshot") -> None:
     """Replace the data folder of a stopped server by the copy; `heal` mends a crash in between."""
     fresh, old = data.with_name("fresh"), data.with_name("old")
     for stale in (fresh, old):
         shutil.rmtree(stale, ignore_errors=True)
-    _copy(lab, lab.folder / "snapshot" / "data", fresh, keep)
+    _copy(lab, lab.folder / prepared / "data", fresh, keep)
     data.rename(old)
     fresh.rename(data)
     shutil.rmtree(old)

@@ -7,19 +7,16 @@ import os
 import re
 import shutil
 import subprocess
-import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+from benchbook.core import files
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import ports, process, settings
-from benchbook.sites.mariadb_install import sha256, tail
+from benchbook.sites.supervised import Supervised
 
 VARIABLE = "BENCHBOOK_TIPROXY"
-START_S = 30.0
 SERVICE_USER = "nobody"
 
 CONFIG = """workdir = "{folder}/work"
@@ -45,81 +42,44 @@ def find() -> Path | None:
     return Path(found).resolve() if found else None
 
 
-class TiProxy:
+class TiProxy(Supervised):
     """One TiProxy, in the foreground under our supervision. Nothing is started until `ensure`.
 
     `server` is what it relays to, as ADDRESS:PORT. Every few seconds it opens a connection to the server and
     drops it before logging in; `has_probes` says so to whoever counts connections.
     """
 
+    what = "the proxy"
+    start_s = 30.0
     has_probes = True
 
     def __init__(self, lab: labs.Lab, place: labs.Place, server: str, keep: tuple[int, ...] = ()) -> None:
-        self.lab, self.place, self.server, self.keep = lab, place, server, keep
-        self.role = place.name
-        self.child: process.Child | None = None
         found = find()
         if found is None:
             raise SiteError(f"tiproxy is not in the PATH; put it there, or its path into {VARIABLE}")
-        self.binary = found
-        self.user = labs.service_user(SERVICE_USER)
-        self.folder = lab.own(self.role, self.user)
+        super().__init__(lab, place, keep, labs.service_user(SERVICE_USER))
+        self.server, self.binary = server, found
         self.config = self.folder / "tiproxy.toml"
-        self.log = lab.run / f"{self.role}.log"
-
-    @property
-    def config_hash(self) -> str:
-        """SHA-256 of the settings file as it is on disk now."""
-        return settings.hash_config(self.config, self.folder)
+        self._is_told = False
 
     def ensure(self) -> None:
         """Start the proxy if it does not run, tell it its server, and prove that the port is its own."""
-        if self.child is not None and self.child.is_alive:
+        if self.is_up:
             return
         port, api = self.place.port, self.place.port + 1
-        for number in (port, api):
-            ports.must_be_free(number, "the proxy")
+        self._must_have_ports(port, api)
         shutil.rmtree(self.folder / "work", ignore_errors=True)
         text = CONFIG.format(folder=self.folder, address=self.place.address, port=port, api=api)
         labs.write_private(self.config, text, self.user)
         cores = len(self.place.where.cpus or os.sched_getaffinity(0))
-        self.child = process.start(
-            self.role,
-            [str(self.binary), "--config", str(self.config)],
-            token=self.lab.token,
-            folder=self.lab.folder,
-            out=self.log,
-            pidfile=self.lab.pidfile(self.role),
-            user=self.user,
-            where=self.place.where,
-            keep=self.keep,
-            cwd=self.folder,
-            env={"GOMAXPROCS": str(cores), "HOME": str(self.folder)},
-        )
-        try:
-            self._wait_ready()
-        except BaseException:
-            self.stop()
-            raise
-
-    def stop(self) -> bool:
-        """End the proxy and the connections through it."""
-        if self.child is None:
-            return True
-        clean = process.stop(self.child, grace_s=5.0)
-        self.child = None
-        self.lab.pidfile(self.role).unlink(missing_ok=True)
-        return clean
+        self._is_told = False
+        env = {"GOMAXPROCS": str(cores), "HOME": str(self.folder)}
+        self._begin([str(self.binary), "--config", str(self.config)], self._is_answering, env)
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very proxy from any other; makes no connection through it."""
-        if self.child is None or not self.child.is_alive:
-            raise SiteError(f"the proxy does not run; see {self.log}, then call site.up(arm) again")
-        return {
-            "proxy_pid": self.child.pid,
-            "proxy_started": self.child.started,
-            "proxy_config_hash": self.config_hash,
-        }
+        child = self.running()
+        return {"proxy_pid": child.pid, "proxy_started": child.started, "proxy_config_hash": self.config_hash}
 
     def facts(self) -> dict[str, Any]:
         """Return what the proxy is: TiProxy does not tell its settings, so these are what it was given."""
@@ -130,24 +90,13 @@ class TiProxy:
             "version": version[1] if version else None,
             "commit": version[2].strip() if version else None,
             "binary": str(self.binary),
-            "binary_sha256": sha256(self.binary),
+            "binary_sha256": files.sha256(self.binary),
             "config_hash": self.config_hash,
         }
 
-    def _wait_ready(self) -> None:
-        deadline = time.monotonic() + START_S
-        is_told = False
-        while self.child is not None and self.child.is_alive:
-            try:
-                is_told = is_told or self._tell()
-                if is_told and self.child.pid in ports.holders(self.place.port):
-                    return
-            except OSError:
-                pass
-            if time.monotonic() > deadline:
-                raise SiteError(f"the proxy was not ready within {START_S:.0f} s; see {self.log}")
-            time.sleep(0.05)
-        raise SiteError(f"the proxy did not start; see {self.log}:\n  {tail(self.log)}")
+    def _is_answering(self) -> bool:
+        self._is_told = self._is_told or self._tell()
+        return self._holds_port()
 
     def _tell(self) -> bool:
         """Name the server to the proxy, over its own interface on loopback."""

@@ -1,0 +1,64 @@
+"""Run sysbench's loaders and say what went wrong: its own prepare exits 0 whatever happens."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import registry
+from benchbook.core.model import Endpoint
+from benchbook.core.study import Study
+from benchbook.core.study_engine import engine_of
+from benchbook.measure import sysbench
+
+ROWS_A_SECOND = 2_000
+
+
+def argvs(study: Study, arm: str, endpoint: Endpoint) -> list[list[str]]:
+    """Return the command line of each table's loader, in the order and with the ids that an arm asks for."""
+    data, asked = study.dataset, study.arms[arm].data
+    is_index_first = asked is not None and asked.index == "before"
+    has_own_ids = engine_of(study, arm).name in registry.WITH_GAPS
+    return [
+        sysbench.load(endpoint, table, data.table_size, data.seed, is_index_first, has_own_ids)
+        for table in range(1, data.tables + 1)
+    ]
+
+
+def load_tables(site: Any, study: Study, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
+    """Run the loaders, as many at a time as there are cores.
+
+    Returns what went wrong, in sysbench's words, and the seconds it took from the first to the last.
+    """
+    data = study.dataset
+    begun = time.monotonic()
+    deadline = begun + 60 + data.tables * data.table_size / ROWS_A_SECOND
+    said: list[str] = []
+    waiting = list(enumerate(argvs(study, arm, endpoint)))
+    with tempfile.TemporaryDirectory() as scratch:
+        running: dict[int, Any] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < (os.cpu_count() or 1):
+                    number, argv = waiting.pop(0)
+                    out, err = Path(scratch) / f"{number}.out", Path(scratch) / f"{number}.err"
+                    running[number] = site.client(argv, out, err, cwd=Path(scratch), arm=arm)
+                for number in [number for number, child in running.items() if child.popen.poll() is not None]:
+                    code = running.pop(number).popen.returncode
+                    text = "".join(
+                        (Path(scratch) / f"{number}.{kind}").read_text("utf-8", "replace")
+                        for kind in ("out", "err")
+                    )
+                    fatal = [line for line in text.splitlines() if "FATAL" in line]
+                    said += fatal or ([f"sysbench ended with exit code {code}"] if code else [])
+                if time.monotonic() > deadline:
+                    return [*said, f"loading did not end within {deadline - begun:.0f} s"], deadline - begun
+                time.sleep(0.02)
+        finally:
+            for child in running.values():
+                child.popen.kill()
+                child.popen.wait()
+    return said, time.monotonic() - begun

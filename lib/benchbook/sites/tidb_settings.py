@@ -1,0 +1,139 @@
+"""TiDB's settings: what a benchmark starts from, which go into its file and which into its variables.
+
+A name with a dot or a dash is an item of the settings file (`log.level`, `prepared-plan-cache.enabled`), any
+other a system variable (`tidb_disable_txn_auto_retry`). Both are read back from the server and compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbook.sites.settings import Value, same, text
+
+# What every TiDB of ours starts from unless the study says otherwise: value, first and last version, and why.
+ALL = (0, 99)
+DEFAULTS: tuple[tuple[str, Value, tuple[float, float], str], ...] = (
+    ("log.level", "error", ALL, "as both published reports have it: no log writing while measuring"),
+    ("enable-telemetry", False, ALL, "nothing is sent anywhere"),
+    ("prepared-plan-cache.enabled", True, (0, 6.0), "as both published reports have it"),
+    ("performance.run-auto-analyze", False, (0, 6.0), "statistics change only when the warm-up makes them"),
+    ("tidb_enable_prepared_plan_cache", True, (6.1, 99), "as both published reports have it"),
+    ("tidb_enable_auto_analyze", False, (6.1, 99), "statistics change only when the warm-up makes them"),
+    ("tidb_enable_telemetry", False, ALL, "nothing is sent anywhere"),
+    ("tidb_disable_txn_auto_retry", False, ALL, "as both published reports have it"),
+    ("tidb_enable_slow_log", False, ALL, "no log writing while measuring"),
+    ("skip_name_resolve", True, ALL, "no name server in the path of a connection"),
+)
+
+# Where the server lives and who may reach it is for the lab to say.
+RESERVED = frozenset(
+    (
+        "advertise-address",
+        "datadir",
+        "hostname",
+        "init_connect",
+        "initialize-sql-file",
+        "instance.plugin_dir",
+        "instance.plugin_load",
+        "plugin.dir",
+        "plugin.load",
+        "plugin_dir",
+        "plugin_load",
+        "port",
+        "proxy-protocol.networks",
+        "repair-mode",
+        "require_secure_transport",
+        "security.auto-tls",
+        "security.secure-bootstrap",
+        "security.skip-grant-table",
+        "socket",
+        "status.report-status",
+        "status.status-host",
+        "status.status-port",
+        "temp-dir",
+        "tmp-storage-path",
+        "validate_password.enable",
+    )
+)
+
+# Different at every look or every start, or where the server lives: never part of the digest.
+VOLATILE = frozenset(
+    (
+        "hostname",
+        "last_insert_id",
+        "server_id",
+        "tidb_config",
+        "tidb_current_ts",
+        "tidb_last_ddl_info",
+        "tidb_last_query_info",
+        "tidb_last_txn_info",
+        "timestamp",
+        "port",
+        "socket",
+        "datadir",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one server is asked to be: items of its file, and variables."""
+
+    items: dict[str, Value]
+    variables: dict[str, Value]
+
+    def differences(self, items: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+        """Return {setting: (asked, got)} of those not taken; got is None if there is no such setting."""
+        asked = {**self.items, **self.variables}
+        got = {key: self.got(key, items, variables) for key in asked}
+        return {
+            key: (value, got[key])
+            for key, value in asked.items()
+            if got[key] is None or not same(value, got[key])
+        }
+
+    @staticmethod
+    def got(key: str, items: Mapping[str, Any], variables: Mapping[str, str]) -> str | None:
+        """Return what the server says about a setting, or None if it knows none of that name."""
+        value = (items if is_item(key) else variables).get(key)
+        return None if value is None else text(value)
+
+
+def is_item(name: str) -> bool:
+    """Say whether a name is one of the settings file; system variables have neither dot nor dash."""
+    return "." in name or "-" in name
+
+
+def complete(asked: Mapping[str, Value], version: str) -> Asked:
+    """Return the benchmark defaults of a version with a study's settings on top."""
+    number = float(".".join(version.split("-")[0].split(".")[:2]))
+    merged = {name: value for name, value, (first, last), _ in DEFAULTS if first <= number <= last}
+    merged |= asked
+    return Asked(
+        {name: value for name, value in sorted(merged.items()) if is_item(name)},
+        {name: value for name, value in sorted(merged.items()) if not is_item(name)},
+    )
+
+
+def reserved(asked: Mapping[str, Value]) -> list[str]:
+    """Return the settings that a study may not make, sorted."""
+    return sorted(RESERVED & asked.keys())
+
+
+def toml(items: Mapping[str, Value]) -> str:
+    """Return items of a settings file as TOML, each section once, as old parsers need it."""
+    sections: dict[str, list[str]] = {}
+    for name, value in sorted(items.items()):
+        section, _, key = name.rpartition(".")
+        # JSON writes numbers, text and truth as TOML does.
+        sections.setdefault(section, []).append(f"{key}={json.dumps(value)}")
+    lines = [line for name in sorted(sections) for line in ([f"[{name}]"] if name else []) + sections[name]]
+    return "\n".join(lines) + "\n"
+
+
+def assignment(name: str, value: Value) -> tuple[str, Value]:
+    """Return the statement that sets a variable, and its parameter; names hold word characters only."""
+    return f"SET GLOBAL {name} = %s", text(value) if isinstance(value, bool) else value

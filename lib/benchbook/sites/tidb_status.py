@@ -1,0 +1,113 @@
+"""What a TiDB server tells over its status port: who it is, its settings, and the books of what it did.
+
+The port has no login, so the lab binds it where the server itself is bound. Looking there opens no session on
+the server and adds nothing to what it counts of statements.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+STATEMENTS = {
+    "Com_select": "Select",
+    "Com_insert": "Insert",
+    "Com_update": "Update",
+    "Com_delete": "Delete",
+    "Com_begin": "Begin",
+    "Com_commit": "Commit",
+    "Com_rollback": "Rollback",
+}
+COMMANDS = {"Com_stmt_prepare": "StmtPrepare", "Com_stmt_execute": "StmtExecute"}
+# What MariaDB counts and TiDB does not, in words for the run.
+ABSENT = {"Rows_sent": "TiDB doesn't count the rows it sends"}
+
+Samples = list[tuple[str, dict[str, str], float]]
+
+
+@dataclass(frozen=True)
+class Status:
+    """The status port of one server; every look is a request of its own. Raises OSError if none answers."""
+
+    address: str
+    port: int
+    wait_s: float = 5.0
+
+    @property
+    def answers(self) -> bool:
+        """Say whether the server answers; one that is stopped or shutting down does not."""
+        try:
+            return bool(self.who())
+        except (OSError, ValueError):
+            return False
+
+    def who(self) -> dict[str, Any]:
+        """Return `connections`, `version` and `git_hash`."""
+        return json.loads(self._get("/status"))
+
+    def connected(self) -> int:
+        """Return how many sessions are open."""
+        return int(self.who()["connections"])
+
+    def config(self) -> dict[str, Any]:
+        """Return the settings that it was started with, by dotted name."""
+        return flat(json.loads(self._get("/config")))
+
+    def books(self) -> tuple[dict[str, int], float]:
+        """Return its counters under MariaDB's names, and its uptime in seconds."""
+        samples = parse(self._get("/metrics"))
+        return counters(samples), time.time() - total(samples, "process_start_time_seconds")
+
+    def _get(self, path: str) -> str:
+        plain = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with plain.open(f"http://{self.address}:{self.port}{path}", timeout=self.wait_s) as answer:
+            return answer.read().decode("utf-8")
+
+
+def counters(samples: Samples) -> dict[str, int]:
+    """Return the counters that sysbench's own counts can be held against, under MariaDB's names.
+
+    A connection is counted when it ends, by whichever way; what did not get through the login is one too.
+    """
+    refused = total(samples, "tidb_server_handshake_error_total")
+    found = {
+        name: total(samples, "tidb_executor_statement_total", type=kind) for name, kind in STATEMENTS.items()
+    }
+    found |= {name: total(samples, "tidb_server_query_total", type=kind) for name, kind in COMMANDS.items()}
+    found |= {
+        "Connections": total(samples, "tidb_server_disconnection_total") + refused,
+        "Aborted_connects": refused,
+        "Questions": total(samples, "tidb_server_query_total"),
+        "Affected_rows": total(samples, "tidb_server_affected_rows"),
+    }
+    return {name: round(value) for name, value in found.items()}
+
+
+def parse(text: str) -> Samples:
+    """Return the samples of Prometheus' text format as (name, labels, value)."""
+    return [
+        (name, dict(LABEL.findall(labels or "")), float(value))
+        for name, labels, value in SAMPLE.findall(text)
+    ]
+
+
+def total(samples: Samples, name: str, **labels: str) -> float:
+    """Return the sum of a metric over all samples with these labels; one that never happened is 0."""
+    return sum(value for found, its, value in samples if found == name and labels.items() <= its.items())
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings by dotted name."""
+    rows: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            rows |= flat(value, f"{prefix}{key}.")
+        else:
+            rows[f"{prefix}{key}"] = value
+    return rows
