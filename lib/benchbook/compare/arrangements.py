@@ -62,6 +62,11 @@ def _named(names: list[str]) -> str:
 
 def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an arrangement is made of, as far as it differs from a server on loopback."""
+    if facts.get("engine", {}).get("name") == "tidb":
+        yield (
+            "TiDB here is one process with its embedded storage, which TiDB's own tests use: SQL layer and "
+            "transactions are real, but there is no TiKV, no replication, and no write waits for the disk"
+        )
     if arm.network == "pod":
         yield (
             "a pod here is a network namespace of this machine behind a virtual cable and a bridge; there is "

@@ -98,6 +98,8 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
                 numbers.significant(own["qps"].median()),
                 numbers.significant(own["qps"].min()),
                 numbers.significant(own["qps"].max()),
+                numbers.significant(own["latency_min_ms"].median()),
+                numbers.significant(own["latency_avg_ms"].median()),
                 numbers.significant(own["latency_p99_ms"].median()),
                 Html(" ".join(ways)),
             ]
@@ -111,10 +113,15 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
         number("QPS", "median"),
         number("Lowest"),
         number("Highest"),
-        number("p99", "ms, median"),
+        number("Latency", "least, ms"),
+        number("mean", "ms"),
+        number("p99", "ms"),
         long("Runs, by block"),
     ]
-    caption = "What each cell is made of. Effects come from neighbouring runs of a block, not from medians."
+    caption = (
+        "What each cell is made of: medians over its runs. Effects come from neighbouring runs of a block, "
+        "not from medians."
+    )
     return Table("cells", "Every cell", columns, rows, caption, "No run was valid.")
 
 

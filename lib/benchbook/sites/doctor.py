@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.sites import abilities, haproxy, lock, machine, ports, procfs, tiproxy
+from benchbook.sites import abilities, haproxy, lock, machine, ports, procfs, tidb_build, tiproxy
 from benchbook.sites.abilities import Ability, install_command, judge, manager
 from benchbook.sites.lab import free_bytes, lab_root
 from benchbook.sites.process import PATH
@@ -31,6 +31,7 @@ def examine(clone: Path | None = None, port: int = 33060) -> list[Ability]:
         found += [_clock(), *abilities.network(), abilities.cpu_quota()]
     found += [_optional("go", "version", "only for TiDB, which is built from its Go module")]
     found += [
+        _tidb(),
         _tiproxy(),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
     ]
@@ -121,6 +122,17 @@ def _tiproxy() -> Ability:
     remedy = f"put it into the PATH, or its path into {tiproxy.VARIABLE}; without it such arms are skipped"
     detail = str(path) if path else "not found; only for arms with `access: tiproxy`"
     return judge("tiproxy", path is not None, detail, remedy, is_needed=False)
+
+
+def _tidb() -> Ability:
+    built = [version for version in tidb_build.versions() if tidb_build.cached(version).is_file()]
+    missing = [version for version in tidb_build.versions() if version not in built]
+    told = [f"{' and '.join(built)} built"] if built else []
+    told += [f"{' and '.join(missing)} built when an arm first needs it, in minutes"] if missing else []
+    refused = tidb_build.obstacle(None, None)
+    detail = refused.partition(";")[0] if refused else f"{'; '.join(told)}; kept in {tidb_build.engines()}"
+    remedy = (refused or "").partition("; ")[2] + "; without it such arms are skipped"
+    return judge("tidb", refused is None, detail, remedy, is_needed=False)
 
 
 def _optional(name: str, flag: str, purpose: str) -> Ability:
