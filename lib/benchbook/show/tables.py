@@ -8,6 +8,8 @@ from typing import Any
 
 from benchbook.show import numbers
 from benchbook.show.badge import badge
+from benchbook.show.load_tables import parts, stability
+from benchbook.show.loading import tables as loading
 from benchbook.show.markup import Html, element, slug
 from benchbook.show.reruns import tables as reruns
 from benchbook.show.run_tables import cell_anchor, cells, runs, voids
@@ -21,9 +23,12 @@ __all__ = [
     "differences",
     "effects",
     "facts",
+    "loading",
+    "parts",
     "reruns",
     "runs",
     "scaling",
+    "stability",
     "threads",
     "voids",
 ]

@@ -1,0 +1,126 @@
+"""What a long run did second by second: stalls, and levels between which it changed.
+
+An average of ten minutes hides a second without an answer, and a server that works at two speeds. Both are
+looked for in every run by itself. They describe; nothing here decides a claim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+LONG_S = 300
+STALL_SHARE = 0.1
+FEWEST_SECONDS = 60
+# Two levels are told apart if fewer than half as many seconds lie between them as at the smaller one.
+VALLEY = 0.5
+SMALLEST_SHARE = 0.05
+# Levels within half a percent are one.
+FINEST = 0.005
+GRID = 512
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Seconds in a row with less than a tenth of the run's median: label of the first, how many, slowest."""
+
+    second: float
+    length_s: int
+    lowest_qps: float
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A level at which a run stayed: the median of its seconds, and their share of all."""
+
+    qps: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Stability:
+    """One long run; `modes` is empty where too few seconds are known to tell."""
+
+    run_id: str
+    seconds: int
+    median_qps: float
+    lowest_qps: float
+    stalls: tuple[Stall, ...]
+    modes: tuple[Mode, ...]
+
+
+def of_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
+    """Return what every run of at least 300 s did, in the order of the schedule.
+
+    `runs` has the columns run_id, position and run_s, `intervals` run_id, second, qps and is_discarded.
+    """
+    long = runs[runs["run_s"] >= LONG_S].sort_values("position")
+    measured = intervals[intervals["run_id"].isin(set(long["run_id"])) & ~intervals["is_discarded"]]
+    series = dict(iter(measured.sort_values("second").groupby("run_id")))
+    return [_stability(str(run), series[run]) for run in long["run_id"] if run in series]
+
+
+def stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall, ...]:
+    """Return the stalls of a series of one value a second."""
+    is_stall = qps < STALL_SHARE * np.median(qps)
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], is_stall, [False])).astype(int)))
+    return tuple(
+        Stall(float(second[first]), int(end - first), float(qps[first:end].min()))
+        for first, end in zip(edges[::2], edges[1::2], strict=True)
+    )
+
+
+def modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
+    """Return the levels of a series without its stalls, the lowest first; one level where it stays at one.
+
+    A kernel density of the logarithms (bandwidth after Silverman 1986, which smooths two levels into one
+    rather than one into two) is cut where it has a deep valley; a part with under a twentieth of the seconds
+    is no level of its own.
+    """
+    values = np.log(qps[qps > STALL_SHARE * np.median(qps)])
+    if values.size < FEWEST_SECONDS:
+        return ()
+    low, high = np.percentile(values, [25, 75])
+    spread = min(float(values.std(ddof=1)), float(high - low) / 1.349) or float(values.std(ddof=1))
+    width = max(FINEST, 0.9 * spread * values.size**-0.2)
+    grid = np.linspace(values.min() - 3 * width, values.max() + 3 * width, GRID)
+    density = np.exp(-0.5 * ((grid[:, None] - values[None, :]) / width) ** 2).sum(axis=1)
+    cuts = [grid[place] for place in _valleys(density)]
+    while True:
+        parts = np.split(np.sort(values), np.searchsorted(np.sort(values), cuts))
+        small = [place for place, part in enumerate(parts) if part.size < SMALLEST_SHARE * values.size]
+        if not small or not cuts:
+            break
+        cuts.pop(min(small[0], len(cuts) - 1))
+    return tuple(Mode(float(np.exp(np.median(part))), part.size / values.size) for part in parts)
+
+
+def _valleys(density: NDArray[np.float64]) -> list[int]:
+    """Return the places of deep valleys: each rises on both sides to more than twice its height."""
+    inner = density[1:-1]
+    peaks = [int(place) + 1 for place in np.flatnonzero((inner > density[:-2]) & (inner >= density[2:]))]
+    while len(peaks) > 1:
+        between = [
+            left + int(np.argmin(density[left:right]))
+            for left, right in zip(peaks[:-1], peaks[1:], strict=True)
+        ]
+        depth = [
+            density[valley] / min(density[left], density[right])
+            for valley, left, right in zip(between, peaks[:-1], peaks[1:], strict=True)
+        ]
+        worst = int(np.argmax(depth))
+        if depth[worst] <= VALLEY:
+            return between
+        left, right = peaks[worst], peaks[worst + 1]
+        peaks.remove(left if density[left] < density[right] else right)
+    return []
+
+
+def _stability(run_id: str, own: pd.DataFrame) -> Stability:
+    qps, second = own["qps"].to_numpy(dtype=float), own["second"].to_numpy(dtype=float)
+    return Stability(
+        run_id, len(qps), float(np.median(qps)), float(qps.min()), stalls(second, qps), modes(qps)
+    )

@@ -1,0 +1,102 @@
+"""Tables of what runs asked of the machine, and of what long runs did second by second."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from benchbook.compare import stability as found
+from benchbook.show import numbers
+from benchbook.show.table import Column, Table, long, number
+
+# Column of `runs`, heading, unit. What no run has is left out.
+_USED = (
+    ("qps_min", "Lowest QPS", "of 5 s"),
+    ("cpu_client_cores", "Client", "cores"),
+    ("cpu_proxy_cores", "Proxy", "cores"),
+    ("cpu_server_cores", "Server", "cores"),
+    ("memory_proxy_mib", "Proxy", "MiB"),
+    ("memory_server_mib", "Server", "MiB"),
+    ("received_proxy_mib_s", "Proxy gets", "MiB/s"),
+    ("sent_proxy_mib_s", "sends", "MiB/s"),
+    ("received_server_mib_s", "Server gets", "MiB/s"),
+    ("sent_server_mib_s", "sends", "MiB/s"),
+)
+
+
+def parts(runs: pd.DataFrame) -> Table:
+    """List what client, proxy and server used in each cell: medians over its runs.
+
+    Bytes are those that TCP carried, without headers. A proxy's are of both its sides.
+    """
+    shown = [(name, number(label, unit)) for name, label, unit in _USED if _has(runs, name)]
+    rows = [
+        [workload, threads, arm, *(numbers.significant(own[name].median()) for name, _ in shown)]
+        for (workload, threads, arm), own in runs.groupby(["workload", "threads", "arm"], sort=True)
+    ]
+    columns = [Column("Workload"), number("Threads"), Column("Arm"), *(column for _, column in shown)]
+    caption = (
+        "Processor time, memory and bytes of each part while a cell was measured, medians over its runs. Bytes "
+        "are those that TCP carried, without headers; a proxy's are those of both its sides."
+    )
+    return Table("parts", "What the parts used", columns, rows, caption, "No run was valid.")
+
+
+def stability(runs: pd.DataFrame, intervals: pd.DataFrame) -> tuple[Table, ...]:
+    """List every run of five minutes or more: its slowest second, its stalls, and the levels it stayed at.
+
+    No table where all runs are shorter.
+    """
+    about = runs.set_index("run_id")
+    rows = []
+    for one in found.of_runs(runs, intervals):
+        run = about.loc[one.run_id]
+        rows.append(
+            [
+                run["workload"],
+                run["threads"],
+                run["arm"],
+                run["block"],
+                one.seconds,
+                numbers.significant(one.median_qps),
+                numbers.significant(one.lowest_qps),
+                _stalls(one.stalls),
+                _modes(one.modes),
+            ]
+        )
+    columns = [
+        Column("Workload"),
+        number("Threads"),
+        Column("Arm"),
+        number("Block"),
+        number("Seconds"),
+        number("QPS", "median"),
+        number("Slowest", "second"),
+        long("Stalls"),
+        long("Levels"),
+    ]
+    caption = (
+        "A stall is a second with less than a tenth of its run's median. A level is a speed at which the run "
+        "stayed for a twentieth of its seconds or more, with a valley between it and the next."
+    )
+    return (Table("stability", "How steady long runs were", columns, rows, caption),) if rows else ()
+
+
+def _has(runs: pd.DataFrame, name: str) -> bool:
+    return name in runs and bool(runs[name].notna().any())
+
+
+def _stalls(stalls: tuple[found.Stall, ...]) -> str:
+    if not stalls:
+        return "none"
+    first = [f"second {stall.second:g} ({stall.length_s} s)" for stall in stalls[:5]]
+    more = f" and {len(stalls) - 5} more" if len(stalls) > 5 else ""
+    return f"{len(stalls)}: {', '.join(first)}{more}"
+
+
+def _modes(modes: tuple[found.Mode, ...]) -> str:
+    if not modes:
+        return "too few seconds to tell"
+    if len(modes) == 1:
+        return f"one, {numbers.significant(modes[0].qps)}"
+    told = [f"{numbers.significant(mode.qps)} for {100 * mode.share:.0f} %" for mode in modes]
+    return f"{len(modes)}: {', '.join(told)}"
