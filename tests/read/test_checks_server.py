@@ -6,7 +6,7 @@ import pytest
 
 from benchbook.core.params import Limits
 from benchbook.read import checks_server
-from benchbook.read.evidence import Excused
+from benchbook.read.evidence import Excused, Missing
 from tests.read import corpus, synthetic
 
 LIMITS = Limits()
@@ -139,3 +139,22 @@ def test_uptime_tells_a_restart():
         synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 52}
     )
     assert checks_server.identity(run, LIMITS) == ["the server's uptime grew by 2 s in a run of 7.0 s"]
+
+
+def without_rows_sent(**changed):
+    """Return a healthy run on an engine that says that it has no such counter."""
+    run = corpus.healthy(synthetic.output(), synthetic.planned(**changed))
+    ledger = {**run.seen["ledger"], "absent": {"Rows_sent": "TiDB doesn't count the rows it sends"}}
+    for side in ("before", "after"):
+        ledger[side] = {name: count for name, count in ledger[side].items() if name != "Rows_sent"}
+    return type(run)(run.plan, {**run.seen, "ledger": ledger}, run.out, run.err)
+
+
+def test_a_counter_that_the_engine_lacks_is_told_as_a_warning_and_one_that_is_just_missing_is_not():
+    with pytest.raises(Excused, match="no Rows_sent: TiDB doesn't count"):
+        checks_server.hits(without_rows_sent(), LIMITS)
+    run = without_rows_sent()
+    del run.seen["ledger"]["absent"]
+    with pytest.raises(Missing, match="Rows_sent"):
+        checks_server.hits(run, LIMITS)
+    assert checks_server.ledger(without_rows_sent(), LIMITS) == []

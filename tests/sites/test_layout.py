@@ -112,3 +112,23 @@ def test_netem_is_used_only_if_it_can_make_the_distance_of_every_arm() -> None:
     assert cable["near"].server != cable["far"].server
     hop = layout.chains(arms | {"host": Arm.model_validate(far | {"network": "host"})}, 34000, CPUS, True)
     assert all(chain.of("relay") for chain in hop.values()) and hop["far"].server.latency_ms is None
+
+
+def test_another_engine_or_load_is_another_server_with_a_copy_of_its_own() -> None:
+    arms = {
+        "old": {},
+        "pod": {"network": "pod"},
+        "cold": {"data": {"prewarm": False}},
+        "new": {"engine": {"version": "6.6"}},
+        "relay": {"engine": {"version": "6.6"}, "access": "haproxy"},
+    }
+    made = layout.chains(
+        {name: Arm.model_validate(arm) for name, arm in arms.items()}, 34000, CPUS, engine="tidb"
+    )
+    servers = {name: chain.server for name, chain in made.items()}
+    assert [servers[name].name for name in arms] == ["server", "server-2", "server-3", "server-4", "server-4"]
+    copies = [servers[name].prepared for name in arms]
+    assert copies == ["snapshot", "snapshot", "snapshot", "snapshot-2", "snapshot-2"]
+    # Each has a status port behind its own.
+    assert [servers[name].port for name in arms] == [34000, 34002, 34004, 34006, 34006]
+    assert made["relay"].entry.port == 34008
