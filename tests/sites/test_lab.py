@@ -73,3 +73,12 @@ def test_a_cut_account_file_is_told_with_its_remedy(tmp_path: Path) -> None:
     (tmp_path / "cut").write_text('mysql-user="benchbook"\n')
     with pytest.raises(SiteError, match=r"mysql-password is missing.*provision"):
         labs.read_secret(tmp_path / "cut")
+
+
+@pytest.mark.parametrize("name", ["my lab", "it's", "$(date)", "a\nb", "böse"])
+def test_a_folder_that_a_server_s_script_would_take_apart_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(tmp_path / name))
+    with pytest.raises(SiteError, match="BENCHBOOK_LAB_DIR"):
+        labs.lab_root(tmp_path)

@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import pwd
+import re
 import secrets
 import shutil
 import stat
@@ -38,13 +39,19 @@ SOCKET_BYTES = 107
 def lab_root(clone: Path) -> Path:
     """Return where the labs of a clone live: BENCHBOOK_LAB_DIR, else /var/lib for root, else the home folder.
 
-    The name holds a digest of the clone's path, so two clones never share a server's data.
+    The name holds a digest of the clone's path, so two clones never share a server's data. SiteError for a
+    path that the scripts of the servers' makers would take apart.
     """
     named = os.environ.get("BENCHBOOK_LAB_DIR")
-    if named:
-        return Path(named).resolve()
     base = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local" / "share"
-    return base / "benchbook" / hashlib.sha256(str(clone.resolve()).encode()).hexdigest()[:10]
+    digest = hashlib.sha256(str(clone.resolve()).encode()).hexdigest()[:10]
+    found = Path(named).resolve() if named else base / "benchbook" / digest
+    if not re.fullmatch(r"[A-Za-z0-9_./+-]+", str(found)):
+        raise SiteError(
+            f"{found}: a server's own scripts can't take this path; set BENCHBOOK_LAB_DIR to a folder of "
+            "letters, digits and . _ + - only"
+        )
+    return found
 
 
 def lab_folder(clone: Path, study: str) -> Path:
