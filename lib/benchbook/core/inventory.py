@@ -1,0 +1,170 @@
+"""The inventory: hosts by role, and how they are reached; never a password."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from benchbook.core import paths, yamlfile
+from benchbook.core.errors import InputErrors
+from benchbook.core.explain import validate
+from benchbook.core.study_sections import Model, Name, distinct
+
+ROLES = ("server", "proxy", "client")
+Role = Literal["server", "proxy", "client"]
+ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
+FOLDER = r"^(/[A-Za-z0-9_.-]+)+$"
+VARIABLE = "BENCHBOOK_INVENTORY"
+BASE = "inventories"
+
+
+def _no_socket(value: str | None) -> str | None:
+    # The client library takes this name for a socket on its own machine, whatever the port.
+    if value == "localhost":
+        raise ValueError("leads to a socket, not to a port; write 127.0.0.1 or the host's own address")
+    return value
+
+
+class Access(Model):
+    """How a host is reached over SSH; what a host leaves out is taken from `defaults`."""
+
+    port: int | None = Field(None, ge=1, le=65535, examples=[22])
+    """Port of its SSH server; null: 22."""
+    user: str | None = Field(None, pattern=r"^[a-z_][a-z0-9_-]{0,31}$", examples=["root"])
+    """User to log in as; null: your own name. Servers run as their packages' users if it is root, else as
+    it."""
+    key_file: str | None = Field(None, min_length=1, examples=["~/.ssh/id_ed25519"])
+    """File of a private key without passphrase, from the inventory's folder on; null: the keys of your SSH
+    agent and of `~/.ssh`."""
+    known_hosts: str | None = Field(None, min_length=1, examples=["~/.ssh/known_hosts"])
+    """File with the host's key, from the inventory's folder on; null: `~/.ssh/known_hosts`. Another key is
+    refused, and so is one that isn't there."""
+    folder: str | None = Field(None, pattern=FOLDER, examples=["/var/lib/benchbook"])
+    """Folder for servers' data and for the agent, on a disk that is to be measured; null:
+    /var/lib/benchbook for root, else .benchbook in the user's home."""
+
+
+class Machine(Access):
+    """One host."""
+
+    host: Annotated[str, AfterValidator(_no_socket)] = Field(pattern=ADDRESS, examples=["192.0.2.10"])
+    """Name or address at which SSH answers."""
+    address: Annotated[str | None, AfterValidator(_no_socket)] = Field(
+        None, pattern=ADDRESS, examples=["10.0.0.10"]
+    )
+    """Address at which other hosts reach it, and to which its server binds; null: `host`."""
+    roles: Annotated[tuple[Role, ...], Field(min_length=1), AfterValidator(distinct)]
+    """What it is for: `server`, `proxy`, `client`; several each."""
+
+    @field_validator("roles", mode="before")
+    @classmethod
+    def _list(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
+
+
+class Inventory(Model):
+    """Hosts by role. The first that has a role has it in every arm."""
+
+    defaults: Access = Access()
+    """How all hosts are reached that don't say otherwise."""
+    hosts: dict[Name, Machine] = Field(min_length=1)
+    """The hosts by name."""
+    lease_s: float = Field(900.0, ge=5, le=86_400, examples=[900.0])
+    """Seconds after which a host ends what we started there, if it hears no more of us."""
+    patience_s: float = Field(300.0, ge=1, le=86_400, examples=[300.0])
+    """Seconds for which a lost connection is tried again; less than `lease_s`."""
+    timeout_s: float = Field(10.0, ge=1, le=600, examples=[10.0])
+    """Seconds to wait for a connection, and for an answer, before it counts as lost."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Inventory:
+        wrong = []
+        if self.patience_s >= self.lease_s:
+            wrong.append(
+                f"patience_s: {self.patience_s:g}: not less than lease_s {self.lease_s:g}; write less"
+            )
+        seen: dict[tuple[Any, ...], str] = {}
+        for name, machine in self.hosts.items():
+            place = (machine.host, machine.port or self.defaults.port or 22)
+            if place in seen:
+                wrong.append(
+                    f"hosts.{name}: the same host as {seen[place]}; give one all the roles, remove the other"
+                )
+            seen.setdefault(place, name)
+        wrong += [
+            f"hosts: no host has the role {role}; add it to one"
+            for role in ("server", "client")
+            if not self.of(role)
+        ]
+        if wrong:
+            raise ValueError("\n".join(wrong))
+        return self
+
+    def of(self, role: str) -> list[str]:
+        """Return the names of the hosts that have a role, in the file's order."""
+        return [name for name, machine in self.hosts.items() if role in machine.roles]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One host with nothing left open but its folder, which depends on the user's home there."""
+
+    name: str
+    host: str
+    address: str
+    roles: tuple[str, ...]
+    port: int
+    user: str
+    key_file: Path | None
+    known_hosts: Path
+    folder: str | None
+    lease_s: float
+    patience_s: float
+    timeout_s: float
+
+
+def file(name: str) -> Path:
+    """Return where an inventory is: BENCHBOOK_INVENTORY, else `inventories/NAME.yaml` in the clone."""
+    named = os.environ.get(VARIABLE)
+    return Path(named).resolve() if named else paths.root() / BASE / f"{name}.yaml"
+
+
+def load(name: str) -> dict[str, Target]:
+    """Read an inventory and return its hosts by name; InputErrors with every mistake."""
+    path = file(name)
+    shown = str(path) if os.environ.get(VARIABLE) else f"{BASE}/{path.name}"
+    if not path.is_file():
+        raise InputErrors(
+            [f"{shown}: no such inventory; write it as docs/ssh.md shows, or name its file in {VARIABLE}"]
+        )
+    inventory = validate(yamlfile.read(path, shown), Inventory)
+    return {name: _target(inventory, name, path.parent) for name in inventory.hosts}
+
+
+def _target(inventory: Inventory, name: str, base: Path) -> Target:
+    machine, common = inventory.hosts[name], inventory.defaults
+
+    def said(key: str) -> Any:
+        own = getattr(machine, key)
+        return getattr(common, key) if own is None else own
+
+    key, known = said("key_file"), said("known_hosts") or "~/.ssh/known_hosts"
+    return Target(
+        name=name,
+        host=machine.host,
+        address=machine.address or machine.host,
+        roles=machine.roles,
+        port=said("port") or 22,
+        user=said("user") or getpass.getuser(),
+        key_file=base / Path(key).expanduser() if key else None,
+        known_hosts=base / Path(known).expanduser(),
+        folder=said("folder"),
+        lease_s=inventory.lease_s,
+        patience_s=inventory.patience_s,
+        timeout_s=inventory.timeout_s,
+    )

@@ -1,0 +1,157 @@
+"""What this host is: processor, memory, disks, clock, tools. What can't be seen is None."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from benchbook.sites.process import PATH
+
+SYS = Path("/sys")
+TOOLS = {
+    "sysbench": ("sysbench", "--version"),
+    "mariadbd": ("mariadbd", "--no-defaults", "--version"),
+    "mariadb-install-db": None,
+    "haproxy": ("haproxy", "-v"),
+}
+
+
+def facts(folder: Path) -> dict[str, Any]:
+    """Return what stays the same from run to run; `folder` says which disk is meant."""
+    memory = _meminfo()
+    return {
+        "hostname": platform.node(),
+        "cpu_model": _first(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo")),
+        "cores": len(os.sched_getaffinity(0)),
+        "numa": _numa(),
+        "memory_mib": memory.get("MemTotal", 0) >> 10,
+        "swap_mib": memory.get("SwapTotal", 0) >> 10,
+        "kernel": platform.release(),
+        "system": _first(r'^PRETTY_NAME="?([^"\n]+)', _read("/etc/os-release")),
+        "architecture": platform.machine(),
+        "governor": _read(SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "transparent_hugepages": _first(r"\[(\w+)\]", _read(SYS / "kernel/mm/transparent_hugepage/enabled")),
+        "swappiness": _number("/proc/sys/vm/swappiness"),
+        "somaxconn": _number("/proc/sys/net/core/somaxconn"),
+        "clocksource": _read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
+        "disk": _disk(folder),
+        "sysbench": tool("sysbench"),
+        "mariadb": tool("mariadbd"),
+        "haproxy": tool("haproxy"),
+    }
+
+
+def moment(folder: Path) -> dict[str, Any]:
+    """Return what changes from hour to hour."""
+    return {
+        "load_1min": os.getloadavg()[0],
+        "memory_available_mib": _meminfo().get("MemAvailable", 0) >> 10,
+        "disk_free_mib": shutil.disk_usage(_nearest(folder)).free >> 20,
+    }
+
+
+def look(folder: Path) -> dict[str, Any]:
+    """Return all that a doctor asks, without anything being started here."""
+    return {
+        "facts": facts(folder),
+        "moment": moment(folder),
+        "tools": {name: which(name) for name in TOOLS},
+        "user": _user(),
+        "is_root": os.geteuid() == 0,
+        "python": platform.python_version(),
+        "wall_s": time.time(),
+        "open_files": _open_files(),
+    }
+
+
+def which(name: str) -> str | None:
+    """Return the path of a program, where servers live too."""
+    return shutil.which(name, path=PATH)
+
+
+def tool(name: str) -> str | None:
+    """Return the version that a program prints, or None if it is not installed."""
+    argv = TOOLS[name]
+    path = which(name)
+    if path is None or argv is None:
+        return None
+    try:
+        done = subprocess.run([path, *argv[1:]], capture_output=True, text=True, timeout=20, stdin=-3)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return _first(r"(\d+\.\d+[\w.~+-]*)", done.stdout + done.stderr)
+
+
+def _numa() -> dict[str, str | None]:
+    nodes = sorted((SYS / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
+    return {path.name: _read(path / "cpulist") for path in nodes}
+
+
+def _disk(folder: Path) -> dict[str, Any] | None:
+    """Return device, file system and kind of the disk that a folder is on."""
+    found, best = None, -1
+    for line in (_read("/proc/self/mountinfo") or "").splitlines():
+        left, _, right = line.partition(" - ")
+        place, words = left.split()[4], right.split()
+        if len(place) > best and (str(folder) + "/").startswith(place.rstrip("/") + "/"):
+            found, best = (left.split()[2], words[0], words[1], left.split()[5]), len(place)
+    if found is None:
+        return None
+    number, kind, device, options = found
+    block = (SYS / "dev/block" / number).resolve()
+    queue = next((one / "queue" for one in (block, block.parent) if (one / "queue").is_dir()), None)
+    return {
+        "device": device,
+        "filesystem": kind,
+        "options": options,
+        "rotational": _number(queue / "rotational") if queue else None,
+        "scheduler": _first(r"\[([\w-]+)\]", _read(queue / "scheduler")) if queue else None,
+        "model": _read(block / "device/model") or _read(block.parent / "device/model"),
+    }
+
+
+def _meminfo() -> dict[str, int]:
+    lines = (line.split() for line in (_read("/proc/meminfo") or "").splitlines())
+    return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
+
+
+def _user() -> str:
+    import pwd
+
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def _open_files() -> int:
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return -1 if hard == resource.RLIM_INFINITY else hard
+
+
+def _nearest(folder: Path) -> Path:
+    while not folder.exists():
+        folder = folder.parent
+    return folder
+
+
+def _read(path: str | Path) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _first(pattern: str, text: str | None) -> str | None:
+    match = re.search(pattern, text or "", re.MULTILINE)
+    return match[1] if match else None
+
+
+def _number(path: str | Path) -> int | None:
+    text = _read(path)
+    return int(text) if text and text.isdigit() else None

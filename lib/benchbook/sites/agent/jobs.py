@@ -1,0 +1,163 @@
+"""Programs on this host: they die with the agent that started them, and are told apart by name."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pwd
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import procfs
+from benchbook.sites.before_exec import Where, dies_with
+from benchbook.sites.process import FOLDER, PLAIN, TOKEN
+
+GRACE_S = 20.0
+
+
+class Job:
+    """One program: what it was started as, and how it ended. `code` is negative if a signal ended it."""
+
+    def __init__(self, name: str, pid: int, out: Path, err: Path) -> None:
+        found = procfs.stat(pid)
+        self.name, self.pid, self.out, self.err = name, pid, out, err
+        self.started = int(found["started"]) if found else 0
+        self.began = time.monotonic()
+        self.code: int | None = None
+        self.cpu_s = self.lasted_s = 0.0
+        self.kill_at: float | None = None
+        self.was_killed = False
+        self._files: dict[str, dict[str, Any]] | None = None
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Return what is known of it; after its end with the hash of what it printed."""
+        known = {
+            "name": self.name,
+            "pid": self.pid,
+            "started": self.started,
+            "code": self.code,
+            "age_s": self.lasted_s if self.code is not None else time.monotonic() - self.began,
+            "was_killed": self.was_killed,
+        }
+        if self.code is not None:
+            if self._files is None:
+                self._files = {"out": _digest(self.out), "err": _digest(self.err)}
+            known |= {"cpu_s": self.cpu_s, "files": self._files}
+        return known
+
+
+class Jobs:
+    """All programs of one agent. From its main thread only: a child dies with the thread it came from."""
+
+    def __init__(self, folder: Path, token: str, keep: tuple[int, ...] = ()) -> None:
+        self.folder, self.token, self.keep = folder, token, keep
+        self._jobs: dict[str, Job] = {}
+
+    def start(self, name: str, argv: list[str], out: Path, err: Path | None = None, **how: Any) -> Job:
+        """Start a program; a name that is known already is not started again.
+
+        `how` may have cwd, env, user, cpus, nofile, and append.
+        """
+        if name in self._jobs:
+            return self._jobs[name]
+        account = pwd.getpwnam(how["user"]) if how.get("user") else None
+        cpus, end = how.get("cpus"), os.O_APPEND if how.get("append") else os.O_TRUNC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | end
+        fds = [os.open(path, flags, 0o600) for path in (out, err) if path is not None]
+        try:
+            popen = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=fds[0],
+                stderr=fds[-1],
+                close_fds=True,
+                pass_fds=self.keep,
+                cwd=how.get("cwd") or self.folder,
+                start_new_session=True,
+                preexec_fn=dies_with(
+                    os.getpid(), account, Where(tuple(cpus) if cpus else None, nofile=how.get("nofile"))
+                ),
+                env={**PLAIN, **(how.get("env") or {}), TOKEN: self.token, FOLDER: str(self.folder)},
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise SiteError(f"{argv[0]} could not be started: {error}; check that it is installed") from None
+        finally:
+            for fd in fds:
+                os.close(fd)
+        # We collect its end ourselves, with the CPU time that the kernel counted for it alone.
+        popen.returncode = 0
+        self._jobs[name] = Job(name, popen.pid, out, err or out)
+        return self._jobs[name]
+
+    def get(self, name: str) -> Job:
+        """Return a job by name; SiteError if there is none."""
+        self.tick()
+        try:
+            return self._jobs[name]
+        except KeyError:
+            raise SiteError(f"{name}: no such job; the agent may have been started anew") from None
+
+    def signal(self, name: str, signum: int) -> None:
+        """Send a signal to a job that still runs."""
+        job = self.get(name)
+        # Until we have collected its end, nobody else can have its id.
+        if job.code is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(job.pid, signum)
+
+    def stop(self, name: str, grace_s: float = GRACE_S) -> Job:
+        """Ask a job to end; `tick` ends it by force after the grace."""
+        job = self.get(name)
+        if job.code is None and job.kill_at is None:
+            job.kill_at = time.monotonic() + grace_s
+            self.signal(name, signal.SIGTERM)
+            self.signal(name, signal.SIGCONT)
+        return job
+
+    def tick(self) -> None:
+        """Collect what has ended, and end what was asked to and did not."""
+        for job in self._jobs.values():
+            if job.code is not None:
+                continue
+            pid, status, usage = os.wait4(job.pid, os.WNOHANG)
+            if pid:
+                job.code = os.waitstatus_to_exitcode(status)
+                job.cpu_s = usage.ru_utime + usage.ru_stime
+                job.lasted_s = time.monotonic() - job.began
+            elif job.kill_at is not None and time.monotonic() > job.kill_at:
+                job.was_killed, job.kill_at = True, None
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(job.pid, signal.SIGKILL)
+
+    def forget(self, name: str) -> None:
+        """Drop an ended job from the list."""
+        if self.get(name).code is None:
+            raise SiteError(f"{name}: still runs; stop it first")
+        del self._jobs[name]
+
+    def end_all(self, grace_s: float) -> list[str]:
+        """End everything, last started first; return the names of what ran."""
+        ended = []
+        for job in reversed(list(self._jobs.values())):
+            self.tick()
+            if job.code is None:
+                ended.append(job.name)
+                self.stop(job.name, grace_s)
+                while job.code is None:
+                    time.sleep(0.02)
+                    self.tick()
+        return ended
+
+
+def _digest(path: Path) -> dict[str, Any]:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return {"bytes": 0, "sha256": None}
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}

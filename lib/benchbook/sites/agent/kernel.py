@@ -1,0 +1,49 @@
+"""Kernel settings of this host: written down before they are touched, and put back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchbook.core.errors import SiteError
+
+SYSCTL = Path("/proc/sys")
+RECORD = "kernel.json"
+# Only these few are ever ours to write, whoever asks.
+ALLOWED = ("net/core/somaxconn", "net/ipv4/tcp_syncookies", "vm/swappiness", "fs/nr_open")
+
+
+def apply(folder: Path, name: str, value: int) -> int:
+    """Set one of the allowed settings and return what the kernel then has."""
+    if name not in ALLOWED:
+        raise SiteError(f"{name}: not a setting that may be changed; write one of {', '.join(ALLOWED)}")
+    place = SYSCTL / name
+    try:
+        before, now = changed(folder), int(place.read_text(encoding="ascii"))
+        if now != value:
+            temporary = folder / f"{RECORD}.tmp"
+            temporary.write_text(json.dumps({name: now, **before}), encoding="utf-8")
+            temporary.replace(folder / RECORD)
+            place.write_text(str(value), encoding="ascii")
+        return int(place.read_text(encoding="ascii"))
+    except OSError as error:
+        raise SiteError(f"{place}: {error.strerror}; log in as root, or leave out arms.NAME.kernel") from None
+
+
+def changed(folder: Path) -> dict[str, int]:
+    """Return {name: value before} of what was changed and not put back."""
+    try:
+        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        return {str(name): int(value) for name, value in found.items() if name in ALLOWED}
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def restore(folder: Path) -> list[str]:
+    """Put the settings back as they were; return what was put back."""
+    done = []
+    for name, value in changed(folder).items():
+        (SYSCTL / name).write_text(str(value), encoding="ascii")
+        done.append(f"{name} set back to {value}")
+    (folder / RECORD).unlink(missing_ok=True)
+    return done

@@ -1,0 +1,58 @@
+"""Who listens on a port of this host, from the kernel's own tables."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from pathlib import Path
+from typing import Any
+
+from benchbook.sites import procfs
+
+LISTEN = "0A"
+
+
+def on(port: int) -> list[dict[str, Any]]:
+    """Return address, pid and command of each listener; pid is None where it belongs to another user."""
+    inodes: dict[int, str] = {}
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path("/proc/net", table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            address, number = fields[1].rsplit(":", 1)
+            if fields[3] == LISTEN and int(number, 16) == port:
+                inodes[int(fields[9])] = _readable(address)
+    owners = _owners(set(inodes)) if inodes else {}
+    return [
+        {
+            "address": address,
+            "pid": owners.get(inode),
+            "command": procfs.command(owners[inode]) if inode in owners else "a process of another user",
+        }
+        for inode, address in inodes.items()
+    ]
+
+
+def _readable(address: str) -> str:
+    """Return an address of the kernel's table as people write it: 0100007F is 127.0.0.1."""
+    words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
+    packed = b"".join(struct.pack("=I", word) for word in words)
+    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
+
+
+def _owners(inodes: set[int]) -> dict[int, int]:
+    wanted = {f"socket:[{inode}]": inode for inode in inodes}
+    found: dict[int, int] = {}
+    for pid in procfs.pids():
+        try:
+            for entry in os.scandir(procfs.PROC / str(pid) / "fd"):
+                inode = wanted.get(os.readlink(entry.path))
+                if inode is not None:
+                    found.setdefault(inode, pid)
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,156 @@
+"""The agent's commands, as they are run on a host: `python3 agent.pyz COMMAND FOLDER`.
+
+serve   start the agent of a folder, out of reach of this connection; what it needs to know comes on stdin
+talk    carry requests and answers between this connection and the agent
+look    say what this host is, and start nothing
+end     end the agent of a folder and all it started, also one that no longer answers
+purge   the same, and remove its data
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import BenchbookError, SiteError
+from benchbook.sites import process, procfs
+from benchbook.sites.agent import facts, kernel
+from benchbook.sites.agent.server import BOOK, SOCKET, Agent
+
+LOCK = "host.lock"
+READY_S = 15.0
+END_S = 90.0
+
+
+def main() -> None:
+    """Run one command; what went wrong is one line of JSON, and exit code 1."""
+    command, folder = sys.argv[1], Path(os.path.abspath(sys.argv[2]))
+    try:
+        if command == "run":
+            _run(folder)
+        elif command == "talk":
+            _talk(folder)
+        else:
+            does = {"serve": _serve, "look": facts.look, "end": _end, "purge": _purge}[command]
+            print(json.dumps({"ok": does(folder)}), flush=True)
+    except (BenchbookError, OSError) as error:
+        print(json.dumps({"error": str(error)}), flush=True)
+        sys.exit(1)
+
+
+def _serve(folder: Path) -> dict[str, Any]:
+    order = json.loads(sys.stdin.readline())
+    folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+    # A server's own user has to pass through; it can't look around.
+    folder.chmod(0o711)
+    _end(folder)
+    log = os.open(folder / "agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    started = subprocess.Popen(
+        [sys.executable, sys.argv[0], "run", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        cwd="/",
+        env={**process.PLAIN, process.TOKEN: order["token"], process.FOLDER: str(folder)},
+    )
+    assert started.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        started.stdin.write(json.dumps(order).encode() + b"\n")
+        started.stdin.close()
+    deadline = time.monotonic() + READY_S
+    while not (folder / BOOK).exists() or not (folder / SOCKET).exists():
+        if started.poll() is not None or time.monotonic() > deadline:
+            last = (folder / "agent.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
+            raise SiteError(last[0] if last else "the agent did not start")
+        time.sleep(0.01)
+    return json.loads((folder / BOOK).read_text(encoding="utf-8"))
+
+
+def _run(folder: Path) -> None:
+    order = json.loads(sys.stdin.readline())
+    lock = os.open(folder.parent / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"this host is being measured by {os.pread(lock, 300, 0).decode('utf-8', 'replace')}")
+        sys.exit(1)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{order['owner']} in {folder}".encode(), 0)
+    found = procfs.stat(os.getpid())
+    book = {"pid": os.getpid(), "started": found["started"] if found else 0, "owner": order["owner"]}
+    agent = Agent(folder, order["token"], float(order["lease_s"]), (lock,))
+    temporary = folder / f"{BOOK}.tmp"
+    temporary.write_text(json.dumps(book), encoding="utf-8")
+    temporary.replace(folder / BOOK)
+    agent.run()
+    print(f"ended: {agent.why}", flush=True)
+
+
+def _talk(folder: Path) -> None:
+    """Carry bytes both ways until one side ends."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
+        agent.connect(str(folder / SOCKET))
+        while True:
+            ready, _, _ = select.select([0, agent], [], [])
+            for one in ready:
+                data = os.read(0, 1 << 16) if one == 0 else agent.recv(1 << 16)
+                if not data:
+                    return
+                if one == 0:
+                    agent.sendall(data)
+                else:
+                    view = memoryview(data)
+                    while view:
+                        view = view[os.write(1, view) :]
+
+
+def _end(folder: Path) -> dict[str, list[str]]:
+    """End what runs for a folder: the agent first, which ends the rest; return in words what was ended."""
+    stopped = []
+    for child in _ours(folder):
+        stopped.append(f"pid {child.pid} ({procfs.command(child.pid)})")
+        # An agent ends its programs itself, and they take their time.
+        process.stop(child, grace_s=END_S)
+    settings = kernel.restore(folder) if folder.is_dir() else []
+    for name in (SOCKET, BOOK):
+        (folder / name).unlink(missing_ok=True)
+    left = [f"pid {child.pid} ({procfs.command(child.pid)})" for child in _ours(folder)]
+    return {"stopped": stopped, "removed": settings, "left": left}
+
+
+def _purge(folder: Path) -> dict[str, list[str]]:
+    """End what runs for a folder and remove the folder."""
+    done = _end(folder)
+    if not done["left"] and folder.is_dir():
+        shutil.rmtree(folder)
+        done["removed"].append(str(folder))
+    return done
+
+
+def _ours(folder: Path) -> list[process.Child]:
+    """Return the processes whose start was given this folder, first started first; never by name."""
+    found = []
+    for pid in procfs.pids():
+        environment = procfs.environment(pid)
+        if environment.get(process.FOLDER) != str(folder) or pid == os.getpid():
+            continue
+        state = procfs.stat(pid)
+        if state is not None and state["state"] not in "ZX":
+            token = environment.get(process.TOKEN, "")
+            found.append(process.Child("left over", pid, int(state["started"]), "", token))
+    return sorted(found, key=lambda child: (child.started, child.pid))
+
+
+if __name__ == "__main__":
+    main()

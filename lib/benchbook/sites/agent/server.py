@@ -1,0 +1,189 @@
+"""The agent: it answers requests at a socket in its folder, and ends all it started when its lease is over.
+
+Its owner sits on another machine and may lose the way here: programs and connections go on, and whoever comes
+back finds them. Every request renews the lease.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import BenchbookError
+from benchbook.sites.agent import kernel
+from benchbook.sites.agent.jobs import Jobs
+from benchbook.sites.agent.operations import Later, Operations
+from benchbook.sites.agent.streams import Stream
+
+SOCKET = "agent.sock"
+BOOK = "agent.json"
+TICK_S = 0.2
+GRACE_S = 60.0
+MOST_WAITING = 64 * 1024 * 1024
+
+
+class Caller:
+    """One connection of somebody who asks: what came in, and what is still to go out."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket, self.inbox, self.outbox = connection, bytearray(), bytearray()
+        connection.setblocking(False)
+
+    def lines(self) -> list[bytes] | None:
+        """Return the whole lines that have come; None when the other side has gone."""
+        try:
+            data = self.socket.recv(1 << 20)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        if not data:
+            return None
+        self.inbox += data
+        *whole, rest = bytes(self.inbox).split(b"\n")
+        self.inbox = bytearray(rest)
+        return whole
+
+    def flush(self) -> bool:
+        """Send what can be sent without waiting; say whether the other side is still there."""
+        try:
+            while self.outbox:
+                del self.outbox[: self.socket.send(self.outbox)]
+        except BlockingIOError:
+            return len(self.outbox) < MOST_WAITING
+        except OSError:
+            return False
+        return True
+
+
+class Agent:
+    """One agent in its folder; `keep` are descriptors that its programs inherit, such as the host's lock."""
+
+    def __init__(self, folder: Path, token: str, lease_s: float, keep: tuple[int, ...]) -> None:
+        self.folder, self.lease_s = folder, lease_s
+        self.jobs = Jobs(folder, token, keep)
+        self.operations = Operations(folder, self.jobs)
+        self.until = time.monotonic() + lease_s
+        self.why: str | None = None
+        self._waiting: list[tuple[Caller, str, Later]] = []
+        self._selector = selectors.DefaultSelector()
+
+    def run(self) -> None:
+        """Answer until asked to end, until a signal says so, or until the lease is over."""
+        woken, wake = socket.socketpair()
+        for one in (woken, wake):
+            one.setblocking(False)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(signum, self._leave)
+        (self.folder / SOCKET).unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(str(self.folder / SOCKET))
+            os.chmod(self.folder / SOCKET, 0o600)
+            listener.listen(16)
+            listener.setblocking(False)
+            self._selector.register(listener, selectors.EVENT_READ)
+            self._selector.register(woken, selectors.EVENT_READ)
+            try:
+                while self.why is None:
+                    self._turn(listener, woken)
+            finally:
+                self.end()
+
+    def end(self) -> None:
+        """End all programs, put the kernel's settings back, and leave no trace but the data."""
+        self.jobs.end_all(GRACE_S)
+        kernel.restore(self.folder)
+        for name in (SOCKET, BOOK):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _turn(self, listener: socket.socket, woken: socket.socket) -> None:
+        for key, _ in self._selector.select(TICK_S):
+            if key.fileobj is listener:
+                caller = Caller(listener.accept()[0])
+                self._selector.register(caller.socket, selectors.EVENT_READ, caller)
+            elif key.fileobj is woken:
+                with contextlib.suppress(BlockingIOError):
+                    woken.recv(4096)
+            elif isinstance(key.data, Caller):
+                self._hear(key.data)
+            elif not key.data.receive():
+                self._forget(key.data)
+        self.jobs.tick()
+        self._answer_waiting()
+        if time.monotonic() > self.until:
+            self.why = "the lease is over"
+
+    def _hear(self, caller: Caller) -> None:
+        lines = caller.lines()
+        if lines is None or not caller.flush():
+            self._drop(caller)
+            return
+        for line in filter(None, lines):
+            self.until = time.monotonic() + self.lease_s
+            request = json.loads(line)
+            self._do(caller, str(request.pop("id")), str(request.pop("do")), request)
+
+    def _do(self, caller: Caller, number: str, what: str, arguments: dict[str, Any]) -> None:
+        try:
+            if what == "end":
+                self.why = "it was asked to"
+                self._reply(caller, number, "ok", None)
+                return
+            operation = None if what.startswith("_") else getattr(self.operations, what, None)
+            if operation is None:
+                raise BenchbookError(f"{what}: not known here")
+            if what == "close" and arguments["stream"] in self.operations.streams:
+                self._forget(self.operations.streams[arguments["stream"]])
+            result = operation(**arguments)
+            if what == "connect":
+                stream = self.operations.streams[arguments["stream"]]
+                with contextlib.suppress(KeyError):
+                    self._selector.register(stream, selectors.EVENT_READ, stream)
+        except (BenchbookError, OSError, KeyError, TypeError, ValueError) as error:
+            said = str(error) if isinstance(error, BenchbookError) else f"{type(error).__name__}: {error}"
+            self._reply(caller, number, "error", said)
+            return
+        if isinstance(result, Later):
+            self._waiting.append((caller, number, result))
+        else:
+            self._reply(caller, number, "ok", result)
+
+    def _answer_waiting(self) -> None:
+        still = []
+        for caller, number, later in self._waiting:
+            result = later.ready()
+            if result is None and time.monotonic() < later.until:
+                still.append((caller, number, later))
+            else:
+                self._reply(caller, number, "ok", later.otherwise() if result is None else result)
+        self._waiting = still
+
+    def _reply(self, caller: Caller, number: str, kind: str, value: Any) -> None:
+        caller.outbox += json.dumps({"id": number, kind: value}).encode() + b"\n"
+        if not caller.flush():
+            self._drop(caller)
+        elif caller.socket.fileno() >= 0:
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if caller.outbox else 0)
+            self._selector.modify(caller.socket, events, caller)
+
+    def _drop(self, caller: Caller) -> None:
+        self._waiting = [one for one in self._waiting if one[0] is not caller]
+        if caller.socket.fileno() >= 0:
+            self._selector.unregister(caller.socket)
+            caller.socket.close()
+
+    def _forget(self, stream: Stream) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(stream)
+
+    def _leave(self, signum: int, frame: object) -> None:
+        self.why = f"signal {signum}"

@@ -1,0 +1,157 @@
+"""Watch this host while a run goes on, as `sites.monitor` does on the machine at hand, with Python alone."""
+
+from __future__ import annotations
+
+import csv
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+PROC = Path("/proc")
+TICK_S = 0.025
+LOOK_S = 0.2
+MIB = 1024 * 1024
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+# Fields of the first line of /proc/stat (proc(5)); guest time is counted in user time already.
+IDLE, IOWAIT, STEAL = 3, 4, 7
+
+
+class Watch:
+    """Sample processes and host once a second, between `start` and `stop`, and look for pauses of the host.
+
+    `parts` maps a part (client, proxy, server) to its process ids; `machine` is what the host's own rows are
+    called. `client` is the load client's id on its host.
+    """
+
+    def __init__(self, parts: dict[str, list[int]], machine: str, client: int | None, path: Path) -> None:
+        self.parts, self.machine, self.client, self.path = parts, machine, client, path
+        self.longest_pause_ms = self.runqueue_wait_s = 0.0
+        self._rows: list[list[Any]] = []
+        self._over = threading.Event()
+        self._began, self._wall = time.monotonic(), time.time()
+        self._books, self._kills = _machine_times(), _oom_kills()
+        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._sample, self._tick)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> dict[str, Any]:
+        """End watching, write the table and return what it showed."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join(timeout=5)
+        before, after = self._books, _machine_times()
+        stolen, whole = after[STEAL] - before[STEAL], sum(after) - sum(before)
+        with self.path.open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream, lineterminator="\n").writerows(self._rows)
+        return {
+            "longest_pause_ms": self.longest_pause_ms,
+            "steal_pct": 100 * stolen / whole if whole > 0 else 0.0,
+            "runqueue_wait_s": self.runqueue_wait_s,
+            "oom_kills": _oom_kills() - self._kills,
+            "clock_step_s": (time.time() - self._wall) - (time.monotonic() - self._began),
+            "cores": len(os.sched_getaffinity(0)),
+            "rows": len(self._rows),
+        }
+
+    def _sample(self) -> None:
+        last = self._began
+        before = {part: _cpu_s(pids) for part, pids in self.parts.items()}
+        times = _machine_times()
+        while not self._over.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
+            now = time.monotonic()
+            span, second = now - last, round(now - self._began, 3)
+            if span < 0.2:
+                continue
+            for part, pids in self.parts.items():
+                cpu, was = _cpu_s(pids), before[part]
+                # A part whose process has just ended has nothing to say about this second.
+                if cpu is not None and was is not None:
+                    used = round(max(0.0, (cpu - was) / span), 4)
+                    self._rows.append([second, part, used, round(_rss_mib(pids), 2), "", "", "", ""])
+                before[part] = was if cpu is None else cpu
+            books = _machine_times()
+            self._rows.append([second, self.machine, *_machine(times, books, span), *_pressure()])
+            times, last = books, now
+
+    def _tick(self) -> None:
+        last = looked = time.monotonic()
+        while not self._over.is_set():
+            time.sleep(TICK_S)
+            now = time.monotonic()
+            self.longest_pause_ms = max(self.longest_pause_ms, (now - last - TICK_S) * 1000)
+            last = now
+            # The books of a process go with it, so what it waited since the last look is lost.
+            if now - looked > LOOK_S and self.client is not None:
+                self.runqueue_wait_s = max(self.runqueue_wait_s, _runqueue_wait_s(self.client))
+                last = looked = time.monotonic()
+
+
+def _machine_times() -> list[float]:
+    fields = (PROC / "stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
+    return [int(field) / TICKS for field in fields]
+
+
+def _machine(before: list[float], after: list[float], span: float) -> list[Any]:
+    grown = [now - was for was, now in zip(before, after)]  # noqa: B905 (Python 3.9 knows no `strict`)
+    whole = sum(grown)
+    busy = max(0.0, whole - grown[IDLE] - grown[IOWAIT]) / span
+    stolen = round(100 * grown[STEAL] / whole, 3) if whole > 0 else ""
+    return [round(busy, 4), round(_used_mib(), 2), stolen]
+
+
+def _used_mib() -> float:
+    lines = (line.split() for line in (PROC / "meminfo").read_text(encoding="ascii").splitlines())
+    kib = {words[0].rstrip(":"): int(words[1]) for words in lines}
+    return (kib["MemTotal"] - kib.get("MemAvailable", kib["MemFree"])) / 1024
+
+
+def _pressure() -> list[Any]:
+    values: list[Any] = []
+    for kind in ("cpu", "io", "memory"):
+        try:
+            some = (PROC / "pressure" / kind).read_text(encoding="ascii").split()[1]
+            values.append(float(some.partition("=")[2]))
+        except (OSError, ValueError, IndexError):
+            values.append("")
+    return values
+
+
+def _cpu_s(pids: list[int]) -> float | None:
+    total = 0
+    try:
+        for pid in pids:
+            rest = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if rest[0] in "ZX":
+                return None
+            total += int(rest[11]) + int(rest[12])
+    except (OSError, ValueError, IndexError):
+        return None
+    return total / TICKS
+
+
+def _rss_mib(pids: list[int]) -> float:
+    try:
+        return sum(int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE for pid in pids) / MIB
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def _runqueue_wait_s(pid: int) -> float:
+    """Return the seconds all threads of a process have waited for a core, from the scheduler's own books."""
+    total = 0
+    try:
+        for task in (PROC / str(pid) / "task").iterdir():
+            total += int((task / "schedstat").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return total / 1e9
+
+
+def _oom_kills() -> int:
+    for line in (PROC / "vmstat").read_text(encoding="ascii").splitlines():
+        if line.startswith("oom_kill "):
+            return int(line.split()[1])
+    return 0

@@ -1,0 +1,44 @@
+"""The agent as one file: a zip archive of modules of the house that need nothing but Python itself."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import benchbook
+
+PACKAGE = Path(benchbook.__file__).parent
+# Imported by the agent; the package's own beginnings are left empty there, as they import more.
+NEEDED = ("core/errors.py", "sites/procfs.py", "sites/before_exec.py", "sites/process.py")
+EMPTY = ("__init__.py", "core/__init__.py", "sites/__init__.py")
+MAIN = "from benchbook.sites.agent.main import main\n\nmain()\n"
+# The oldest date that the format knows: the same modules give the same bytes.
+DATE = (1980, 1, 1, 0, 0, 0)
+
+
+@cache
+def pack() -> bytes:
+    """Return the archive; the same modules give the same bytes everywhere."""
+    modules = [*map(PACKAGE.joinpath, NEEDED), *sorted((PACKAGE / "sites" / "agent").glob("*.py"))]
+    texts = {f"benchbook/{name}": "" for name in EMPTY}
+    texts |= {
+        f"benchbook/{path.relative_to(PACKAGE).as_posix()}": path.read_text("utf-8") for path in modules
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for name, text in {"__main__.py": MAIN, **texts}.items():
+            archive.writestr(zipfile.ZipInfo(name, DATE), text)
+    return packed.getvalue()
+
+
+def sha256() -> str:
+    """Return the archive's hash, which is part of its name on a host."""
+    return hashlib.sha256(pack()).hexdigest()
+
+
+def name() -> str:
+    """Return the archive's name on a host."""
+    return f"agent-{sha256()[:12]}.pyz"

@@ -1,0 +1,127 @@
+"""The data of a server on a host: made, kept as a copy, and put back, so that every block starts alike.
+
+All of it happens on the host. A copy is complete or absent: it is made under another name and renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.mariadb_install import FREE_BYTES, INSTALL_S
+from benchbook.sites.ssh.host import Host
+
+COPY_S = 3600.0
+LOOK_S = 2.0
+SPARE_BYTES = 256 << 20
+RECORD = "snapshot/snapshot.json"
+
+
+def make(server: Any) -> None:
+    """Make a MariaDB server's data folder unless it is there, made with the same.
+
+    The administrator comes in over the socket by the name of the user there; there are no anonymous accounts.
+    """
+    host, role = server.host, server.role
+    heal(server)
+    if _json(host, f"{role}/made.json") == server.made_with:
+        return
+    host.call("remove", name=role)
+    if (_json(host, RECORD) or {}).get("made_with") != server.made_with:
+        host.call("remove", name="snapshot")
+    if host.call("free") < FREE_BYTES:
+        raise SiteError(f"{host.name}: less than 1 GiB free for {host.folder}; free some space there")
+    for name in (role, f"{role}/new", f"{role}/tmp"):
+        host.call("own", name=name, user=server.user)
+    argv = [
+        server.look["tools"]["mariadb-install-db"] or "mariadb-install-db",
+        "--no-defaults",
+        f"--datadir={server.folder}/new",
+        f"--tmpdir={server.folder}/tmp",
+        "--auth-root-authentication-method=socket",
+        f"--auth-root-socket-user={server.look['user']}",
+        "--skip-test-db",
+        "--skip-name-resolve",
+        "--skip-log-bin",
+        *[f"--{key}={value}" for key, value in server.made_with["settings"].items()],
+    ]
+    _work(host, "the data folder could not be made", argv, INSTALL_S, server.user)
+    host.call("rename", name=f"{role}/new", to=f"{role}/data")
+    host.call("write", name=f"{role}/made.json", text=json.dumps(server.made_with), user=server.user)
+
+
+def save(server: Any, label: str) -> None:
+    """Copy the data folder of a stopped server to `snapshot`, in place of an earlier one."""
+    host = server.host
+    host.call("remove", name="snapshot")
+    host.call("own", name="snapshot", user=server.user)
+    _copy(host, f"{server.role}/data", "snapshot/data")
+    record = {
+        "label": label,
+        "made_with": server.made_with,
+        "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    host.call("write", name=RECORD, text=json.dumps(record), user=server.user)
+
+
+def has(server: Any, label: str | None) -> bool:
+    """Say whether there is a whole copy, made by this engine and under this label (None: under any)."""
+    record = _json(server.host, RECORD) or {}
+    return record.get("made_with") == server.made_with and label in (None, record.get("label"))
+
+
+def put_back(server: Any) -> None:
+    """Replace the data folder of a stopped server by the copy; `heal` mends a crash in between."""
+    host, role = server.host, server.role
+    heal(server)
+    _copy(host, "snapshot/data", f"{role}/fresh")
+    host.call("rename", name=f"{role}/data", to=f"{role}/old")
+    host.call("rename", name=f"{role}/fresh", to=f"{role}/data")
+    host.call("remove", name=f"{role}/old")
+
+
+def heal(server: Any) -> None:
+    """Bring a data folder back that a crash caught between two names, and remove half-made copies."""
+    host, role = server.host, server.role
+    has_data, has_old = (host.call("size", name=f"{role}/{name}") is not None for name in ("data", "old"))
+    if not has_data and has_old:
+        host.call("rename", name=f"{role}/old", to=f"{role}/data")
+    for stale in ("fresh", "old"):
+        host.call("remove", name=f"{role}/{stale}")
+
+
+def _copy(host: Host, name: str, to: str) -> None:
+    used = host.call("size", name=name) or 0
+    if host.call("free") < used + SPARE_BYTES:
+        raise SiteError(
+            f"{host.name}: {used >> 20} MiB are needed for a copy of the data in {host.folder}; "
+            "free some space there"
+        )
+    source, target = f"{host.folder}/{name}", f"{host.folder}/{to}"
+    # Written out before the server starts, so that the disk is not busy with it while we measure.
+    for argv in (["cp", "-a", "--reflink=auto", source, target], ["sync", "-f", target]):
+        _work(host, "the data could not be copied", argv, COPY_S, None)
+
+
+def _work(host: Host, wrong: str, argv: list[str], most_s: float, user: str | None) -> None:
+    """Run a program on a host to its end; SiteError with the end of what it printed if it fails."""
+    job = f"work.{uuid.uuid4().hex[:8]}"
+    host.call("own", name="run")
+    known = host.call("start", job=job, argv=argv, out="run/work.log", user=user)
+    while known["code"] is None:
+        if known["age_s"] > most_s:
+            host.call("stop", job=job, grace_s=2.0)
+        known = host.call("wait", job=job, up_to_s=LOOK_S)
+    if known["code"] != 0:
+        said = "\n  ".join((host.call("read", name="run/work.log") or "").splitlines()[-5:])
+        raise SiteError(f"{host.name}: {wrong} (exit code {known['code']}):\n  {said}")
+
+
+def _json(host: Host, name: str) -> Any:
+    try:
+        return json.loads(host.call("read", name=name) or "null")
+    except ValueError:
+        return None

@@ -1,0 +1,60 @@
+"""What an arm on hosts is found to be, in the words that an arm on one machine has, and the hosts besides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchbook.core.study import Study
+from benchbook.sites.ssh.arrange import Chain, Part
+from benchbook.sites.ssh.host import Host
+
+# Names of this machine's own facts, so that a report finds them where it always does.
+OF_SERVER = (
+    *("cpu_model", "cores", "memory_mib", "kernel", "system", "architecture", "governor", "swap_mib"),
+    *("transparent_hugepages", "swappiness", "clocksource"),
+)
+
+
+def facts(
+    study: Study,
+    arm: str,
+    chain: Chain,
+    parts: Mapping[str, dict[str, Any]],
+    looks: Mapping[str, dict[str, Any]],
+    kernel: dict[str, int],
+) -> dict[str, Any]:
+    """Return what stays the same at the next start. `machine` is the server's, with the client's sysbench."""
+    setting = study.arms[arm]
+    server = looks["server"]["facts"]
+    return {
+        "arm": arm,
+        "access": setting.access,
+        "site": {"kind": "ssh", "port": study.site.port, "inventory": study.site.inventory},
+        "engine": parts["server"],
+        "proxy": parts.get("proxy"),
+        "network": setting.network,
+        "cpu": {
+            "server": {"cores": _cores(chain.server.cpus)},
+            **({"proxy": {"cores": _cores(chain.proxy.cpus)}} if chain.proxy else {}),
+            "client": {"cores": _cores(chain.client_cpus)},
+        },
+        "kernel": kernel or None,
+        "machine": {name: server[name] for name in OF_SERVER}
+        | {"sysbench": looks["client"]["facts"]["sysbench"]},
+        "hosts": {
+            role: {"name": chain.hosts[role], **look["facts"], "python": None} for role, look in looks.items()
+        },
+    }
+
+
+def moment(looks: Mapping[str, dict[str, Any]], hosts: Mapping[str, Host], entry: Part) -> dict[str, Any]:
+    """Return what changes by the hour: load and space of the hosts, their clocks, the endpoint."""
+    return {
+        "endpoint": f"{entry.address}:{entry.port}",
+        "hosts": {role: look["moment"] | {"clock": hosts[role].offset()} for role, look in looks.items()},
+    }
+
+
+def _cores(cpus: tuple[int, ...] | None) -> list[int] | None:
+    return list(cpus) if cpus else None

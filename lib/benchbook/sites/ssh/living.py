@@ -1,0 +1,142 @@
+"""The hosts and parts of one study while they are up: each begun when it is first needed, and kept alive."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.core.inventory import Target
+from benchbook.core.study import Study
+from benchbook.core.study_arm import Kernel
+from benchbook.sites.kernel import OF_MACHINE, OF_NAMESPACE
+from benchbook.sites.lab import Lab
+from benchbook.sites.network import lab_id
+from benchbook.sites.ssh import clean
+from benchbook.sites.ssh.arrange import Chain, Part, chains
+from benchbook.sites.ssh.host import AgentGone, Host
+from benchbook.sites.ssh.mariadb import MariaDB
+from benchbook.sites.ssh.parts import HAProxy
+
+# How many renewals of a lease may be lost before it is over.
+RENEWALS = 6
+
+
+class Living:
+    """Hosts with their agents, and parts on them. `owner` is what others on these hosts are told of us."""
+
+    def __init__(self, study: Study, targets: Mapping[str, Target], lab: Lab, owner: str) -> None:
+        self.study, self.targets, self.lab, self.owner = study, targets, lab, owner
+        self.parts: dict[Part, Any] = {}
+        self._hosts: dict[str, Host] = {}
+        self._looks: dict[str, dict[str, Any]] = {}
+        self._kernel: dict[tuple[str, str], int] = {}
+        self._over = threading.Event()
+
+    def host(self, name: str) -> Host:
+        """Return a host, its agent begun and its lease kept."""
+        if name not in self._hosts:
+            host = Host(self.targets[name], lab_id(self.lab.token), self.lab.token)
+            # Noted before anything is started there, so that `down` knows where to look whatever ends us.
+            clean.note(self.lab.run, host)
+            host.begin(self.owner)
+            self._hosts[name] = host
+            threading.Thread(target=self._keep, args=(host,), daemon=True).start()
+        return self._hosts[name]
+
+    def look(self, name: str) -> dict[str, Any]:
+        """Return what a host was when it was first asked."""
+        if name not in self._looks:
+            self._looks[name] = self.host(name).call("look")
+        return self._looks[name]
+
+    def part(self, part: Part) -> Any:
+        """Return a part, made but not started."""
+        if part not in self.parts:
+            host, look = self.host(part.host), self.look(part.host)
+            if part.kind == "server":
+                made: Any = MariaDB(
+                    host, part, look, self.study.engine, self.lab.password, lambda: self._peers(part)
+                )
+            else:
+                made = HAProxy(host, part, look, "haproxy")
+            self.parts[part] = made
+        return self.parts[part]
+
+    def ensure(self, chain: Chain) -> None:
+        """Start what does not run of an arm, and see that its client reaches this very server."""
+        if chain.server.kernel is not None:
+            self._set_kernel(chain.server, chain.server.kernel)
+        server = self.part(chain.server)
+        for part in chain.parts:
+            one, was = self.part(part), self.part(part).job
+            one.ensure()
+            if one.job != was:
+                client = self.host(chain.client)
+                if not server.seen_from(client, part.address, part.port):
+                    one.stop()
+                    raise SiteError(
+                        f"{part.address}:{part.port}, seen from {client.name}, is another server than ours; "
+                        "correct `address` in the inventory, or set another site.port in the study"
+                    )
+
+    def begin_anew(self, chain: Chain) -> None:
+        """Start the agents of an arm's hosts again, where they have gone."""
+        for name in set(chain.hosts.values()) & self._hosts.keys():
+            try:
+                self._hosts[name].call("hello")
+            except AgentGone:
+                self._hosts[name].begin(self.owner)
+                for part in [part for part in self.parts if part.host == name]:
+                    self.parts[part].job = None
+
+    def stop(self, only: Part | None = None) -> None:
+        """Stop a part; None: all, those nearest to the client first."""
+        for part, one in reversed(list(self.parts.items())):
+            if only in (None, part):
+                one.stop()
+
+    def kernel_of(self, server: Part) -> dict[str, int]:
+        """Return the kernel settings made for a server as its host has them now."""
+        return {name: value for (host, name), value in self._kernel.items() if host == server.host}
+
+    def end(self) -> None:
+        """Stop all, end the agents, and let the hosts go; what can't be reached is said."""
+        self._over.set()
+        with contextlib.suppress(SiteError):
+            self.stop()
+        for host in self._hosts.values():
+            try:
+                clean.end(self.lab.run, host)
+            except SiteError as trouble:
+                print(f"{trouble}; `make down` tries again")
+            host.close()
+
+    def _set_kernel(self, server: Part, profile: Kernel) -> None:
+        host = self.host(server.host)
+        for key, name in (OF_NAMESPACE | OF_MACHINE).items():
+            value = getattr(profile, key)
+            if value is None:
+                continue
+            got = host.call("sysctl", name=name, value=value)
+            self._kernel[server.host, key] = got
+            if got != value:
+                raise SiteError(
+                    f"kernel.{key}: asked {value}, {host.name} has {got}; write a value it can hold"
+                )
+
+    def _peers(self, server: Part) -> list[str]:
+        """Return the addresses from which a server's connections come: those of its clients and proxies."""
+        roles = [chain.hosts for chain in chains(self.study, self.targets).values() if server in chain.parts]
+        used = {name for hosts in roles for role, name in hosts.items() if role != "server"}
+        return sorted(
+            {self.host(name).call("source", address=server.address, port=server.port) for name in used}
+        )
+
+    def _keep(self, host: Host) -> None:
+        """Renew a host's lease until all is over; it need not be renewed while it is not reached."""
+        while not self._over.wait(host.target.lease_s / RENEWALS):
+            with contextlib.suppress(SiteError):
+                host.call("hello")

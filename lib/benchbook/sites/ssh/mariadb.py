@@ -1,0 +1,201 @@
+"""MariaDB as a host's own package, in a folder of ours there, with the settings it has on one machine."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pymysql
+import sqlalchemy
+
+from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.sites import mariadb_accounts as accounts
+from benchbook.sites import settings
+from benchbook.sites.lab import SCHEMA, USER
+from benchbook.sites.mariadb import CRASH
+from benchbook.sites.mariadb_install import INSTALL
+from benchbook.sites.ssh import data, stream
+from benchbook.sites.ssh.arrange import Part
+from benchbook.sites.ssh.host import Host
+from benchbook.sites.ssh.parts import Remote
+
+READ_S = 600.0
+
+
+class MariaDB(Remote):
+    """One server on one host.
+
+    `password` gives that of the benchmark's account, `peers` the addresses it is let in from.
+    """
+
+    what = "the server"
+    start_s = 180.0
+    stop_s = 120.0
+    config_name = "my.cnf"
+
+    def __init__(
+        self,
+        host: Host,
+        part: Part,
+        look: dict[str, Any],
+        engine: Any,
+        password: Callable[[], str],
+        peers: Callable[[], list[str]],
+    ) -> None:
+        super().__init__(host, part, look, "mysql")
+        self.engine, self.password, self.peers = engine, password, peers
+        self.word = ""
+        self._admin: sqlalchemy.Engine | None = None
+        self.binary = engine.binary or look["tools"]["mariadbd"]
+        if self.binary is None:
+            raise SiteError(f"{host.name}: mariadbd is not installed; run `{INSTALL}` there")
+        self.version = look["facts"]["mariadb"].partition("-")[0]
+        asked = engine.version
+        if asked is not None and self.version.split(".")[: asked.count(".") + 1] != asked.split("."):
+            raise SiteError(
+                f"engine.version: asked {asked}, {host.name} has {self.version}; install that version there "
+                f"(`{INSTALL}`)"
+            )
+        if forbidden := settings.reserved(engine.settings):
+            raise SiteError(
+                f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study"
+            )
+        self.asked = settings.complete(engine.settings)
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What a data folder depends on: another value needs another folder."""
+        fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
+        return {"engine": "mariadb", "version": self.version, "settings": fixed}
+
+    def ensure(self) -> None:
+        """Start the server unless it runs and answers, making its data at need; its port must be its own."""
+        if self.is_up and self.answers():
+            return
+        self.stop()
+        self.must_be_free()
+        data.make(self)
+        self.word = uuid.uuid4().hex
+        places = {
+            "port": self.part.port,
+            "bind_address": self.part.address,
+            "socket": f"{self.folder}/m.sock",
+            "datadir": f"{self.folder}/data",
+            "tmpdir": f"{self.folder}/tmp",
+            "pid_file": f"{self.folder}/m.pid",
+            "secure_file_priv": f"{self.folder}/tmp",
+        }
+        lines = [f"{key}={value}" for key, value in places.items()]
+        lines += [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        self.configure("[mariadbd]\n" + "\n".join(lines) + "\n")
+        argv = [
+            self.binary,
+            f"--defaults-file={self.folder}/{self.config_name}",
+            f"--report-host={self.word}",
+        ]
+        self.begin(argv, self.answers)
+        with self.connect() as connection, connection.cursor() as cursor:
+            accounts.make(cursor, self.password(), tuple(self.peers()))
+            cursor.execute("SELECT @@report_host, @@datadir")
+            word, there = cursor.fetchone()
+        if word != self.word or there.rstrip("/") != places["datadir"] or not self.holds_port():
+            self.stop()
+            raise SiteError(
+                f"{self.host.name}: what answers at {self.part.address}:{self.part.port} is not the server "
+                "that was started; end that server yourself, or set another site.port in the study"
+            )
+
+    def connect(self, read_timeout: float | None = READ_S) -> pymysql.Connection:
+        """Open an administrative connection over the server's socket: known by the user there."""
+        return stream.connect(
+            self.host, f"{self.role}/m.sock", user=self.look["user"], read_timeout=read_timeout
+        )
+
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account over the socket, one new connection each time."""
+        if self._admin is None:
+            self._admin = sqlalchemy.create_engine(
+                "mysql+pymysql://", creator=self.connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
+            )
+        return self._admin
+
+    def answers(self) -> bool:
+        """Say whether the server takes a connection now."""
+        try:
+            self.connect(read_timeout=5).close()
+        except (pymysql.err.Error, OSError):
+            return False
+        return True
+
+    def seen_from(self, host: Host, address: str, port: int) -> bool:
+        """Say whether the benchmark's account reaches this very server from another host; one connection."""
+        account = {"user": USER, "password": self.password(), "database": SCHEMA, "read_timeout": 30}
+        try:
+            with (
+                stream.connect(host, (address, port), **account) as connection,
+                connection.cursor() as cursor,
+            ):
+                cursor.execute("SELECT @@report_host")
+                return bool(cursor.fetchone()[0] == self.word)
+        except pymysql.err.Error as error:
+            raise SiteError(
+                f"{address}:{port} does not answer {host.name}: {error.args[-1]}; look at firewalls "
+                "between the hosts, and at `address` in the inventory"
+            ) from None
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very server from any other; costs one connection."""
+        self.running()
+        try:
+            with self.admin().connect() as connection:
+                row = connection.exec_driver_sql("SELECT VERSION(), @@datadir, @@port, @@server_uid").one()
+        except sqlalchemy.exc.OperationalError as error:
+            raise SiteError(f"the server on {self.host.name} does not answer: {error.orig}") from None
+        return {
+            "host": self.host.name,
+            "pid": self.pid,
+            "started": self.started,
+            "version": row[0],
+            "datadir": row[1],
+            "port": int(row[2]),
+            "server_uid": row[3],
+            "config_hash": self.config_hash,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
+        self.running()
+        with self.admin().connect() as connection:
+            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+        if differing := settings.differences(self.asked, variables):
+            raise SettingsDiffer(differing)
+        read = {
+            key: {
+                "asked": settings.text(value),
+                "got": settings.read_back(key, variables),
+                "from": "study" if key in self.engine.settings else "benchbook",
+            }
+            for key, value in sorted(self.asked.items())
+        }
+        return {
+            "name": "mariadb",
+            "version": variables["version"],
+            "version_comment": variables["version_comment"],
+            "binary": self.binary,
+            "binary_sha256": self.host.call("sha256", path=self.binary),
+            "tls": variables.get("have_ssl", "unknown"),
+            "settings": read,
+            "variables": len(variables),
+            "variables_sha256": settings.digest(variables, self.folder),  # type: ignore[arg-type]
+            "config_hash": self.config_hash,
+        }
+
+    def log_mark(self) -> int:
+        """Return a place in the server's log."""
+        return int(self.host.call("size", name=self.log) or 0)
+
+    def log_errors(self, mark: int) -> list[str]:
+        """Return the lines since a place that tell of an error or a crash."""
+        text = self.host.call("read", name=self.log, at=mark) or ""
+        return [line for line in text.splitlines() if CRASH.search(line)]

@@ -1,0 +1,190 @@
+"""Servers and proxies on hosts: started by the host's agent, known by job, pid and port."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import haproxy, settings
+from benchbook.sites.ssh.arrange import Part
+from benchbook.sites.ssh.host import AgentGone, Host, Unreachable
+
+LOOK_S = 0.05
+WAIT_S = 2.0
+
+
+class Remote:
+    """One program on a host, supervised by its agent. Nothing is started until `ensure`."""
+
+    what = "the program"
+    start_s = 20.0
+    stop_s = 10.0
+
+    def __init__(self, host: Host, part: Part, look: dict[str, Any], user: str) -> None:
+        self.host, self.part, self.role, self.look = host, part, part.name, look
+        # As root a program runs as its package's own user.
+        self.user = user if look["is_root"] else None
+        self.job: str | None = None
+        self.pid = self.started = 0
+        self.log = f"run/{self.role}.log"
+        self.config = ""
+
+    @property
+    def folder(self) -> str:
+        """Its folder on the host."""
+        return f"{self.host.folder}/{self.role}"
+
+    @property
+    def is_up(self) -> bool:
+        """Say whether it runs, as its agent sees it."""
+        if self.job is None:
+            return False
+        try:
+            return self.host.call("job", job=self.job)["code"] is None
+        except Unreachable:
+            raise
+        except SiteError:
+            return False
+
+    @property
+    def config_hash(self) -> str:
+        """SHA-256 of its settings without what says where it lives; SiteError if they were changed there."""
+        there = self.host.call("sha256", path=f"{self.folder}/{Path(self.config_name).name}")
+        if there != hashlib.sha256(self.config.encode()).hexdigest():
+            raise SiteError(f"{self.host.name}: {self.folder}/{self.config_name} was changed; start it again")
+        lines = self.config.replace(self.folder, "SERVER").splitlines()
+        kept = [line for line in lines if line.partition("=")[0] not in settings.PLACE]
+        return hashlib.sha256("\n".join(kept).encode()).hexdigest()
+
+    config_name = "config"
+
+    def stop(self) -> bool:
+        """End it and say whether it went by itself."""
+        if self.job is None:
+            return True
+        job, self.job = self.job, None
+        with contextlib.suppress(AgentGone):
+            known = self.host.call("stop", job=job, grace_s=self.stop_s)
+            was_up = known["code"] is None
+            while known["code"] is None:
+                known = self.host.call("wait", job=job, up_to_s=WAIT_S)
+            return was_up and not known["was_killed"]
+        return False
+
+    def running(self) -> str:
+        """Return its job; SiteError if it does not run."""
+        if not self.is_up:
+            said = "; ".join(self.tail()[-2:])
+            raise SiteError(f"{self.what} on {self.host.name} does not run{': ' + said if said else ''}")
+        return str(self.job)
+
+    def tail(self) -> list[str]:
+        """Return the last lines of its log."""
+        with contextlib.suppress(SiteError):
+            return (self.host.call("read", name=self.log) or "").splitlines()[-5:]
+        return []
+
+    def must_be_free(self) -> None:
+        """Refuse to start where somebody else listens, naming who; they are left alone."""
+        taken = self.host.call("listeners", port=self.part.port)
+        if taken:
+            who = ", ".join(f"pid {one['pid']}: {one['command']}" for one in taken)
+            raise SiteError(
+                f"{self.what}: port {self.part.port} on {self.host.name} is taken by {who}; end that server "
+                "yourself, run `make down` if it is ours, or set another site.port in the study"
+            )
+
+    def configure(self, text: str) -> None:
+        """Write its settings file on the host."""
+        self.config = text
+        self.host.call("own", name=self.role, user=self.user)
+        self.host.call("write", name=f"{self.role}/{self.config_name}", text=text, user=self.user)
+
+    def begin(self, argv: list[str], is_ready: Any) -> None:
+        """Start it and wait until it is ready; SiteError with the end of its log if it does not get there."""
+        kernel = self.part.kernel
+        self.host.call("own", name="run")
+        known = self.host.call(
+            "start",
+            job=f"{self.role}.{uuid.uuid4().hex[:8]}",
+            argv=argv,
+            out=self.log,
+            append=True,
+            cwd=self.role,
+            user=self.user,
+            cpus=self.part.cpus,
+            nofile=kernel.nofile if kernel is not None else None,
+        )
+        self.job, self.pid, self.started = known["name"], known["pid"], known["started"]
+        deadline = time.monotonic() + self.start_s
+        while self.is_up and time.monotonic() < deadline:
+            if is_ready():
+                return
+            time.sleep(LOOK_S)
+        said = "\n  ".join(self.tail())
+        self.stop()
+        raise SiteError(f"{self.what} on {self.host.name} did not start:\n  {said}")
+
+    def holds_port(self) -> bool:
+        """Say whether it, and nobody else, listens on its port at its address."""
+        there = self.host.call("listeners", port=self.part.port)
+        return [(one["pid"], one["address"]) for one in there] == [(self.pid, self.part.address)]
+
+
+class HAProxy(Remote):
+    """HAProxy as a plain TCP relay on a proxy host."""
+
+    what = "the proxy"
+    config_name = "haproxy.cfg"
+
+    def ensure(self) -> None:
+        """Start the proxy if it does not run, and see that the port is its own without connecting."""
+        if self.is_up:
+            return
+        assert self.part.to is not None
+        self.must_be_free()
+        path = self.look["tools"]["haproxy"]
+        allowed = self.look["open_files"]
+        most = haproxy.MAX_CONNECTIONS
+        text = haproxy.CONFIG.format(
+            maxconn=most if allowed < 0 else min(most, (allowed - 200) // 2),
+            threads=len(self.part.cpus or ()) or self.look["facts"]["cores"],
+            socket=f"{self.folder}/p.sock",
+            address=self.part.address,
+            port=self.part.port,
+            server=f"{self.part.to.address}:{self.part.to.port}",
+        )
+        self.configure(text)
+        self.host.call("remove", name=f"{self.role}/p.sock")
+        self.begin([path, "-db", "-f", f"{self.folder}/{self.config_name}"], self.holds_port)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very proxy from any other; makes no connection through it."""
+        self.running()
+        return {
+            "proxy_host": self.host.name,
+            "proxy_pid": self.pid,
+            "proxy_started": self.started,
+            "proxy_config_hash": self.config_hash,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the proxy is and is set to."""
+        self.running()
+        lines = dict(line.split(None, 1) for line in self.config.splitlines() if len(line.split()) > 1)
+        return {
+            "name": "haproxy",
+            "version": self.look["facts"]["haproxy"],
+            "binary": self.look["tools"]["haproxy"],
+            "binary_sha256": self.host.call("sha256", path=self.look["tools"]["haproxy"]),
+            "threads": int(json.loads(lines["nbthread"])),
+            "max_connections": int(lines["maxconn"]),
+            "balance": lines["balance"],
+            "config_hash": self.config_hash,
+        }

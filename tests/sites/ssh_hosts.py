@@ -1,0 +1,210 @@
+"""Hosts for the tests: each a real sshd with an address, a network, processes and host keys of its own.
+
+All are on this machine: a network namespace behind a virtual cable, with a process namespace in it, so that a
+host can lose its cable and its power. They share the disk; each has its own folder on it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
+PRIVILEGES = Path("/run/sshd")
+CONFIG = """Port 22
+ListenAddress {address}
+HostKey {key}
+AuthorizedKeysFile {authorized}
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+MaxSessions 10
+Subsystem sftp internal-sftp
+"""
+
+
+def unable() -> str | None:
+    """Return why this machine can't have such hosts, or None."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    if SSHD is None:
+        return "no sshd; apt-get install --no-install-recommends openssh-server"
+    try:
+        with _privileges():
+            run("ip", "netns", "add", f"bbprobe{os.getpid()}")
+            run("ip", "netns", "del", f"bbprobe{os.getpid()}")
+    except subprocess.CalledProcessError as error:
+        return f"no network namespaces: {error.stderr.strip()}"
+    return None
+
+
+def run(*argv: str) -> str:
+    """Run a command and return what it printed."""
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+class _privileges:
+    """sshd wants this folder, which a service's start would have made."""
+
+    def __enter__(self) -> None:
+        self.made = not PRIVILEGES.exists()
+        PRIVILEGES.mkdir(mode=0o755, exist_ok=True)
+
+    def __exit__(self, *error: object) -> None:
+        if self.made:
+            PRIVILEGES.rmdir()
+
+
+@dataclass
+class Machine:
+    """One host: its name, its address, and the process whose end is its loss of power."""
+
+    name: str
+    address: str
+    namespace: str
+    cable: str
+    folder: Path
+    power: subprocess.Popen[bytes] | None = None
+
+    def unplug(self) -> None:
+        """Take its cable out."""
+        run("ip", "link", "set", self.cable, "down")
+
+    def plug(self) -> None:
+        """Put its cable back."""
+        run("ip", "link", "set", self.cable, "up")
+
+    def kill(self) -> None:
+        """Take its power away: every process in it ends at once."""
+        if self.power is not None:
+            self.power.kill()
+            self.power.wait()
+            self.power = None
+
+    def processes(self) -> list[int]:
+        """Return the ids, as this machine has them, of all that runs in its network."""
+        return [int(pid) for pid in run("ip", "netns", "pids", self.namespace).split()]
+
+    def commands(self) -> dict[int, str]:
+        """Return the command lines of all that runs in its network."""
+        found = {}
+        for pid in self.processes():
+            try:
+                raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+            except OSError:
+                continue
+            found[pid] = raw.replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        return found
+
+    def listening(self) -> set[str]:
+        """Return ADDRESS:PORT of everything that listens in its network but sshd."""
+        lines = run("ip", "netns", "exec", self.namespace, "ss", "-Hltn").splitlines()
+        return {line.split()[3] for line in lines} - {f"{self.address}:22"}
+
+
+@dataclass
+class Rack:
+    """Some hosts on one bridge; a context manager that leaves nothing."""
+
+    folder: Path
+    number: int
+    hosts: dict[str, Machine] = field(default_factory=dict)
+
+    @property
+    def bridge(self) -> str:
+        """Name of the bridge."""
+        return f"bbr{self.number}"
+
+    @property
+    def key(self) -> Path:
+        """The private key of whoever measures."""
+        return self.folder / "key"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The hosts' keys."""
+        return self.folder / "known_hosts"
+
+    def __enter__(self) -> Rack:
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key))
+        self.known_hosts.touch()
+        self._privileges = _privileges()
+        self._privileges.__enter__()
+        run("ip", "link", "add", self.bridge, "type", "bridge")
+        run("ip", "addr", "add", f"10.97.{self.number}.1/24", "dev", self.bridge)
+        run("ip", "link", "set", self.bridge, "up")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for host in self.hosts.values():
+            host.kill()
+            for pid in host.processes():
+                os.kill(pid, signal.SIGKILL)
+            run("ip", "netns", "del", host.namespace)
+        run("ip", "link", "del", self.bridge)
+        self._privileges.__exit__()
+
+    def add(self, name: str) -> Machine:
+        """Plug a new host in and switch it on."""
+        rank = len(self.hosts) + 2
+        address, cable = f"10.97.{self.number}.{rank}", f"bbc{self.number}-{rank}"
+        host = Machine(name, address, f"bbn{self.number}-{rank}", cable, self.folder / name)
+        self.hosts[name] = host
+        host.folder.mkdir()
+        host.folder.chmod(0o711)
+        run("ip", "netns", "add", host.namespace)
+        run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", host.namespace)
+        run("ip", "link", "set", cable, "master", self.bridge, "up")
+        for words in (f"addr add {address}/24 dev eth0", "link set eth0 up", "link set lo up"):
+            run("ip", "-n", host.namespace, *words.split())
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(host.folder / "host_key"))
+        self.trust(host)
+        self.switch_on(host)
+        return host
+
+    def trust(self, host: Machine) -> None:
+        """Write the host's key, as it is now, into the file of known hosts."""
+        run("ssh-keygen", "-R", host.address, "-f", str(self.known_hosts))
+        kind, key, *_ = (host.folder / "host_key.pub").read_text().split()
+        with self.known_hosts.open("a") as file:
+            file.write(f"{host.address} {kind} {key}\n")
+
+    def switch_on(self, host: Machine) -> None:
+        """Start the host: its first process is sshd's parent, and ends all others with it."""
+        config = host.folder / "sshd_config"
+        key = self.folder / "key.pub"
+        config.write_text(CONFIG.format(address=host.address, key=host.folder / "host_key", authorized=key))
+        alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        with (host.folder / "sshd.log").open("ab") as log:
+            host.power = subprocess.Popen(
+                ["ip", "netns", "exec", host.namespace, *alone, str(SSHD), "-D", "-e", "-f", str(config)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        deadline = time.monotonic() + 10
+        while f"{host.address}:22" not in run("ip", "netns", "exec", host.namespace, "ss", "-Hltn"):
+            assert time.monotonic() < deadline, (host.folder / "sshd.log").read_text()
+            time.sleep(0.05)
+
+    def inventory(self, **changes: object) -> Path:
+        """Write an inventory of these hosts, in which a host's name begins with its role, and return its file."""
+        lines = [
+            f"defaults: {{user: root, key_file: {self.key}, known_hosts: {self.known_hosts}}}",
+            *[f"{key}: {value}" for key, value in changes.items()],
+            "hosts:",
+        ]
+        for name, host in self.hosts.items():
+            role = name.rstrip("0123456789")
+            lines.append(f"  {name}: {{host: {host.address}, roles: [{role}], folder: {host.folder}/lab}}")
+        path = self.folder / "rack.yaml"
+        path.write_text("\n".join(lines) + "\n")
+        return path
