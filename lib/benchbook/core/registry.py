@@ -6,7 +6,10 @@ named as text and loaded by `sites` when used, so that this floor imports nothin
 
 from __future__ import annotations
 
-SITES = {"local": "benchbook.sites.local:LocalSite"}
+SITES = {
+    "local": "benchbook.sites.local:LocalSite",
+    "kubernetes": "benchbook.sites.kubernetes:KubernetesSite",
+}
 ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb:TiDB"}
 # Engines that have a settings file with items beside variables: names with a dot or a dash.
 WITH_ITEMS = frozenset({"tidb"})

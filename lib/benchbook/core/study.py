@@ -11,6 +11,7 @@ from benchbook.core import registry
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
 from benchbook.core.study_engine import mistakes
+from benchbook.core.study_kubernetes import refused
 from benchbook.core.study_sections import (
     Dataset,
     Engine,
@@ -142,6 +143,7 @@ class Study(Model):
                 yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
         yield from conflicts(self.arms)
         yield from mistakes(self.engine, self.arms)
+        yield from refused(self.site.kind, self.site.kubernetes, self.arms)
         twin = self.aa
         for name in (twin.workloads or ()) if twin else ():
             if name not in self.workloads:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core import registry
 from benchbook.core.study_engine import ArmData, ArmEngine
+from benchbook.core.study_kubernetes import Placement
 from benchbook.core.study_sections import Model, distinct, enumeration, known
 
 Access = Annotated[str, known("access", registry.ACCESS), enumeration(registry.ACCESS)]
@@ -108,8 +109,13 @@ class Arm(Model):
     """Connections beside sysbench's: idle ones, or new ones each second; null: none."""
     capture: bool = False
     """The proxy records all traffic to disk while this arm is measured; only with `access: tiproxy`."""
+    placement: Placement | None = None
+    """Nodes of this arm's parts in a cluster; null: as `site.kubernetes.nodes` says."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)
     """What of a source this arm stands in for, and how it differs from it; the report says so."""
+    plays: dict[str, str | int | float] = Field({}, examples=[{"arm": "haproxy"}])
+    """What this arm is in the words of the sources whose claims the study answers, such as `{arm: haproxy}`;
+    its own name and its load need not be said."""
     illustrates: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
     """Published claims, each `source/claim`, whose direction and size this arm shows without judging them."""
 
@@ -130,8 +136,13 @@ class Arm(Model):
         """What affects a run, as plain data; keys at their defaults are left out, so that a new key never
         changes an old study's runs."""
         return {"access": self.access} | self.model_dump(
-            mode="json", exclude_defaults=True, exclude={"stands_in_for", "illustrates"}
+            mode="json", exclude_defaults=True, exclude={"stands_in_for", "plays", "illustrates"}
         )
+
+    def role(self, name: str) -> dict[str, str | int | float]:
+        """Return what an arm of this name is for a claim, by the keys of a source."""
+        load = self.load.model_dump(exclude_defaults=True) if self.load is not None else {}
+        return {"arm": name, **load, **self.plays}
 
 
 def conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:

@@ -8,8 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -18,61 +16,51 @@ from pydantic import (
 )
 
 from benchbook.core import registry
-from benchbook.core.errors import did_you_mean
+from benchbook.core.study_base import NAME as NAME
+from benchbook.core.study_base import Model, distinct, enumeration, known
+from benchbook.core.study_base import Name as Name
+from benchbook.core.study_kubernetes import Kubernetes
 
 MAX_INT32 = 2_147_483_647
 # Errors that sysbench must never ignore: with them it loops for ever or crashes while reconnecting.
 FATAL_ERRORS = {2006, 2011, 2013, 2055}
-NAME = r"^[a-z][a-z0-9_-]{0,39}$"
-
-
-def known(kind: str, names: Any) -> AfterValidator:
-    """Return a check that refuses names which are not registered and proposes the nearest that is."""
-
-    def check(value: str) -> str:
-        if value not in names:
-            raise ValueError(f"unknown {kind}; {did_you_mean(value, names)}")
-        return value
-
-    return AfterValidator(check)
-
-
-def enumeration(names: Any) -> Any:
-    """Return a field that tells editors which names there are."""
-    return Field(json_schema_extra={"enum": sorted(names)})
-
-
-def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the values, or refuse them where one stands twice."""
-    repeated = sorted({value for value in values if values.count(value) > 1}, key=str)
-    if repeated:
-        raise ValueError(f"repeated value {repeated[0]}; write each value once")
-    return values
-
 
 SiteKind = Annotated[str, known("site", registry.SITES), enumeration(registry.SITES)]
 EngineName = Annotated[str, known("engine", registry.ENGINES), enumeration(registry.ENGINES)]
 Script = Annotated[str, known("workload script", registry.SCRIPTS), enumeration(registry.SCRIPTS)]
-Name = Annotated[str, Field(pattern=NAME)]
 Threads = Annotated[int, Field(ge=1, le=65535, examples=[8])]
-
-
-class Model(BaseModel):
-    """A section of a study file: frozen, strict, and without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
 class Site(Model):
     """Where the arms run."""
 
     kind: SiteKind = "local"
-    """Kind of site: `local` is this machine."""
+    """Kind of site: `local` is this machine, `kubernetes` a cluster, `ssh` the hosts of an inventory."""
     port: int = Field(33060, ge=1024, le=65000, examples=[33060])
     """First TCP port (1024 to 65000); the server takes it, proxies the next ones."""
     cpus: Literal["split", "shared"] = "split"
     """`split` keeps the server on one half of the cores and client and proxy on the other; `shared` pins
     nothing."""
+    inventory: Name | None = None
+    """Name of the inventory of hosts, for `kind: ssh` (docs/ssh.md); null for other kinds."""
+    kubernetes: Kubernetes | None = None
+    """How arms are made in a cluster, for `kind: kubernetes`; null takes all its defaults."""
+
+    @model_validator(mode="after")
+    def _whose(self) -> Site:
+        if self.kubernetes is not None and self.kind != "kubernetes":
+            raise ValueError(f"kubernetes: no key of kind {self.kind}; write kind: kubernetes, or remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _where(self) -> Site:
+        if self.kind == "ssh" and self.inventory is None:
+            raise ValueError("inventory: missing for kind ssh; name the file in inventories/, without .yaml")
+        if self.kind != "ssh" and self.inventory is not None:
+            raise ValueError(f"inventory: no key of kind {self.kind}; write kind: ssh, or remove it")
+        if self.kind == "ssh" and "cpus" in self.model_fields_set:
+            raise ValueError("cpus: no key of kind ssh, where parts have hosts of their own; remove it")
+        return self
 
 
 class Engine(Model):
@@ -86,7 +74,7 @@ class Engine(Model):
     TiDB it builds the newest."""
     binary: str | None = None
     """Path of another server binary of the same engine; null takes the one of the OS package."""
-    settings: dict[str, int | float | str | bool] = {}
+    settings: dict[str, int | float | str | bool] = Field({})
     """Server variables, in the server's own names and units; each is read back from the server and
     compared. For `tidb` a name with a dot or a dash is an item of its settings file (`log.level`)."""
 

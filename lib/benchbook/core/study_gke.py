@@ -1,0 +1,61 @@
+"""The section of a study file that says what cluster Google Kubernetes Engine is asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from benchbook.core.study_base import Model
+
+GkeName = Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")]
+Zone = Annotated[str, Field(pattern=r"^[a-z]+-[a-z]+[0-9]+-[a-z]$", examples=["us-central1-a"])]
+
+
+class Pool(Model):
+    """Nodes of one kind."""
+
+    machine: str = Field(pattern=r"^[a-z][a-z0-9]*-[a-z]+(-[0-9]+)?$", examples=["c2-standard-16"])
+    """Machine type."""
+    image: Literal["COS_CONTAINERD", "UBUNTU_CONTAINERD"] = "COS_CONTAINERD"
+    """System of the nodes."""
+    nodes: int = Field(1, ge=1, le=1000, examples=[3])
+    """Nodes in each zone."""
+    zones: tuple[Zone, ...] | None = None
+    """Zones of this pool; null takes those of the cluster."""
+    local_ssds: int = Field(0, ge=0, le=32, examples=[1])
+    """Local SSDs of each node, as raw blocks, which a DaemonSet formats and mounts with `ssd_options`."""
+    is_dedicated: bool = True
+    """Taint the nodes `benchbook=POOL:NoSchedule`, so that nothing else is put there."""
+
+
+class Gke(Model):
+    """The cluster itself, made through `gcloud` when asked, and taken down by `make down` once confirmed."""
+
+    name: GkeName = "benchbook"
+    """Name of the cluster."""
+    project: str | None = Field(None, pattern=r"^[a-z][-a-z0-9]{4,28}[a-z0-9]$", examples=["my-project"])
+    """Project; null takes the one that gcloud is set to."""
+    zones: tuple[Zone, ...] = Field(min_length=1, examples=[["us-central1-a"]])
+    """Zones: with one the cluster is zonal, with several it is that of their region with nodes in all."""
+    version: str | None = Field(None, pattern=r"^[0-9]+\.[0-9]+(\.[-0-9a-z.]+)?$", examples=["1.31"])
+    """Version of Kubernetes; null takes the provider's default and records it."""
+    pools: dict[GkeName, Pool] = Field(min_length=1)
+    """Pools by name; their nodes carry the label `benchbook-pool=NAME`."""
+    ssd_options: str = Field("defaults", pattern=r"^[a-z0-9,=_]{1,200}$", examples=["defaults,noatime"])
+    """Mount options of local SSDs."""
+    sysctls: dict[str, int] = Field({}, examples=[{"net.core.somaxconn": 32768}])
+    """Kernel settings of all nodes, of those that GKE lets one set."""
+
+    @property
+    def region(self) -> str:
+        """The region of the first zone."""
+        return self.zones[0].rpartition("-")[0]
+
+    @model_validator(mode="after")
+    def _one_region(self) -> Gke:
+        asked = {zone for pool in self.pools.values() for zone in pool.zones or ()} | set(self.zones)
+        elsewhere = sorted(zone for zone in asked if zone.rpartition("-")[0] != self.region)
+        if elsewhere:
+            raise ValueError(f"zones: {elsewhere[0]}: not in {self.region}; a cluster has one region")
+        return self

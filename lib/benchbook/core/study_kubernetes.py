@@ -1,0 +1,162 @@
+"""The section of a study file that says how its arms are made in a Kubernetes cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from benchbook.core.study_base import Model, Name
+from benchbook.core.study_gke import Gke
+
+# What a node can be chosen for. PD and TiKV are parts of a TiDB cluster; its `server` is TiDB.
+Role = Literal["server", "proxy", "client", "pd", "tikv"]
+Label = Annotated[
+    str, Field(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
+]
+LabelValue = Annotated[str, Field(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")]
+Selector = dict[Label, LabelValue]
+Image = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:@-]{0,255}$")]
+Scalar = int | float | str | bool
+
+
+class Images(Model):
+    """Image references; every image must hold `sh`, `sleep` and `cp`."""
+
+    server: Image = "mariadb:10.11"
+    """Image of the server: `mariadbd` and `mariadb-install-db`, or `tidb-server`, must be in its PATH."""
+    client: Image = "localhost/benchbook-client:1"
+    """Image of client and neighbour: `sysbench` and `python3`; `tools/images/client` builds one."""
+    proxy: Image = "haproxy:2.6"
+    """Image of the proxy: `haproxy` must be in its PATH."""
+    pull: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
+    """When a node fetches an image."""
+
+
+class Resources(Model):
+    """Processor and memory of a pod: requests and limits alike."""
+
+    cpu: float | None = Field(None, ge=0.01, le=4096, examples=[55.5])
+    """Cores; null asks for none."""
+    memory_mib: int | None = Field(None, ge=16, le=100_000_000, examples=[153600])
+    """Memory in MiB; null asks for none."""
+
+
+class Toleration(Model):
+    """A taint of nodes that pods of this study put up with."""
+
+    key: Label
+    """Key of the taint."""
+    value: LabelValue | None = None
+    """Value of the taint; null takes any."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint; null takes any."""
+
+
+class Storage(Model):
+    """Where the data of servers is."""
+
+    storage_class: Name | None = Field(None, examples=["local-storage"])
+    """Storage class of the claims; null keeps the data in the pod's own folder on its node (emptyDir)."""
+    size_gib: int = Field(20, ge=1, le=100_000, examples=[300])
+    """Size of a claim in GiB; the prepared copy lies beside the data, so twice the data and some."""
+
+
+class TidbPart(Model):
+    """One part of a TiDB cluster: how many, and its settings."""
+
+    replicas: int = Field(3, ge=1, le=99, examples=[3])
+    """Number of pods."""
+    config: dict[str, Scalar] = Field({})
+    """Settings in the part's own names with dots, such as `rocksdb.defaultcf.block-cache-size`."""
+
+
+class TidbCluster(Model):
+    """A TiDB cluster made by TiDB Operator, which must be in the Kubernetes cluster."""
+
+    version: str = Field("v7.5.1", pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", examples=["v3.0.1"])
+    """Version of PD, TiKV and TiDB."""
+    pd: TidbPart = TidbPart()
+    """The placement driver."""
+    tikv: TidbPart = TidbPart()
+    """The storage."""
+    tidb: TidbPart = TidbPart()
+    """The servers that clients connect to."""
+
+
+class Kubernetes(Model):
+    """How arms are made in a cluster. Which cluster: the kubeconfig that BENCHBOOK_KUBECONFIG names, else
+    KUBECONFIG, else that of the home folder."""
+
+    context: str | None = Field(None, min_length=1, max_length=253, examples=["gke_project_zone_name"])
+    """Context of the kubeconfig; null takes its current one."""
+    namespace_prefix: str = Field("benchbook", pattern=r"^[a-z]([-a-z0-9]{0,28}[a-z0-9])?$")
+    """First part of the name of the study's own namespace; the rest is the study and the lab's id."""
+    images: Images = Images()
+    """Image references."""
+    server: Resources = Resources()
+    """What a server with `qos: guaranteed` gets; an arm's `cpu.server.quota` goes before `cpu`."""
+    client: Resources = Resources()
+    """What the client's pod gets."""
+    client_network: Literal["pod", "host"] = "pod"
+    """Network of the client's pod."""
+    nodes: dict[Role, Selector] = Field({}, examples=[{"server": {"pool": "c2"}}])
+    """Labels that the nodes of `server`, `proxy`, `client`, `pd` and `tikv` must have."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints that all pods put up with."""
+    storage: Storage = Storage()
+    """Where the data of servers is."""
+    keep_data: bool = True
+    """Keep the servers' pods asleep with their data between the stages, until `make down`; false removes
+    everything at the end of each stage and loads anew."""
+    wait_s: int = Field(300, ge=10, le=7200, examples=[300])
+    """Longest wait in seconds for a pod to run or a load balancer to get its address."""
+    tidb: TidbCluster | None = None
+    """TiDB by TiDB Operator, for `engine.name: tidb`; null: one pod with TiDB's embedded storage."""
+    gke: Gke | None = None
+    """The cluster itself on Google Kubernetes Engine; null: it is there already."""
+
+
+class Placement(Model):
+    """Where in a cluster the parts of an arm are put."""
+
+    nodes: dict[Role, Selector] = Field({}, examples=[{"server": {"cloud.google.com/gke-nodepool": "cos"}}])
+    """Labels of nodes, for this arm in place of those in `site.kubernetes.nodes`."""
+    spread: bool = False
+    """Spread the parts of a TiDB cluster evenly over zones."""
+
+    @field_validator("nodes")
+    @classmethod
+    def _some(cls, values: dict[str, Any]) -> dict[str, Any]:
+        empty = [role for role, labels in values.items() if not labels]
+        if empty:
+            raise ValueError(f"{empty[0]}: no labels; write some, or remove the key")
+        return values
+
+
+def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an arm asks of a site that can't give it, each as `path.to.key: what is wrong; what to
+    write`."""
+    for name, arm in arms.items():
+        if kind != "kubernetes":
+            if arm.placement is not None:
+                yield f"arms.{name}.placement: nodes are a cluster's; remove it, or set site.kind: kubernetes"
+            continue
+        here = asked or Kubernetes()
+        server = arm.cpu.get("server")
+        cores = (server.quota if server is not None else None) or here.server.cpu
+        if arm.qos == "guaranteed" and not (cores and here.server.memory_mib):
+            yield (
+                f"arms.{name}.qos: guaranteed: its cores and memory are missing; "
+                "write cpu and memory_mib under site.kubernetes.server"
+            )
+        pinned = [part for part, room in arm.cpu.items() if room.cores is not None]
+        if pinned:
+            yield f"arms.{name}.cpu.{pinned[0]}.cores: a pod chooses no cores; write quota"
+        if arm.zones is not None:
+            yield f"arms.{name}.zones: a cluster has real zones; choose them by placement.nodes"
+        if arm.kernel is not None:
+            yield f"arms.{name}.kernel: kernel settings are the nodes'; set them there, or in gke.sysctls"
+        if arm.access == "tiproxy":
+            yield f"arms.{name}.access: tiproxy: not made in a cluster; write haproxy or service"

@@ -1,0 +1,207 @@
+"""One cluster through its API: apply, look, wait, run a command in a pod, and reach a port of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import DynamicApiError, ResourceNotFoundError
+from kubernetes.stream import portforward, stream
+from websocket import WebSocketException
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.kube_layout import MANAGER
+
+VARIABLES = ("BENCHBOOK_KUBECONFIG", "KUBECONFIG")
+# The ways in which a connection to the API ends before its work is done.
+LOST = (WebSocketException, urllib3.exceptions.HTTPError, OSError)
+OUT, ERR, STATUS = 1, 2, 3
+CALL_S = 30
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command in a pod left."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def text(self) -> str:
+        """What it printed, without blanks at the ends."""
+        return self.out.decode("utf-8", "replace").strip()
+
+
+def kubeconfig() -> Path:
+    """Return the kubeconfig that is used: the first of the variables that is set, else the home folder's."""
+    named = next((os.environ[name] for name in VARIABLES if os.environ.get(name)), None)
+    return Path(named.split(os.pathsep)[0]) if named else Path.home() / ".kube" / "config"
+
+
+class Cluster:
+    """A cluster that a kubeconfig and a context name. Nothing is asked of it before the first call."""
+
+    def __init__(self, context: str | None = None, file: Path | None = None) -> None:
+        self.file, self.context = file or kubeconfig(), context
+        self._client: client.ApiClient | None = None
+        self._dynamic: DynamicClient | None = None
+
+    @property
+    def api(self) -> client.ApiClient:
+        """The client of the API; SiteError if there is no such file or context."""
+        if self._client is None:
+            settings = client.Configuration()
+            try:
+                config.load_kube_config(str(self.file), self.context, settings, persist_config=False)
+            except (config.ConfigException, OSError) as error:
+                raise SiteError(
+                    f"{self.file}: no cluster is named there: {error}; set BENCHBOOK_KUBECONFIG to a "
+                    "kubeconfig, and site.kubernetes.context to one of its contexts"
+                ) from None
+            settings.retries = urllib3.Retry(total=3, backoff_factor=0.3)
+            if not settings.verify_ssl:
+                # The kubeconfig says so, and its owner knows.
+                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+            self._client = client.ApiClient(settings)
+        return self._client
+
+    @property
+    def core(self) -> client.CoreV1Api:
+        """Pods, nodes, Services, events."""
+        return client.CoreV1Api(self.api)
+
+    def version(self) -> str:
+        """Return the version of Kubernetes."""
+        return str(self.ask(client.VersionApi(self.api).get_code).git_version)
+
+    def ask(self, call: Callable[..., Any], *words: Any, **options: Any) -> Any:
+        """Call the API; SiteError in its own words if it refuses or can't be reached."""
+        try:
+            return call(*words, _request_timeout=CALL_S, **options)
+        except ApiException as error:
+            raise SiteError(f"the cluster refuses: {error.status} {error.reason}: {_said(error)}") from None
+        except LOST as error:
+            raise SiteError(f"the cluster of {self.file} can't be reached: {error}") from None
+
+    def apply(self, manifest: Mapping[str, Any], dry_run: bool = False) -> Any:
+        """Apply a manifest on the server's side, as its owner; return what the server made of it."""
+        meta = manifest["metadata"]
+        try:
+            if self._dynamic is None:
+                self._dynamic = DynamicClient(self.api)
+            kind = self._dynamic.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
+            return self._dynamic.server_side_apply(
+                kind,
+                body=dict(manifest),
+                name=meta["name"],
+                namespace=meta.get("namespace"),
+                field_manager=MANAGER,
+                force_conflicts=True,
+                **({"dry_run": "All"} if dry_run else {}),
+            )
+        except ResourceNotFoundError:
+            raise SiteError(
+                f"{manifest['kind']} {meta['name']}: the cluster knows no {manifest['apiVersion']} "
+                f"{manifest['kind']}; install the operator that brings it"
+            ) from None
+        except (DynamicApiError, ApiException) as error:
+            raise SiteError(
+                f"{manifest['kind']} {meta['name']}: the cluster refuses it: {error.status} {_said(error)}"
+            ) from None
+        except LOST as error:
+            raise SiteError(f"the cluster of {self.file} can't be reached: {error}") from None
+
+    def run(self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes = b"") -> Done:
+        """Run a command in a pod's container to its end; SiteError if it can't be run there.
+
+        The command takes no more of `stdin` than its first line: not every API can end it.
+        """
+        try:
+            opened = self.open(namespace, pod, argv, bool(stdin))
+            if stdin:
+                opened.write_stdin(stdin)
+            # Kept by channel until the end, which the error channel's status tells.
+            opened.run_forever(timeout=600)
+            out, err = (opened.read_channel(channel) or b"" for channel in (OUT, ERR))
+            code = opened.returncode
+        except ApiException as error:
+            raise SiteError(f"{pod}: {argv[0]} can't be run there: {_said(error)}") from None
+        except (*LOST, TypeError) as error:
+            raise SiteError(f"{pod}: the connection to it was lost: {error}") from None
+        if code is None:
+            opened.close()
+            raise SiteError(f"{pod}: {' '.join(argv[:3])} did not end within 600 s")
+        return Done(code, out, err)
+
+    def must(self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes = b"") -> str:
+        """Run a command in a pod and return what it printed; SiteError with its words if it fails."""
+        done = self.run(namespace, pod, argv, stdin)
+        if done.code != 0:
+            said = done.err.decode("utf-8", "replace").strip() or done.text
+            raise SiteError(f"{pod}: {' '.join(argv[:3])} failed with {done.code}: {said[-500:]}")
+        return done.text
+
+    def open(self, namespace: str, pod: str, argv: Sequence[str], has_stdin: bool = False) -> Any:
+        """Return the connection over which a command in a pod speaks, in bytes by channel."""
+        return stream(
+            client.CoreV1Api(self.api).connect_get_namespaced_pod_exec,
+            pod,
+            namespace,
+            command=list(argv),
+            stdin=has_stdin,
+            stdout=True,
+            stderr=True,
+            tty=False,
+            binary=True,
+            _preload_content=False,
+        )
+
+    def socket(self, namespace: str, pod: str, port: int) -> socket.socket:
+        """Return a connection to a port of a pod, from inside the pod; it ends with the socket."""
+        try:
+            call = client.CoreV1Api(self.api).connect_get_namespaced_pod_portforward
+            return portforward(call, pod, namespace, ports=str(port)).socket(port)
+        except ApiException as error:
+            raise ConnectionError(f"{pod}:{port}: {_said(error)}") from None
+        except WebSocketException as error:
+            raise ConnectionError(f"{pod}:{port}: {error}") from None
+
+    def raw(self, path: str) -> str | None:
+        """Return what the API answers at a path, as text; None where it has or shows nothing."""
+        try:
+            answer = self.api.call_api(
+                *self.api.param_serialize("GET", path, auth_settings=["BearerToken"], header_params={}),
+                _request_timeout=CALL_S,
+            )
+            answer.read()
+            return answer.data.decode("utf-8", "replace") if answer.status == 200 else None
+        except (ApiException, *LOST):
+            return None
+
+
+def wait_for(what: Callable[[], Any], seconds: float, pause_s: float = 0.2) -> Any:
+    """Ask until something true comes back, and return it; the last answer after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (found := what()) and time.monotonic() < deadline:
+        time.sleep(pause_s)
+    return found
+
+
+def _said(error: Any) -> str:
+    """Return the message in the API's answer."""
+    body = error.body.decode() if isinstance(error.body, bytes) else str(error.body or error.reason)
+    try:
+        return str(json.loads(body).get("message", body))
+    except (ValueError, AttributeError):
+        return body[:500]

@@ -1,0 +1,188 @@
+"""The living parts of a study in a cluster: each made when an arm first needs it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubernetes import client
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import kube_facts, kube_manifests, kube_pods, kube_wait
+from benchbook.sites.kube_api import wait_for
+from benchbook.sites.kube_client import Job
+from benchbook.sites.kube_ground import Ground
+from benchbook.sites.kube_layout import SERVICE_PORT, Chain, Part
+from benchbook.sites.kube_server import Server
+
+NO_BALANCER = (
+    "no provider behind this cluster gives load balancers; use a cluster of a cloud, or install one such as "
+    "MetalLB"
+)
+
+
+class Arms:
+    """All parts of a study's arms by name."""
+
+    def __init__(self, ground: Ground, chains: Mapping[str, Chain]) -> None:
+        self.ground, self.chains = ground, chains
+        self._servers: dict[str, Server] = {}
+        self._pods: dict[str, Any] = {}
+        self._balancers: bool | None = None
+        self._nodes: dict[str, dict[str, Any]] = {}
+
+    def missing(self, chain: Chain) -> str | None:
+        """Return why the cluster can't make an arm, or None."""
+        if chain.access == "load_balancer":
+            if self._balancers is None:
+                self._balancers = kube_facts.has_balancers(self.ground.cluster) is not False
+            if not self._balancers:
+                return NO_BALANCER
+        return None
+
+    def server(self, part: Part) -> Server:
+        """Return a server, made but not started."""
+        if part.name not in self._servers:
+            self._servers[part.name] = Server(self.ground, part)
+        return self._servers[part.name]
+
+    def ensure(self, chain: Chain) -> tuple[str, int]:
+        """Bring up all that an arm needs, and return what its client connects to."""
+        pod = self.server(chain.server).ensure()
+        for part in (chain.client, chain.neighbour):
+            if part is not None:
+                self.pod(part)
+        address = str(pod.status.pod_ip)
+        if chain.proxy is not None:
+            return str(self.pod(chain.proxy, address).status.pod_ip), chain.proxy.port
+        if chain.service is None:
+            return address, chain.server.port
+        if chain.access == "load_balancer":
+            balancer = kube_manifests.service(self.ground.names, chain.server, chain.service)
+            self.ground.apply(chain.service, [balancer])
+        return self._service(chain.service, address), SERVICE_PORT
+
+    def pod(self, part: Part, address: str | None = None) -> Any:
+        """Return the pod of a client, neighbour or proxy, running; `address` is what a proxy leads to."""
+        known = self._pods.get(part.name)
+        if known is not None and (part.to is None or address is None or known[1] == address):
+            now = kube_wait.look(self.ground.cluster, self.ground.namespace, part.pod)
+            if now is not None and same(now, known[0]):
+                return now
+        here = self.ground
+        if part.kind == "proxy":
+            assert address is not None
+            manifests = kube_manifests.of_proxy(here.study, here.names, part, address)
+        else:
+            manifests = [kube_manifests.of_client(here.study, here.names, part)]
+        here.apply(part.name, manifests)
+        digest = manifests[-1]["spec"]["template"]["metadata"]["annotations"][kube_pods.DIGEST]
+        pod = kube_wait.running(here.cluster, here.namespace, part.pod, digest, here.here.wait_s)
+        self._pods[part.name] = (pod, address)
+        return pod
+
+    def sleep(self) -> None:
+        """Stop every server that serves; one whose pod is gone serves no more."""
+        for server in self._servers.values():
+            if server.word is not None:
+                with contextlib.suppress(SiteError):
+                    server.stop()
+                server.word = None
+
+    def must_be_alive(self) -> None:
+        """Raise SiteError if a part that is up is no longer the one it was."""
+        for server in self._servers.values():
+            if server.word is not None and not server.is_alive():
+                seen = kube_wait.events(self.ground.cluster, self.ground.namespace, server.part.pod)
+                raise SiteError(f"{server.part.pod} ended by itself; its events: {'; '.join(seen)}")
+        for name, (pod, _) in self._pods.items():
+            now = kube_wait.look(self.ground.cluster, self.ground.namespace, pod.metadata.name)
+            if now is None or not same(now, pod):
+                raise SiteError(f"{name} ended by itself")
+
+    @contextlib.contextmanager
+    def neighbour(self, chain: Chain, record: dict[str, Any]) -> Iterator[None]:
+        """Let an arm's neighbour compute; afterwards `record` says what it took and whether it stayed."""
+        if chain.neighbour is None or chain.asked is None:
+            yield
+            return
+        busy = ["sysbench", "cpu", f"--threads={chain.asked.processes}", "--time=0", "--events=0", "run"]
+        pod = self.pod(chain.neighbour).metadata.name
+        job = Job(self.ground.cluster, self.ground.namespace, pod, busy)
+        try:
+            yield
+        finally:
+            stayed = job.poll() is None
+            job.kill()
+            with contextlib.suppress(Exception):
+                job.wait(20.0)
+            record["neighbour"] = {
+                "threads": chain.asked.processes,
+                "shares": chain.asked.shares,
+                "cpu_s": job.record.get("cpu_s"),
+                "stayed": stayed,
+            }
+
+    def watched(self, chain: Chain) -> dict[str, tuple[str, int]]:
+        """Return the pods to watch beside the client's, each with the number of its main process in it."""
+        server = self.server(chain.server)
+        found = {"server": (chain.server.pod, server.pid())}
+        if chain.proxy is not None:
+            found["proxy"] = (chain.proxy.pod, 1)
+        return found
+
+    def node(self, name: str) -> dict[str, Any]:
+        """Return what a node is, asked once."""
+        if name not in self._nodes:
+            self._nodes[name] = kube_facts.node(self.ground.cluster, name)
+        return self._nodes[name]
+
+    def client_cores(self, chain: Chain) -> float:
+        """Return the cores of the node on which an arm's client is."""
+        return float(self.node(self.pod(chain.client).spec.node_name).get("cores") or 1)
+
+    def _service(self, name: str, address: str) -> str:
+        """Return a Service's address, once it has one and leads to our server and to nothing else."""
+        wait_s = self.ground.here.wait_s
+        if not wait_for(lambda: self.ends(name) == [address], wait_s):
+            raise SiteError(f"Service {name}: leads to {self.ends(name)} after {wait_s} s, not to {address}")
+
+        def given() -> str | None:
+            read = self.ground.cluster.core.read_namespaced_service
+            found = self.ground.cluster.ask(read, name, self.ground.namespace)
+            if found.spec.type != "LoadBalancer":
+                return found.spec.cluster_ip
+            ingress = (found.status.load_balancer and found.status.load_balancer.ingress) or []
+            return next((one.ip or one.hostname for one in ingress), None)
+
+        if not (host := wait_for(given, wait_s)):
+            seen = "; ".join(kube_wait.events(self.ground.cluster, self.ground.namespace, name))
+            raise SiteError(f"Service {name}: no address after {wait_s} s. Its events: {seen or 'none'}")
+        return str(host)
+
+    def ends(self, service: str) -> list[str]:
+        """Return the addresses of pods that a Service leads to now."""
+        api = client.DiscoveryV1Api(self.ground.cluster.api)
+        label = f"kubernetes.io/service-name={service}"
+        list_slices = api.list_namespaced_endpoint_slice
+        found = self.ground.cluster.ask(list_slices, self.ground.namespace, label_selector=label)
+        return sorted(
+            address
+            for one in found.items
+            for end in one.endpoints or ()
+            if end.conditions is None or end.conditions.ready is not False
+            for address in end.addresses
+        )
+
+
+def same(now: Any, before: Any) -> bool:
+    """Say whether a pod is the one it was: neither made anew, nor restarted, nor ending."""
+    statuses = now.status.container_statuses or ()
+    return (
+        now.metadata.uid == before.metadata.uid
+        and now.metadata.deletion_timestamp is None
+        and bool(statuses)
+        and statuses[0].ready
+        and statuses[0].restart_count == before.status.container_statuses[0].restart_count
+    )

@@ -1,0 +1,173 @@
+"""Load from a kept pod: a job that outlives the connection it was asked for over, and its output, checked.
+
+The job runs under a watcher in the pod (`pod_agent`). One connection waits for its end; if it is lost it is
+opened again, and what the job printed is fetched from its files when it has ended.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import kube_wait
+from benchbook.sites.kube_api import LOST, OUT, Cluster
+from benchbook.sites.kube_pods import ACCOUNT, TOOLS
+
+AGENT = ("python3", f"{TOOLS}/agent.py")
+RETRY_S = 1.0
+
+
+class Job:
+    """A job in a pod as `subprocess.Popen` shows a process.
+
+    If its pod goes, it has ended by KILL, and its output is what nobody can fetch any more: empty.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, pod: str, argv: Sequence[str]) -> None:
+        self.cluster, self.namespace, self.pod = cluster, namespace, pod
+        self.name = uuid.uuid4().hex[:12]
+        self.record: dict[str, Any] = {}
+        self.returncode: int | None = None
+        self.lost = 0
+        self._uid = self._pod_uid()
+        self._said = b""
+        self._stream: Any = None
+        self._out: Path | None = None
+        self._err: Path | None = None
+        self.pid = int(self._agent("start", stdin=self._described(argv)))
+        self.began = time.monotonic()
+        self._listen()
+
+    def into(self, out: Path, err: Path) -> Job:
+        """Name the files that get its output at its end."""
+        self._out, self._err = out, err
+        return self
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs; asks nothing of the cluster while it does."""
+        return self._look(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end; when this returns, its output is in the files named."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (
+            self._look(1.0 if deadline is None else min(1.0, max(0.0, deadline - time.monotonic()))) is None
+        ):
+            if deadline is not None and time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired(self.name, timeout or 0.0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, signum: int) -> None:
+        """Send a signal to it."""
+        if self.poll() is None:
+            self.cluster.run(self.namespace, self.pod, [*AGENT, "signal", self.name, str(int(signum))])
+
+    def kill(self) -> None:
+        """End it at once."""
+        try:
+            self.send_signal(signal.SIGKILL)
+        except SiteError:
+            self._gone_if_so()
+
+    def _look(self, seconds: float) -> int | None:
+        if self.returncode is not None:
+            return self.returncode
+        try:
+            if self._stream is None:
+                self._listen()
+            else:
+                self._stream.update(timeout=seconds)
+                self._said += self._stream.read_channel(OUT) or b""
+                is_over = not self._stream.is_open()
+        except (*LOST, ApiException):
+            is_over = True
+        else:
+            is_over = self._stream is None or not self._stream.is_open()
+        if b"\n" in self._said:
+            self._ended(json.loads(self._said))
+        elif is_over:
+            self._again()
+        return self.returncode
+
+    def _again(self) -> None:
+        """The waiting connection is gone without an answer: is the pod? Else ask again."""
+        self.lost += 1
+        self._stream, self._said = None, b""
+        if not self._gone_if_so():
+            time.sleep(RETRY_S)
+
+    def _gone_if_so(self) -> bool:
+        try:
+            is_gone = self._pod_uid() != self._uid
+        except SiteError:
+            # An API that does not answer says nothing about the pod.
+            return False
+        if is_gone and self.returncode is None:
+            for path in (self._out, self._err):
+                if path is not None:
+                    path.touch()
+            self.returncode = -int(signal.SIGKILL)
+        return is_gone
+
+    def _ended(self, record: dict[str, Any]) -> None:
+        for path, name in ((self._out, "out"), (self._err, "err")):
+            if path is not None:
+                path.write_bytes(self._fetched(name, record["sha256"][name]))
+        self.cluster.run(self.namespace, self.pod, [*AGENT, "remove", self.name])
+        self.record, self.returncode = record, int(record["exit_code"])
+        self._stream.close()
+
+    def _fetched(self, name: str, digest: str) -> bytes:
+        for _ in range(3):
+            done = self.cluster.run(self.namespace, self.pod, [*AGENT, "fetch", self.name, name])
+            if hashlib.sha256(done.out).hexdigest() == digest:
+                return done.out
+        raise SiteError(f"{self.pod}: the {name} of job {self.name} arrives with other bytes than it has")
+
+    def _listen(self) -> None:
+        try:
+            self._stream = self.cluster.open(self.namespace, self.pod, [*AGENT, "wait", self.name])
+        except (*LOST, ApiException):
+            self._stream = None
+
+    def _agent(self, *words: str, stdin: bytes = b"") -> str:
+        return self.cluster.must(self.namespace, self.pod, [*AGENT, *words], stdin)
+
+    def _pod_uid(self) -> str | None:
+        found = kube_wait.look(self.cluster, self.namespace, self.pod)
+        if found is None or found.metadata.deletion_timestamp is not None:
+            return None
+        statuses = found.status.container_statuses or ()
+        return f"{found.metadata.uid} {statuses[0].restart_count if statuses else 0}"
+
+    def _described(self, argv: Sequence[str]) -> bytes:
+        """Return a job as the agent takes it: our paths are its own, and the files behind them go along."""
+        words, files = [], {}
+        for word in argv:
+            if word.startswith("--config-file="):
+                word = f"--config-file={ACCOUNT}/{Path(word.partition('=')[2]).name}"
+            elif word.startswith("/") and Path(word).is_file():
+                name = Path(word).name
+                files[name] = base64.b64encode(Path(word).read_bytes()).decode()
+                word = f"{{JOB}}/{name}"
+            words.append(word)
+        return json.dumps({"job": self.name, "argv": words, "files": files}).encode() + b"\n"
+
+
+class PodClient:
+    """A load client in a pod: `pid` is its number there."""
+
+    def __init__(self, job: Job) -> None:
+        self.popen, self.pid = job, job.pid

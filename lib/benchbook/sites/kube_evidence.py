@@ -1,0 +1,111 @@
+"""What an arm in a cluster is, as its server, its pods, their nodes and the cluster tell it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from benchbook.core import files, paths
+from benchbook.sites import kube_facts, kube_wait
+from benchbook.sites.kube_arms import Arms
+from benchbook.sites.kube_layout import Chain
+
+# Where the manifests of an arm are kept: data/STUDY/kubernetes/ARM.yaml.
+FOLDER = "kubernetes"
+VERSION = re.compile(r"\d+\.\d+[\w.~+-]*")
+
+
+def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
+    """Return what an arm is found to be; all that was applied for it is kept as YAML in the study's data."""
+    server = arms.server(chain.server)
+    seen, lives = server.facts(), server.ensure()
+    mine = arms.pod(chain.client)
+    setting = arms.ground.study.arms[arm]
+    node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name)
+    is_beside = lives.spec.node_name == mine.spec.node_name
+    made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"
+    return {
+        "arm": arm,
+        "access": setting.access,
+        "site": {
+            "kind": "kubernetes",
+            "client": "on the server's node" if is_beside else "on another node",
+            "client_network": arms.ground.here.client_network,
+        },
+        "engine": seen,
+        "proxy": _proxy(arms, chain),
+        "network": setting.network,
+        "service": {"made_by": made_by} if chain.service is not None else None,
+        "qos": setting.qos,
+        "qos_class": lives.status.qos_class,
+        "resources": _plain(lives.spec.containers[0].resources),
+        "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
+        "cluster": kube_facts.cluster(arms.ground.cluster),
+        "node": node,
+        "client_node": its,
+        "machine": {
+            "cpu_model": kube_facts.cpu_model(server.run("cat", "/proc/cpuinfo")),
+            "cores": node.get("cores"),
+            "memory_mib": node.get("memory_mib"),
+            "kernel": server.run("uname", "-r"),
+            "sysbench": _version(arms, mine.metadata.name, "sysbench", "--version"),
+        },
+        "moment": {
+            "manifests": keep(arms, arm, chain),
+            "server_node": lives.spec.node_name,
+            "client_node": mine.spec.node_name,
+            "image": lives.status.container_statuses[0].image_id,
+            "load": server.run("cat", "/proc/loadavg"),
+        },
+    }
+
+
+def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
+    """Return what tells an arm's pods from any others, and where its Service leads."""
+    found = arms.server(chain.server).identity()
+    for part in (chain.proxy, chain.client):
+        if part is None:
+            continue
+        pod = kube_wait.look(arms.ground.cluster, arms.ground.namespace, part.pod)
+        statuses = (pod.status.container_statuses or ()) if pod is not None else ()
+        found |= {
+            f"{part.kind}_pod": pod.metadata.uid if pod is not None else "gone",
+            f"{part.kind}_node": pod.spec.node_name if pod is not None else None,
+            f"{part.kind}_restarts": statuses[0].restart_count if statuses else None,
+        }
+    if chain.service is not None:
+        found["service_leads_to"] = arms.ends(chain.service)
+    return found
+
+
+def keep(arms: Arms, arm: str, chain: Chain) -> str:
+    """Write what was applied for an arm beside its study's data, secrets left out; return its digest."""
+    names = [part.name for part in chain.parts]
+    names += [chain.service] if chain.service and chain.service not in names else []
+    text = arms.ground.text("study", *names)
+    file = paths.study(arms.ground.lab.folder.name).data / FOLDER / f"{arm}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    files.write_text(file, text)
+    return files.sha256(file)
+
+
+def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
+    if chain.proxy is None:
+        return None
+    pod = arms.pod(chain.proxy)
+    return {
+        "name": "haproxy",
+        "version": _version(arms, pod.metadata.name, "haproxy", "-v"),
+        "image": arms.ground.here.images.proxy,
+        "resources": _plain(pod.spec.containers[0].resources),
+    }
+
+
+def _version(arms: Arms, pod: str, *argv: str) -> str | None:
+    match = VERSION.search(arms.ground.cluster.must(arms.ground.namespace, pod, argv))
+    return match[0] if match else None
+
+
+def _plain(resources: Any) -> dict[str, Any] | None:
+    asked = {"requests": resources.requests, "limits": resources.limits} if resources is not None else {}
+    return {key: dict(value) for key, value in asked.items() if value} or None

@@ -1,0 +1,138 @@
+"""What a cluster says of itself and of the nodes an arm is on; what it does not show is None.
+
+Rights differ: a user who may not look at nodes gets a study all the same, with `not available` where that is
+the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.kube_api import Cluster
+
+TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+POOL = ("benchbook-pool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "agentpool")
+# Known by the names of what runs in kube-system on each node.
+NETWORKS = (
+    "calico",
+    "cilium",
+    "flannel",
+    "kindnet",
+    "weave",
+    "aws-node",
+    "azure-cni",
+    "netd",
+    "antrea",
+    "canal",
+)
+# Of the kubelet's settings those that change what a pod gets.
+KUBELET = (
+    "cpuManagerPolicy",
+    "cpuCFSQuota",
+    "cpuCFSQuotaPeriod",
+    "topologyManagerPolicy",
+    "memoryManagerPolicy",
+    "cgroupDriver",
+    "cgroupsPerQOS",
+    "maxPods",
+    "evictionHard",
+    "systemReserved",
+    "kubeReserved",
+    "failSwapOn",
+    "allowedUnsafeSysctls",
+)
+NOT_AVAILABLE = "not available"
+
+
+def cluster(of: Cluster) -> dict[str, Any]:
+    """Return version, network and proxy of a cluster, as far as they can be seen."""
+    return {"version": of.version(), "network": network(of), "load_balancers": has_balancers(of)}
+
+
+def node(of: Cluster, name: str) -> dict[str, Any]:
+    """Return what a node is: machine type, zone, system, versions, kubelet's settings, kube-proxy's mode."""
+    try:
+        found = of.ask(of.core.read_node, name)
+    except SiteError:
+        return {"name": name, "rights": f"{NOT_AVAILABLE}: nodes may not be looked at"}
+    labels, info = found.metadata.labels or {}, found.status.node_info
+    return {
+        "machine_type": _first(labels, TYPE),
+        "zone": _first(labels, ZONE),
+        "pool": _first(labels, POOL),
+        "image": info.os_image,
+        "kernel": info.kernel_version,
+        "architecture": info.architecture,
+        "runtime": info.container_runtime_version,
+        "kubelet": info.kubelet_version,
+        "cores": cores(found.status.capacity["cpu"]),
+        "memory_mib": _mib(found.status.capacity["memory"]),
+        "allocatable_cores": cores(found.status.allocatable["cpu"]),
+        "kubelet_settings": kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")),
+        "kube_proxy": _proxy_mode(of, name),
+    }
+
+
+def kubelet(said: str | None) -> dict[str, Any] | str:
+    """Return the kubelet's settings that matter, from what it answers at `configz`."""
+    try:
+        found = json.loads(said or "")["kubeletconfig"]
+    except (ValueError, KeyError, TypeError):
+        return f"{NOT_AVAILABLE}: the kubelet's settings may not be looked at"
+    return {key: found[key] for key in KUBELET if key in found}
+
+
+def network(of: Cluster) -> str | None:
+    """Return the names of pod networks that run in kube-system, or None if none is seen."""
+    try:
+        pods = of.ask(of.core.list_namespaced_pod, "kube-system").items
+    except SiteError:
+        return None
+    seen = {name for pod in pods for name in NETWORKS if name in pod.metadata.name}
+    return ", ".join(sorted(seen)) or None
+
+
+def has_balancers(of: Cluster) -> bool | None:
+    """Say whether a provider is behind the cluster, which gives load balancers; None if it can't be seen."""
+    try:
+        nodes = of.ask(of.core.list_node).items
+        services = of.ask(of.core.list_service_for_all_namespaces).items
+    except SiteError:
+        return None
+    given = any(one.status.load_balancer and one.status.load_balancer.ingress for one in services)
+    return given or any(one.spec.provider_id for one in nodes)
+
+
+def cpu_model(text: str) -> str | None:
+    """Return the processor's name from `/proc/cpuinfo`."""
+    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return match[1] if match else None
+
+
+def cores(quantity: str) -> float:
+    """Return a quantity of processor time in cores: "500m" is 0.5."""
+    return float(quantity[:-1]) / 1000 if quantity.endswith("m") else float(quantity)
+
+
+def _mib(quantity: str) -> int:
+    units = {"Ki": 1 / 1024, "Mi": 1.0, "Gi": 1024.0, "Ti": 1024.0**2}
+    scale = units.get(quantity[-2:])
+    return int(float(quantity[:-2]) * scale) if scale else int(quantity) >> 20
+
+
+def _proxy_mode(of: Cluster, name: str) -> str | None:
+    """Return how Services are made: kube-proxy says so on its own port, or its ConfigMap does."""
+    said = of.raw(f"/api/v1/nodes/{name}:10249/proxy/proxyMode")
+    if said and re.fullmatch(r"[a-z]+", said.strip()):
+        return said.strip()
+    said = of.raw("/api/v1/namespaces/kube-system/configmaps/kube-proxy")
+    match = re.search(r'mode:\s*\\?"?([a-z]+)', said or "")
+    return match[1] if match else None
+
+
+def _first(labels: dict[str, str], names: tuple[str, ...]) -> str | None:
+    return next((labels[name] for name in names if name in labels), None)

@@ -1,0 +1,186 @@
+"""From a study's arms to the parts that make them in a cluster: servers, services, proxies, clients.
+
+Pure: nothing is asked of a cluster. Arms that ask for the same server share it, as on one machine; what
+differs gets a part of its own. Names and ports follow the order of the arms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbook.core.study import Study
+from benchbook.core.study_arm import Arm, Neighbour
+from benchbook.core.study_kubernetes import Kubernetes
+
+SERVICE_PORT = 3306
+MANAGER = "benchbook"
+# Weight of one core, as Kubernetes turns requests into shares.
+CORE_SHARES = 1024
+NAME_BYTES = 63
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a pod may use: `requests` and `limits` in cores and MiB; None: not said."""
+
+    request_cpu: float | None = None
+    request_mib: int | None = None
+    limit_cpu: float | None = None
+    limit_mib: int | None = None
+
+    @property
+    def qos_class(self) -> str:
+        """The class that Kubernetes gives a pod with one such container."""
+        asked = (self.request_cpu, self.request_mib, self.limit_cpu, self.limit_mib)
+        if not any(asked):
+            return "BestEffort"
+        pairs = ((self.request_cpu, self.limit_cpu), (self.request_mib, self.limit_mib))
+        return "Guaranteed" if all(one and one == other for one, other in pairs) else "Burstable"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One pod of ours, held by a StatefulSet of the same name; `to` is the server that a proxy leads to."""
+
+    name: str
+    kind: str
+    port: int
+    network: str = "pod"
+    room: Room = Room()
+    nodes: Labels = ()
+    spread: bool = False
+    to: Part | None = None
+    beside: Part | None = None
+
+    @property
+    def pod(self) -> str:
+        """Name of its pod."""
+        return f"{self.name}-0"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """All that one arm needs; `service` is the name of the Service in between, or None."""
+
+    server: Part
+    access: str
+    service: str | None
+    proxy: Part | None
+    client: Part
+    neighbour: Part | None
+    asked: Neighbour | None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its pods, from the server to the client."""
+        return tuple(part for part in (self.server, self.proxy, self.neighbour, self.client) if part)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What everything of one study carries: the namespace, and labels that only we give."""
+
+    namespace: str
+    labels: Labels
+
+    @property
+    def selector(self) -> str:
+        """The labels as the API's text."""
+        return ",".join(f"{key}={value}" for key, value in self.labels)
+
+
+def names(prefix: str, study: str, token: str) -> Names:
+    """Return namespace and labels of a study; `token` is that of its lab, which nobody else has."""
+    id = token[:8]
+    room = NAME_BYTES - len(prefix) - len(id) - 2
+    middle = re.sub(r"[^a-z0-9]+", "-", study.lower())[:room].strip("-") or "study"
+    label = study[:NAME_BYTES].strip("-_.")
+    own = {"app.kubernetes.io/managed-by": MANAGER, "benchbook/study": label, "benchbook/lab": token}
+    return Names(f"{prefix}-{middle}-{id}", tuple(sorted(own.items())))
+
+
+def asked(study: Study) -> Kubernetes:
+    """Return the study's section for clusters; its defaults where it has none."""
+    return study.site.kubernetes or Kubernetes()
+
+
+def chains(study: Study) -> dict[str, Chain]:
+    """Return each arm's parts."""
+    here = asked(study)
+    made: dict[tuple[Any, ...], Part] = {}
+
+    def share(kind: str, port: int | None = None, **rest: Any) -> Part:
+        key = (kind, *rest.values())
+        if key not in made:
+            rank = sum(part.kind == kind for part in made.values())
+            listening = sum(part.port > 0 for part in made.values())
+            name = kind if rank == 0 else f"{kind}-{rank + 1}"
+            made[key] = Part(name, kind, study.site.port + listening if port is None else port, **rest)
+        return made[key]
+
+    found = {}
+    for name, arm in study.arms.items():
+        placed = arm.placement.nodes if arm.placement is not None else {}
+        nodes = {role: _labels(placed.get(role) or here.nodes.get(role, {})) for role in _roles(here, placed)}
+        spread = arm.placement is not None and arm.placement.spread
+        server = share(
+            "server", network=arm.network, room=room(arm, here), nodes=nodes.get("server", ()), spread=spread
+        )
+        is_proxied = arm.access == "haproxy"
+        quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
+        proxy = (
+            share("proxy", network="pod", room=_limited(quota), nodes=nodes.get("proxy", ()), to=server)
+            if is_proxied
+            else None
+        )
+        quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
+        own = _equal(quota, here.client.memory_mib)
+        client = share("client", 0, network=here.client_network, room=own, nodes=nodes.get("client", ()))
+        neighbour = _neighbour(arm, server, share)
+        found[name] = Chain(
+            server, arm.access, _service(arm, server), proxy, client, neighbour, arm.neighbour
+        )
+    return found
+
+
+def room(arm: Arm, here: Kubernetes) -> Room:
+    """Return what an arm's server may use: nothing said, equal requests and limits, or a limit alone."""
+    quota = arm.cpu["server"].quota if "server" in arm.cpu else None
+    if arm.qos == "guaranteed":
+        return _equal(quota or here.server.cpu, here.server.memory_mib)
+    return _limited(quota)
+
+
+def _service(arm: Arm, server: Part) -> str | None:
+    names = {"service": server.name, "load_balancer": f"{server.name}-balancer"}
+    return names.get(arm.access)
+
+
+def _neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
+    if arm.neighbour is None:
+        return None
+    # Two shares are what a pod without requests has.
+    cores = arm.neighbour.shares / CORE_SHARES if arm.neighbour.shares > 2 else None
+    own = Room(request_cpu=cores)
+    return share("neighbour", 0, network="pod", room=own, nodes=server.nodes, beside=server)
+
+
+def _roles(here: Kubernetes, placed: Mapping[str, Any]) -> list[str]:
+    return sorted({*here.nodes, *placed})
+
+
+def _labels(selector: Mapping[str, str]) -> Labels:
+    return tuple(sorted(selector.items()))
+
+
+def _equal(cpu: float | None, memory_mib: int | None) -> Room:
+    return Room(cpu, memory_mib, cpu, memory_mib)
+
+
+def _limited(cpu: float | None) -> Room:
+    return Room(request_cpu=cpu, limit_cpu=cpu)

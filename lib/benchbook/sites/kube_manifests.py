@@ -1,0 +1,209 @@
+"""Study and arm → manifests, as plain data and as YAML: pure, so that all that is applied can be read first.
+
+An account is a file of a Secret; no argument, environment variable or label of any pod holds one. What is
+kept beside a study has the Secret's contents left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import LiteralScalarString
+
+from benchbook.core.study import Study
+from benchbook.sites import kube_engines, kube_pods
+from benchbook.sites.kube_layout import SERVICE_PORT, Chain, Names, Part, asked
+
+HERE = Path(__file__).parent
+# What a pod finds in /opt/benchbook.
+TOOLS = {"server.sh": "pod/server.sh", "sample.sh": "pod/sample.sh", "agent.py": "pod_agent.py"}
+LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
+
+PROXY = """global
+    maxconn 16384
+    {threads}
+
+defaults
+    mode tcp
+    balance leastconn
+    timeout connect 10s
+    timeout client 1h
+    timeout server 1h
+
+frontend client
+    bind :{port}
+    maxconn 16384
+    default_backend server
+
+backend server
+    server db {server}:{behind}
+"""
+
+
+def of_study(names: Names, accounts: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Return what all arms share: the namespace, the tools, and a Secret for each of `accounts`.
+
+    `accounts` maps the name of a Secret to its files.
+    """
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": _meta(names, names.namespace, None)},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(names, "tools"), "data": tools()},
+        *(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": _meta(names, name),
+                "type": "Opaque",
+                "data": {file: base64.b64encode(text.encode()).decode() for file, text in held.items()},
+            }
+            for name, held in accounts.items()
+        ),
+    ]
+
+
+def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
+    """Return a server's settings, its Service, and the StatefulSet that holds it."""
+    files = kube_engines.files(study.engine, server.port)
+    settings = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _meta(names, server.name, part=server.name),
+        "data": files,
+    }
+    template = kube_pods.server(study, server, digest(files))
+    storage = asked(study).storage
+    whole = _stateful(names, server, template)
+    if storage.storage_class is not None:
+        whole["spec"]["volumeClaimTemplates"] = [
+            {
+                "metadata": {"name": "data", "labels": dict(names.labels)},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "storageClassName": storage.storage_class,
+                    "resources": {"requests": {"storage": f"{storage.size_gib}Gi"}},
+                },
+            }
+        ]
+    return [settings, service(names, server), whole]
+
+
+def service(names: Names, server: Part, balancer: str | None = None) -> dict[str, Any]:
+    """Return the Service of a server; under the name `balancer` one that is reached from outside."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _meta(names, balancer or server.name, part=server.name),
+        "spec": {
+            "type": "LoadBalancer" if balancer else "ClusterIP",
+            "selector": {"benchbook/lab": dict(names.labels)["benchbook/lab"], "benchbook/part": server.name},
+            "ports": [{"name": "mysql", "port": SERVICE_PORT, "targetPort": server.port, "protocol": "TCP"}],
+        },
+    }
+
+
+def of_arm(study: Study, names: Names, chain: Chain, address: str | None = None) -> list[dict[str, Any]]:
+    """Return all manifests of one arm but the study's shared ones, from the server to the client.
+
+    `address` is the server's, which a proxy leads to; None writes the name of its Service.
+    """
+    found = of_server(study, names, chain.server)
+    if chain.access == "load_balancer":
+        found.append(service(names, chain.server, chain.service))
+    if chain.proxy is not None:
+        found += of_proxy(study, names, chain.proxy, address)
+    for part in (chain.neighbour, chain.client):
+        if part is not None:
+            found.append(of_client(study, names, part))
+    return found
+
+
+def of_client(study: Study, names: Names, part: Part) -> dict[str, Any]:
+    """Return the StatefulSet that holds a pod in which load is made."""
+    return _stateful(names, part, kube_pods.client(study, part, digest({})))
+
+
+def of_proxy(study: Study, names: Names, proxy: Part, address: str | None) -> list[dict[str, Any]]:
+    """Return a proxy's settings and the StatefulSet that holds it."""
+    assert proxy.to is not None
+    cores = proxy.room.limit_cpu
+    text = PROXY.format(
+        threads=f"nbthread {max(1, round(cores))}" if cores else "# one thread a core",
+        port=proxy.port,
+        server=address or f"{proxy.to.name}.{names.namespace}.svc",
+        behind=proxy.to.port if address else SERVICE_PORT,
+    )
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": _meta(names, proxy.name, part=proxy.name),
+            "data": {"haproxy.cfg": text},
+        },
+        _stateful(names, proxy, kube_pods.proxy(study, proxy, digest({"haproxy.cfg": text}))),
+    ]
+
+
+def tools() -> dict[str, str]:
+    """Return the programs that every pod finds in its tools folder, by name."""
+    return {name: (HERE / file).read_text(encoding="utf-8") for name, file in TOOLS.items()}
+
+
+def digest(files: Mapping[str, str]) -> str:
+    """Return the digest of a pod's files and of the programs in its tools folder."""
+    return hashlib.sha256(json.dumps([dict(files), tools()], sort_keys=True).encode()).hexdigest()
+
+
+def text(manifests: list[dict[str, Any]]) -> str:
+    """Return manifests as YAML documents, with the contents of Secrets left out."""
+    yaml, stream = YAML(), io.StringIO()
+    yaml.explicit_start = True
+    yaml.width = 110
+    for manifest in manifests:
+        yaml.dump(_readable(redacted(manifest)), stream)
+    return stream.getvalue()
+
+
+def redacted(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest as it may be shown and kept."""
+    if manifest["kind"] != "Secret":
+        return dict(manifest)
+    shown = {key: value for key, value in manifest.items() if key != "data"}
+    return shown | {"stringData": dict.fromkeys(sorted(manifest["data"]), LEFT_OUT)}
+
+
+def _readable(value: Any) -> Any:
+    """Return plain data in which nothing is shared and files keep their lines."""
+    if isinstance(value, Mapping):
+        return {key: _readable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_readable(item) for item in value]
+    return LiteralScalarString(value) if isinstance(value, str) and "\n" in value else value
+
+
+def _stateful(names: Names, part: Part, template: dict[str, Any]) -> dict[str, Any]:
+    labels = dict(names.labels) | {"benchbook/part": part.name}
+    template = template | {"metadata": {**template.get("metadata", {}), "labels": labels}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": _meta(names, part.name, part=part.name),
+        "spec": {
+            "replicas": 1,
+            "serviceName": part.name,
+            "selector": {"matchLabels": labels},
+            "template": template,
+        },
+    }
+
+
+def _meta(names: Names, name: str, namespace: str | None = "", part: str | None = None) -> dict[str, Any]:
+    labels = dict(names.labels) | ({"benchbook/part": part} if part else {})
+    placed = {} if namespace is None else {"namespace": names.namespace}
+    return {"name": name, **placed, "labels": labels}

@@ -1,0 +1,175 @@
+"""The pods of a study: what each container runs, mounts, may use, and where it may be put. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchbook.core.study import Study
+from benchbook.core.study_kubernetes import Kubernetes
+from benchbook.sites.kube_layout import Part, Room, asked
+
+HOME = "/var/lib/benchbook"
+TOOLS = "/opt/benchbook"
+CONFIG = "/etc/benchbook"
+ACCOUNT = "/run/benchbook/account"
+SERVER_ACCOUNTS, CLIENT_ACCOUNT = "server-accounts", "client-account"
+HOSTNAME = "kubernetes.io/hostname"
+# A mounted file follows its ConfigMap late and unseen; with this, other files are another pod.
+DIGEST = "benchbook/digest"
+# A server writes its buffers out; a client has nothing to keep.
+SERVER_GRACE_S, GRACE_S = 60, 2
+
+
+def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
+    """Return the template of a server's pod: it waits until it is told to serve, and keeps its data.
+
+    `digest` is that of its files: with others it is another pod.
+    """
+    here = asked(study)
+    container = {
+        "name": "server",
+        "image": here.images.server,
+        "imagePullPolicy": here.images.pull,
+        "command": ["sh", f"{TOOLS}/server.sh", "run"],
+        "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
+        "resources": resources(part.room),
+        "volumeMounts": [
+            {"name": "data", "mountPath": HOME},
+            {"name": "config", "mountPath": CONFIG, "readOnly": True},
+            {"name": "account", "mountPath": ACCOUNT, "readOnly": True},
+            {"name": "tools", "mountPath": TOOLS, "readOnly": True},
+        ],
+    }
+    volumes = [
+        {"name": "config", "configMap": {"name": part.name}},
+        # Read by the server's own user; nobody else is in this pod.
+        {"name": "account", "secret": {"secretName": SERVER_ACCOUNTS, "defaultMode": 0o444}},
+        {"name": "tools", "configMap": {"name": "tools"}},
+    ]
+    if here.storage.storage_class is None:
+        volumes.insert(0, {"name": "data", "emptyDir": {}})
+    return _template(here, part, container, volumes, SERVER_GRACE_S, digest)
+
+
+def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
+    """Return the template of a proxy's pod; `digest` is that of its settings."""
+    here = asked(study)
+    container = {
+        "name": "proxy",
+        "image": here.images.proxy,
+        "imagePullPolicy": here.images.pull,
+        "command": ["haproxy", "-db", "-f", f"{CONFIG}/haproxy.cfg"],
+        "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
+        "resources": resources(part.room),
+        "volumeMounts": [
+            {"name": "config", "mountPath": CONFIG, "readOnly": True},
+            {"name": "tools", "mountPath": TOOLS, "readOnly": True},
+        ],
+    }
+    volumes = [
+        {"name": "config", "configMap": {"name": part.name}},
+        {"name": "tools", "configMap": {"name": "tools"}},
+    ]
+    return _template(here, part, container, volumes, GRACE_S, digest)
+
+
+def client(study: Study, part: Part, digest: str) -> dict[str, Any]:
+    """Return the template of a pod in which load is made: the client's, or the neighbour's."""
+    here = asked(study)
+    is_client = part.kind == "client"
+    container = {
+        "name": part.kind,
+        "image": here.images.client,
+        "imagePullPolicy": here.images.pull,
+        "command": ["python3", f"{TOOLS}/agent.py", "hold"],
+        "resources": resources(part.room),
+        "volumeMounts": [
+            {"name": "jobs", "mountPath": HOME},
+            {"name": "tools", "mountPath": TOOLS, "readOnly": True},
+        ],
+    }
+    volumes: list[dict[str, Any]] = [
+        {"name": "jobs", "emptyDir": {}},
+        {"name": "tools", "configMap": {"name": "tools"}},
+    ]
+    if is_client:
+        container["volumeMounts"].append({"name": "account", "mountPath": ACCOUNT, "readOnly": True})
+        secret = {"secretName": CLIENT_ACCOUNT, "defaultMode": 0o400}
+        volumes.append({"name": "account", "secret": secret})
+    return _template(here, part, container, volumes, GRACE_S, digest)
+
+
+def resources(room: Room) -> dict[str, Any]:
+    """Return requests and limits as Kubernetes writes them; nothing said is nothing asked."""
+    sides = {
+        "requests": {"cpu": room.request_cpu, "memory": room.request_mib},
+        "limits": {"cpu": room.limit_cpu, "memory": room.limit_mib},
+    }
+    written = {
+        side: {
+            key: f"{round(value * 1000)}m" if key == "cpu" else f"{value}Mi"
+            for key, value in asked_for.items()
+            if value is not None
+        }
+        for side, asked_for in sides.items()
+    }
+    return {side: values for side, values in written.items() if values}
+
+
+def _template(
+    here: Kubernetes,
+    part: Part,
+    container: dict[str, Any],
+    volumes: list[dict[str, Any]],
+    grace_s: int,
+    digest: str,
+) -> dict[str, Any]:
+    affinity = _affinity(part)
+    tolerations = [
+        {
+            "key": one.key,
+            "operator": "Equal" if one.value is not None else "Exists",
+            **({"value": one.value} if one.value is not None else {}),
+            **({"effect": one.effect} if one.effect is not None else {}),
+        }
+        for one in here.tolerations
+    ]
+    spec = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": grace_s,
+        "containers": [container],
+        "volumes": volumes,
+        **({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if part.network == "host" else {}),
+        **({"nodeSelector": dict(part.nodes)} if part.nodes else {}),
+        **({"tolerations": tolerations} if tolerations else {}),
+        **({"affinity": affinity} if affinity else {}),
+    }
+    return {"metadata": {"annotations": {DIGEST: digest}}, "spec": spec}
+
+
+def _affinity(part: Part) -> dict[str, Any]:
+    """Put a neighbour on its server's node; client and proxy away from servers where there is a choice."""
+    if part.beside is not None:
+        term = _term([part.beside.name])
+        return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    if part.kind == "server":
+        return {}
+    term = {
+        "labelSelector": {
+            "matchExpressions": [{"key": "benchbook/part", "operator": "NotIn", "values": [part.name]}]
+        },
+        "topologyKey": HOSTNAME,
+    }
+    return {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
+        }
+    }
+
+
+def _term(parts: list[str]) -> dict[str, Any]:
+    return {
+        "labelSelector": {"matchExpressions": [{"key": "benchbook/part", "operator": "In", "values": parts}]},
+        "topologyKey": HOSTNAME,
+    }

@@ -1,0 +1,222 @@
+"""MariaDB in a pod: told to serve and to stop by the pod's first process, known by pod, pid and a word."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+import sqlalchemy
+
+from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.model import fingerprint
+from benchbook.sites import kube_manifests, kube_sql, kube_wait, settings
+from benchbook.sites import lab as labs
+from benchbook.sites.kube_ground import Ground
+from benchbook.sites.kube_layout import Part
+from benchbook.sites.kube_pods import HOME, TOOLS
+from benchbook.sites.mariadb import CRASH
+
+START_S = 300.0
+SCRIPT = ("sh", f"{TOOLS}/server.sh")
+
+
+class Server:
+    """One server in its pod. Nothing is asked of the cluster before `ensure`.
+
+    `record` gets, as `reconnects`, how many connections of ours were opened anew after a loss.
+    """
+
+    def __init__(self, ground: Ground, part: Part) -> None:
+        self.ground, self.part = ground, part
+        self.asked = settings.complete(ground.study.engine.settings)
+        self.record: dict[str, Any] = {}
+        self.word: str | None = None
+        self._uid: str | None = None
+        self._restarts = 0
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What a data folder depends on: another value needs another folder."""
+        fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
+        return {"engine": "mariadb", "image": self.ground.here.images.server, "settings": fixed}
+
+    def ensure(self) -> Any:
+        """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
+        if self.word is not None:
+            pod = kube_wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+            if pod is not None and self._is_known(pod) and self._answers():
+                return pod
+        pod = self.pod()
+        self.stop()
+        # A pod has its own word for each start: whoever answers with another is not ours.
+        word = uuid.uuid4().hex
+        mark = self.log_mark()
+        self._do("start", word)
+        began = time.monotonic()
+        while (said := kube_sql.word(self.reach, self.ground.admin_password())) != word:
+            now = kube_wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+            if now is None or not self._is_known(now):
+                raise SiteError(f"{self.part.pod}: the server did not start:\n  {self._last_words(mark)}")
+            if time.monotonic() - began > START_S:
+                seen = "nothing" if said is None else "a server that is not ours"
+                raise SiteError(
+                    f"{self.part.pod}: {seen} answers after {START_S:.0f} s:\n  {self._last_words(mark)}"
+                )
+            time.sleep(0.2)
+        self.word = word
+        return pod
+
+    def pod(self) -> Any:
+        """Make the server's pod, or find it, and return it running; the server in it may be asleep."""
+        ground, manifests = (
+            self.ground,
+            kube_manifests.of_server(self.ground.study, self.ground.names, self.part),
+        )
+        ground.apply(self.part.name, manifests)
+        digest = manifests[-1]["spec"]["template"]["metadata"]["annotations"][kube_wait.DIGEST]
+        pod = kube_wait.running(ground.cluster, ground.namespace, self.part.pod, digest, ground.here.wait_s)
+        wanted = self.part.room.qos_class
+        if pod.status.qos_class != wanted:
+            raise SiteError(
+                f"{self.part.pod}: asked for {wanted}, the cluster made it {pod.status.qos_class}; "
+                "look for a LimitRange or a webhook that changes requests"
+            )
+        self._uid, self._restarts = pod.metadata.uid, pod.status.container_statuses[0].restart_count
+        return pod
+
+    def stop(self) -> bool:
+        """Shut the server down and say whether it went by itself, so that its files are clean."""
+        self.word = None
+        return self._do("stop") in ("", "0")
+
+    def address(self, pod: Any) -> str:
+        """Return where the pod is reached: its own address, or its node's."""
+        return str(pod.status.pod_ip)
+
+    def reach(self) -> Any:
+        """Return a socket to the server, through the API."""
+        return self.ground.cluster.socket(self.ground.namespace, self.part.pod, self.part.port)
+
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account; each connection is new."""
+        return kube_sql.engine(self.reach, self.ground.admin_password(), labs.SCHEMA, self._count)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very server from any other; costs one connection."""
+        pod = kube_wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        if pod is None or self.word is None:
+            raise SiteError(f"{self.part.pod}: the server does not run; call site.up(arm) first")
+        pid, started, digest = self._do("who").split()
+        try:
+            with self.admin().connect() as connection:
+                row = connection.exec_driver_sql(
+                    "SELECT VERSION(), @@datadir, @@port, @@server_uid, @@report_host"
+                ).one()
+        except sqlalchemy.exc.OperationalError as error:
+            raise SiteError(f"{self.part.pod}: the server does not answer: {error.orig}") from None
+        status = pod.status.container_statuses[0]
+        last = status.last_state.terminated
+        return {
+            "pid": int(pid),
+            "started": int(started),
+            "version": row[0],
+            "datadir": row[1],
+            "port": int(row[2]),
+            "server_uid": row[3],
+            "word": row[4],
+            "config_hash": digest,
+            "pod": pod.metadata.uid,
+            "node": pod.spec.node_name,
+            "container": status.container_id,
+            "image": status.image_id or status.image,
+            "qos": pod.status.qos_class,
+            "restarts": status.restart_count,
+            "last_end": f"{last.reason} at {last.finished_at}" if last is not None else "none",
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
+        with self.admin().connect() as connection:
+            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+        asked, version = self.ground.study.engine, variables["version"]
+        if asked.version is not None and version.split("-")[0].split(".")[
+            : len(asked.version.split("."))
+        ] != asked.version.split("."):
+            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
+        differing = settings.differences(self.asked, variables)
+        if differing:
+            raise SettingsDiffer(differing)
+        return {
+            "name": "mariadb",
+            "version": version,
+            "version_comment": variables["version_comment"],
+            "image": self.ground.here.images.server,
+            "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v mariadbd)"').split()[0],
+            "tls": variables.get("have_ssl", "unknown"),
+            "settings": {
+                key: {
+                    "asked": settings.text(value),
+                    "got": settings.read_back(key, variables),
+                    "from": "study" if key in asked.settings else "benchbook",
+                }
+                for key, value in sorted(self.asked.items())
+            },
+            "variables": len(variables),
+            "variables_sha256": settings.digest(variables, HOME),
+        }
+
+    def pid(self) -> int:
+        """Return the server's number in its pod."""
+        return int(self._do("who").split()[0])
+
+    def is_alive(self) -> bool:
+        """Say whether pod and server are those that were started."""
+        pod = kube_wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        return pod is not None and self._is_known(pod)
+
+    def log_mark(self) -> int:
+        """Return a place in the server's log."""
+        return int(self._do("mark"))
+
+    def log_errors(self, mark: int) -> list[str]:
+        """Return the lines since a place that tell of an error or a crash."""
+        return [line for line in self._do("since", str(mark)).splitlines() if CRASH.search(line)]
+
+    def run(self, *argv: str) -> str:
+        """Run a command in the server's pod and return what it printed."""
+        return self.ground.cluster.must(self.ground.namespace, self.part.pod, argv)
+
+    def label(self) -> str:
+        """Return the label of the prepared copy with what it was made with; empty without one."""
+        return self._do("label")
+
+    def marked(self, label: str) -> str:
+        """Return the label that a copy of ours would have."""
+        return f"{label} {fingerprint(self.made_with)}"
+
+    def _do(self, *words: str) -> str:
+        return self.run(*SCRIPT, *words)
+
+    def _count(self) -> None:
+        self.record["reconnects"] = self.record.get("reconnects", 0) + 1
+
+    def _is_known(self, pod: Any) -> bool:
+        statuses = pod.status.container_statuses or ()
+        return (
+            pod.metadata.uid == self._uid
+            and pod.metadata.deletion_timestamp is None
+            and bool(statuses)
+            and statuses[0].restart_count == self._restarts
+            and statuses[0].ready
+        )
+
+    def _answers(self) -> bool:
+        return kube_sql.word(self.reach, self.ground.admin_password()) == self.word
+
+    def _last_words(self, mark: int) -> str:
+        try:
+            lines = self._do("since", str(mark)).splitlines()
+        except SiteError as error:
+            return str(error)
+        return "\n  ".join([line for line in lines if CRASH.search(line)][-6:] or lines[-6:])

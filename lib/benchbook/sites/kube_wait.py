@@ -1,0 +1,93 @@
+"""Wait for what the cluster makes, say what it waits for, and name the cause when it does not come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.kube_api import Cluster
+from benchbook.sites.kube_pods import DIGEST
+
+# What does not mend itself; given a little time, since a node may be starting.
+HOPELESS = {
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "ErrImageNeverPull",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "CrashLoopBackOff",
+}
+PATIENCE_S = 20.0
+PAUSE_S = 0.2
+TOLD_EVERY_S = 15.0
+
+
+def running(
+    cluster: Cluster,
+    namespace: str,
+    pod: str,
+    digest: str | None,
+    wait_s: float,
+    say: Callable[[str], None] = print,
+) -> Any:
+    """Wait until a pod made of the right files runs, and return it; SiteError with its events if it won't."""
+    began = time.monotonic()
+    told = ""
+    told_at, stuck_since = began, None
+    while True:
+        found = look(cluster, namespace, pod)
+        state = _state(found, digest)
+        if state is None:
+            return found
+        now = time.monotonic()
+        is_stuck = state.partition(":")[0] in HOPELESS
+        stuck_since = (stuck_since or now) if is_stuck else None
+        if now - began > wait_s or (stuck_since is not None and now - stuck_since > PATIENCE_S):
+            seen = "; ".join(events(cluster, namespace, pod)) or "no events"
+            raise SiteError(f"{pod} does not run after {now - began:.0f} s: {state}. Its events: {seen}")
+        if (state != told and now - began > 3) or now - told_at > TOLD_EVERY_S:
+            say(f"{pod}: {state}, {now - began:.0f} s")
+            told, told_at = state, now
+        time.sleep(PAUSE_S)
+
+
+def look(cluster: Cluster, namespace: str, pod: str) -> Any | None:
+    """Return a pod as the cluster sees it now, or None if there is none."""
+    found = cluster.ask(cluster.core.list_namespaced_pod, namespace, field_selector=f"metadata.name={pod}")
+    return found.items[0] if found.items else None
+
+
+def events(cluster: Cluster, namespace: str, name: str) -> list[str]:
+    """Return the last few events of an object, oldest first."""
+    try:
+        found = cluster.ask(
+            cluster.core.list_namespaced_event, namespace, field_selector=f"involvedObject.name={name}"
+        ).items
+    except SiteError:
+        return []
+    return list(dict.fromkeys(f"{one.reason}: {one.message}" for one in found))[-4:]
+
+
+def _state(pod: Any | None, digest: str | None) -> str | None:
+    """Say what a pod still lacks; None if it runs as asked."""
+    if pod is None:
+        return "not made yet"
+    if pod.metadata.deletion_timestamp is not None:
+        return "an earlier one is ending"
+    if digest is not None and (pod.metadata.annotations or {}).get(DIGEST) != digest:
+        return "an earlier one is to be replaced"
+    for status in pod.status.container_statuses or ():
+        if status.state.waiting is not None:
+            reason, message = status.state.waiting.reason, status.state.waiting.message
+            return f"{reason}: {message}" if message else f"{reason}:"
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status != "True":
+            return f"{condition.reason}: {condition.message}"
+    statuses = pod.status.container_statuses or ()
+    if pod.status.phase != "Running" or not statuses or not all(one.ready for one in statuses):
+        return f"phase {pod.status.phase}"
+    return None

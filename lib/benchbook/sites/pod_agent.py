@@ -1,0 +1,184 @@
+"""The first process of a client's pod, and how load is started in it: the standard library alone.
+
+It is carried into the pod as a file, so it imports nothing of ours. A job goes on whatever becomes of the
+connection over which it was asked for; what it printed, and what was seen of it, stay in its folder.
+
+    agent.py hold              the pod's first process: collect what ends, until it is told to go
+    agent.py start             start the job described by one line of JSON on stdin; print its pid
+    agent.py wait JOB          wait for a job's end; print its record as one line of JSON
+    agent.py fetch JOB NAME    print a file of a job
+    agent.py signal JOB N      send a signal to a job
+    agent.py remove JOB        remove a job's folder
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HOME = Path(os.environ.get("BENCHBOOK_JOBS", "/var/lib/benchbook/jobs"))
+# As the monitor of one machine: finer ticks take more of the core that is being measured.
+TICK_S, LOOK_S = 0.025, 0.2
+PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+HZ = os.sysconf("SC_CLK_TCK")
+
+
+def hold() -> None:
+    """Collect ended children, which the kernel gives to a pod's first process, until TERM."""
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    HOME.mkdir(parents=True, exist_ok=True)
+    while True:
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            signal.pause()
+
+
+def start(job: dict[str, Any]) -> int:
+    """Start a job under a watcher of its own, which no connection's end can end; return its pid."""
+    folder = HOME / job["job"]
+    folder.mkdir(parents=True)
+    for name, text in job["files"].items():
+        (folder / name).write_bytes(base64.b64decode(text))
+    mine, theirs = os.pipe()
+    if os.fork() == 0:
+        os.close(mine)
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        _watch(folder, [word.replace("{JOB}", str(folder)) for word in job["argv"]], theirs)
+        os._exit(0)
+    os.close(theirs)
+    with os.fdopen(mine, "rb") as told:
+        said = told.read()
+    if not said.isdigit():
+        raise SystemExit(said.decode() or "the job could not be started")
+    return int(said)
+
+
+def wait(job: str) -> str:
+    """Return a job's record once it has ended."""
+    record = HOME / job / "record.json"
+    while not record.exists():
+        time.sleep(0.02)
+    return record.read_text(encoding="utf-8")
+
+
+def _watch(folder: Path, argv: list[str], told: int) -> None:
+    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        try:
+            child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder)
+        except OSError as error:
+            os.write(told, f"{argv[0]}: {error.strerror}".encode())
+            return
+    (folder / "pid").write_text(str(child.pid), encoding="ascii")
+    os.write(told, str(child.pid).encode())
+    os.close(told)
+    seen = _look(child)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("out", "err")}
+    seen |= {"exit_code": child.returncode, "cpu_s": usage.ru_utime + usage.ru_stime, "sha256": digests}
+    (folder / "record.new").write_text(json.dumps(seen), encoding="utf-8")
+    (folder / "record.new").rename(folder / "record.json")
+
+
+def _look(child: subprocess.Popen[bytes]) -> dict[str, Any]:
+    began, wall, counters = time.monotonic(), time.time(), _counters()
+    last = looked = sampled = began
+    before, pause_ms, waited_s, rows = _cpu_s(child.pid), 0.0, 0.0, []
+    while child.poll() is None:
+        time.sleep(TICK_S)
+        now = time.monotonic()
+        pause_ms = max(pause_ms, (now - last - TICK_S) * 1000)
+        last = now
+        if now - looked > LOOK_S:
+            waited_s = max(waited_s, _waited_s(child.pid))
+            last = looked = time.monotonic()
+        if now - sampled >= 1.0:
+            cpu = _cpu_s(child.pid)
+            if cpu is not None and before is not None:
+                rows.append([round(now - began, 3), (cpu - before) / (now - sampled), _rss_mib(child.pid)])
+            before, sampled = cpu, now
+            last = time.monotonic()
+    spent = {key: value - counters[key] for key, value in _counters().items()}
+    step = (time.time() - wall) - (time.monotonic() - began)
+    steal = 100 * spent["steal"] / spent["whole"] if spent["whole"] > 0 else 0.0
+    return {
+        "longest_pause_ms": pause_ms,
+        "runqueue_wait_s": waited_s,
+        "steal_pct": steal,
+        "oom_kills": int(spent["kills"]),
+        "clock_step_s": step,
+        "cores": os.cpu_count(),
+        "lasted_s": time.monotonic() - began,
+        "rows": rows,
+    }
+
+
+def _counters() -> dict[str, float]:
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    lines = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    # Time of guests is counted in that of users already.
+    return {"whole": sum(ticks[:8]), "steal": ticks[7], "kills": int(lines.get("oom_kill", 0))}
+
+
+def _cpu_s(pid: int) -> float | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / HZ
+
+
+def _rss_mib(pid: int) -> float:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MIB
+    except OSError:
+        return 0.0
+
+
+def _waited_s(pid: int) -> float:
+    total = 0
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            total += int((task / "schedstat").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return total / 1e9
+
+
+def main() -> None:
+    """Do what the first argument says."""
+    act, *rest = sys.argv[1:]
+    if act == "hold":
+        hold()
+    elif act == "start":
+        print(start(json.loads(sys.stdin.readline())), flush=True)
+    elif act == "wait":
+        print(wait(rest[0]), flush=True)
+    elif act == "fetch":
+        sys.stdout.buffer.write((HOME / rest[0] / rest[1]).read_bytes())
+    elif act == "signal":
+        os.kill(int((HOME / rest[0] / "pid").read_text()), int(rest[1]))
+    elif act == "remove":
+        for file in (HOME / rest[0]).iterdir():
+            file.unlink()
+        (HOME / rest[0]).rmdir()
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
