@@ -157,7 +157,10 @@ def _root(folder: Path) -> Path:
     text = text.replace("  workloads: [oltp_point_select]\n  threads: [4]\n", "")
     (folder / "studies" / "made-up.yaml").write_text(text, encoding="utf-8")
     shutil.copy2(folder / "studies" / "made-up.yaml", folder / "studies" / "quick.yaml")
-    facts = {"arms": {arm: {"arm": arm, "access": arm, "moment": {}} for arm in logs.ARMS}}
+    facts = {
+        "study": "made-up",
+        "arms": {arm: {"arm": arm, "access": arm, "moment": {}} for arm in logs.ARMS},
+    }
     for name, content in (("facts", facts), ("dataset", {}), ("warm_up", {})):
         files.write_json(folder / "data" / "made-up" / f"{name}.json", content)
     return folder

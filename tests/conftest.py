@@ -12,9 +12,9 @@ import hypothesis  # noqa: F401
 import pytest
 
 from benchbook.sites import clean
+from tests import browser
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,7 +30,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.fail(f"{', '.join(absent)}: not in PATH, though make test has just set this machine up")
         if absent:
             pytest.skip(f"{', '.join(absent)}: not installed; `make setup` installs them")
-    if item.get_closest_marker("browser") and not any(shutil.which(browser) for browser in BROWSERS):
+    if item.get_closest_marker("browser") and browser.program() is None:
         pytest.skip("no Chromium or Chrome on this machine")
 
 

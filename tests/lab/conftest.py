@@ -40,7 +40,10 @@ def _here(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _measure() -> None:
     where, study, params = paths.study("two-arms"), load.study("two-arms"), load.params()
     where.raw.mkdir(parents=True)
-    facts = {"arms": {arm: {"access": arm, "engine": {"version": "10.11"}} for arm in study.arms}}
+    facts = {
+        "study": "two-arms",
+        "arms": {arm: {"access": arm, "engine": {"version": "10.11"}} for arm in study.arms},
+    }
     files.write_json(where.facts, facts)
     runs = schedule.plan_runs("two-arms", study, {})
     files.write_csv(where.schedule, schedule.table(runs))

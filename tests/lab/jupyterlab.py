@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,17 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import BROWSERS
+from tests.browser import started
 from tests.pipeline.clone import Clone
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 START = "notebooks/explore/start.ipynb"
 # The status bar says idle before the kernel answers, so the kernel itself is asked. Each wait has an end.
 READY = """
@@ -111,8 +102,6 @@ class Lab:
 @contextmanager
 def running(clone: Clone) -> Iterator[Lab]:
     """Start JupyterLab as `make lab` does, with a browser beside it; both end with the block."""
-    from playwright.sync_api import sync_playwright
-
     log = clone.path.parent / "lab.log"
     asked = ["sh", "tools/lab.sh", f"--ServerApp.port={_free_port()}", "--LabApp.expose_app_in_browser=True"]
     with log.open("w") as said:
@@ -122,11 +111,8 @@ def running(clone: Clone) -> Iterator[Lab]:
         )  # fmt: skip
     try:
         address, token = _address(log, server)
-        program = next(path for name in BROWSERS if (path := shutil.which(name)))
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        with started() as browser:
             yield Lab(address, token, browser, clone)
-            browser.close()
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         try:

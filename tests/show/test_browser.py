@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from io import BytesIO
 
@@ -10,39 +9,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.conftest import BROWSERS
+from tests.browser import opened, started
 
 pytestmark = pytest.mark.browser
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator:
-    from playwright.sync_api import sync_playwright
-
-    program = next(path for name in BROWSERS if (path := shutil.which(name)))
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
-        yield started
-        started.close()
+    with started() as running:
+        yield running
 
 
 def _open(browser, built, width: int, **context):
-    shown = browser.new_context(viewport={"width": width, "height": 900}, **context).new_page()
-    shown.trouble = []
-    shown.on("request", lambda request: shown.trouble.append(request.url))
-    shown.on("console", lambda message: shown.trouble.append(message.text))
-    shown.on("pageerror", lambda error: shown.trouble.append(str(error)))
-    shown.goto(built.path.as_uri())
-    shown.trouble[:] = [what for what in shown.trouble[1:] if not what.startswith("data:")]
-    return shown
+    return opened(browser, built.path, width, **context)
 
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1400])

@@ -57,7 +57,9 @@ def measure(root: Path) -> None:
     spoilt = {**plans[1], "run_id": plans[1]["run_id"]}
     aside = synthetic.folder(root / "aside", spoilt, "FATAL: <script>alert(1)</script>\n", {"exit_code": 1})
     runfolder.void(aside.path, where.void, "invalid", ["V1 exit code: exit code 1"])
-    files.write_json(where.facts, {"arms": {arm: {"access": arm} for arm in ("direct", "haproxy")}})
+    files.write_json(
+        where.facts, {"study": "made", "arms": {arm: {"access": arm} for arm in ("direct", "haproxy")}}
+    )
     files.write_json(where.dataset, {"tables": 4})
     files.write_json(where.warm_up, {"discard_s": 2, "is_steady": True})
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import BROWSERS
+from tests.browser import opened, started
 
 pytestmark = pytest.mark.browser
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 PAGES = (
     "index.html",
     "method.html",
@@ -32,24 +23,12 @@ WIDTHS = (390, 800, 1400)
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator:
-    from playwright.sync_api import sync_playwright
-
-    program = next(path for name in BROWSERS if (path := shutil.which(name)))
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
-        yield started
-        started.close()
+    with started() as running:
+        yield running
 
 
 def show(browser, file: Path, width: int, scheme: str = "light"):
-    shown = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
-    shown.trouble = []
-    shown.on("request", lambda request: shown.trouble.append(request.url))
-    shown.on("console", lambda message: shown.trouble.append(message.text))
-    shown.on("pageerror", lambda error: shown.trouble.append(str(error)))
-    shown.goto(file.as_uri())
-    shown.trouble[:] = [what for what in shown.trouble[1:] if not what.startswith("data:")]
-    return shown
+    return opened(browser, file, width, color_scheme=scheme)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
