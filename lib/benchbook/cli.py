@@ -93,8 +93,9 @@ def _repro(arguments: argparse.Namespace) -> int:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     from benchbook.sites import doctor
+    from benchbook.sites.ssh import doctor as hosts
 
-    abilities = doctor.examine()
+    abilities = [*doctor.examine(), *hosts.examine()]
     for ability in abilities:
         print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
         if not ability.ok and ability.remedy:
@@ -120,6 +121,10 @@ def _plan(arguments: argparse.Namespace) -> int:
 
     study = load.study(arguments.study)
     print(schedule.summary(arguments.study, study))
+    if study.site.kind == "ssh":
+        from benchbook.sites.ssh import arrange
+
+        print(arrange.summary(study))
     if arguments.runs:
         print(schedule.table(schedule.plan_runs(arguments.study, study, {})).to_string(index=False))
     return 0

@@ -196,7 +196,7 @@ class Rack:
             time.sleep(0.05)
 
     def inventory(self, **changes: object) -> Path:
-        """Write an inventory of these hosts, in which a host's name begins with its role, and return its file."""
+        """Write an inventory of these hosts, whose names begin with their role, and return its file."""
         lines = [
             f"defaults: {{user: root, key_file: {self.key}, known_hosts: {self.known_hosts}}}",
             *[f"{key}: {value}" for key, value in changes.items()],

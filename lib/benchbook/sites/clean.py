@@ -62,6 +62,8 @@ def down(lab_root: Path, purge: bool = False) -> Report:
     report.left = [
         f"pid {child.pid}: {procfs.command(child.pid)}" for child in find_processes(lab_root, tokens)
     ]
+    for folder in labs:
+        _end_on_hosts(folder, report, purge)
     if report.is_clean:
         for folder in labs:
             _remove_from_kernel(folder, report)
@@ -118,6 +120,15 @@ def _end_owner(folder: Path, report: Report) -> None:
                 report.left.append(name)
     finally:
         os.close(handle)
+
+
+def _end_on_hosts(folder: Path, report: Report, purge: bool) -> None:
+    """End what a lab has on the hosts that it used over SSH; most labs have used none."""
+    token = _token(folder)
+    if token is not None and (folder / "run" / "hosts").is_dir():
+        from benchbook.sites.ssh import clean as hosts
+
+        hosts.down(folder / "run", token, report, purge)
 
 
 def _remove_from_kernel(folder: Path, report: Report) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchbook.core import inventory
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Kernel
@@ -13,6 +14,8 @@ from benchbook.core.study_arm import Arm, Kernel
 KNOWN = frozenset({"access", "cpu", "kernel"})
 WAYS = ("direct", "haproxy")
 ENGINES = ("mariadb",)
+# What a host needs for its role.
+TOOLS = {"server": ("mariadbd", "mariadb-install-db"), "proxy": ("haproxy",), "client": ("sysbench",)}
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,20 @@ def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
             )
         found[name] = Chain(server, proxy, _of(hosts, "client"), cores.get("client"))
     return found
+
+
+def summary(study: Study) -> str:
+    """Say in a line for each role which host has it, and which arms can't be made on these hosts."""
+    assert study.site.inventory is not None
+    hosts = inventory.load(study.site.inventory)
+    lines = []
+    for role in inventory.ROLES:
+        named = [f"{name} ({target.host})" for name, target in hosts.items() if role in target.roles]
+        lines.append(f"  {role:12}{', '.join(named) or 'none'}")
+    for name, arm in study.arms.items():
+        if why := obstacle(study, arm, hosts):
+            lines.append(f"  not made    {name}: {why}")
+    return "\n".join(lines)
 
 
 def _of(hosts: Mapping[str, Target], role: str) -> str:

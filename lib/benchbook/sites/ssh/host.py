@@ -69,9 +69,7 @@ class Host:
 
     def look(self) -> dict[str, Any]:
         """Return what the host is; nothing but the agent's file is left there."""
-        before = time.time()
-        found = self.command("look")
-        return found | {"asked_s": before}
+        return self.command("look")
 
     def end(self, purge: bool = False) -> dict[str, list[str]]:
         """End what is ours on the host; return in words what was stopped, removed and left."""
@@ -124,16 +122,6 @@ class Host:
             if hashlib.sha256(data).hexdigest() == known["sha256"]:
                 return data
         raise SiteError(f"{self.name}: {name}: not the bytes that were written there; look at its disk")
-
-    def offset(self, rounds: int = 9) -> dict[str, float]:
-        """Return how far the host's clock is ahead of ours, from the quickest of some round trips."""
-        best = (float("inf"), 0.0)
-        for _ in range(rounds):
-            sent = time.time()
-            there = self.call("hello")["wall_s"]
-            back = time.time()
-            best = min(best, (back - sent, there - (sent + back) / 2))
-        return {"offset_ms": round(1000 * best[1], 3), "round_trip_ms": round(1000 * best[0], 3)}
 
     def _persist(self, ask: Any) -> Any:
         """Ask, and again after a lost connection, as long as patience lasts; write each outage down."""

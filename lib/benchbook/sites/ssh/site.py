@@ -27,9 +27,6 @@ from benchbook.sites.ssh.host import AgentGone
 from benchbook.sites.ssh.living import Living
 from benchbook.sites.ssh.watch import RemoteWatch
 
-# What a host needs for its role.
-TOOLS = {"server": ("mariadbd", "mariadb-install-db"), "proxy": ("haproxy",), "client": ("sysbench",)}
-
 
 class SshSite:
     """The arms of one study on the hosts of its inventory. Use it as a context manager.
@@ -77,7 +74,7 @@ class SshSite:
                 raise
             except SiteError as error:
                 return str(error)
-            lacking = [tool for tool in TOOLS[role] if not look["tools"][tool]]
+            lacking = [tool for tool in arrange.TOOLS[role] if not look["tools"][tool]]
             if lacking:
                 return f"{name}: {lacking[0]} is not installed there"
             if self.study.arms[arm].kernel is not None and role == "server" and not look["is_root"]:
