@@ -1,0 +1,207 @@
+"""The agent without a network: what it starts, what outlives whom, and how its lease ends it all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook.sites import process, procfs
+from benchbook.sites.ssh import archive
+
+PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable
+TOKEN = "0123456789abcdef"
+
+
+class Agents:
+    """The agent's file in a folder, run by the system's Python with no library in reach."""
+
+    def __init__(self, base: Path) -> None:
+        self.base, self.file = base, base / archive.name()
+        self.file.write_bytes(archive.pack())
+
+    def command(self, command: str, folder: str = "mine", **order: Any) -> dict[str, Any]:
+        """Run one of its commands and return what it printed."""
+        argv = [PYTHON, "-I", "-S", str(self.file), command, str(self.base / folder)]
+        done = subprocess.run(
+            argv, input=json.dumps(order) + "\n", capture_output=True, text=True, timeout=60
+        )
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def serve(self, folder: str = "mine", lease_s: float = 60.0) -> dict[str, Any]:
+        """Start an agent."""
+        return self.command("serve", folder, token=TOKEN, lease_s=lease_s, owner=f"a test in {folder}")
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        """Ask over a connection of its own, as after a lost one."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(20)
+            connection.connect(str(self.base / "mine" / "agent.sock"))
+            connection.sendall(json.dumps({"id": "1", "do": do, **arguments}).encode() + b"\n")
+            said = b""
+            while not said.endswith(b"\n"):
+                said += connection.recv(1 << 16)
+        return json.loads(said)
+
+    def ok(self, do: str, **arguments: Any) -> Any:
+        """Ask for what must succeed."""
+        answer = self.ask(do, **arguments)
+        assert "ok" in answer, answer
+        return answer["ok"]
+
+    def begin(self, job: str, *argv: str) -> dict[str, Any]:
+        """Start a program."""
+        return self.ok("start", job=job, argv=argv, out=f"{job}.out", err=f"{job}.err")
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Agents]:
+    """A folder with the agent's file; nothing of it runs afterwards."""
+    made = Agents(tmp_path)
+    yield made
+    for folder in ("mine", "other"):
+        made.command("end", folder)
+
+
+def gone(pid: int, within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while procfs.is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not procfs.is_alive(pid)
+
+
+def test_the_same_modules_make_the_same_file():
+    again = archive.pack.__wrapped__()
+    assert hashlib.sha256(again).hexdigest() == archive.sha256()
+
+
+def test_python_alone_is_enough_for_it(agents: Agents):
+    found = agents.command("look")["ok"]
+    assert found["facts"]["cores"] == len(os.sched_getaffinity(0))
+    assert found["facts"]["kernel"] == os.uname().release
+    assert found["user"] and found["tools"].keys() == {
+        "sysbench",
+        "mariadbd",
+        "mariadb-install-db",
+        "haproxy",
+    }
+    assert not (agents.base / "mine").exists(), "a look makes nothing"
+
+
+def test_a_program_outlives_whoever_asked_for_it_and_its_output_is_hashed(agents: Agents):
+    agents.serve()
+    agents.begin("run", PYTHON, "-c", "import time; time.sleep(0.5); print('done'); raise SystemExit(3)")
+    known = agents.ok("wait", job="run", up_to_s=20)
+    assert known["code"] == 3
+    assert known["files"]["out"] == {"bytes": 5, "sha256": hashlib.sha256(b"done\n").hexdigest()}
+    assert 0.5 <= known["age_s"] < 20 and 0 < known["cpu_s"] < 5
+
+
+def test_asking_twice_starts_once(agents: Agents):
+    agents.serve()
+    first, second = agents.begin("run", "sleep", "60"), agents.begin("run", "sleep", "60")
+    assert first["pid"] == second["pid"]
+    assert (
+        agents.ok("stop", job="run") and agents.ok("wait", job="run", up_to_s=20)["code"] == -signal.SIGTERM
+    )
+
+
+def test_what_does_not_end_when_asked_is_ended_by_force(agents: Agents):
+    agents.serve()
+    stubborn = "import signal,time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
+    agents.begin("run", PYTHON, "-c", stubborn)
+    while not (agents.base / "mine" / "run.out").read_text():
+        time.sleep(0.02)
+    agents.ok("stop", job="run", grace_s=0.3)
+    known = agents.ok("wait", job="run", up_to_s=20)
+    assert (known["code"], known["was_killed"]) == (-signal.SIGKILL, True)
+
+
+def test_when_nobody_comes_back_all_ends_with_the_lease(agents: Agents):
+    book = agents.serve(lease_s=1.5)["ok"]
+    pid = agents.begin("run", "sleep", "60")["pid"]
+    time.sleep(0.8)
+    agents.ok("hello")  # renews it
+    time.sleep(1.0)
+    assert procfs.is_alive(pid), "the lease was renewed"
+    assert gone(pid, 10) and gone(book["pid"], 10)
+    assert not (agents.base / "mine" / "agent.sock").exists()
+    assert "the lease is over" in (agents.base / "mine" / "agent.log").read_text()
+
+
+def test_nothing_outlives_the_agent_itself(agents: Agents):
+    book = agents.serve()["ok"]
+    pid = agents.begin("run", "sleep", "60")["pid"]
+    os.kill(book["pid"], signal.SIGKILL)
+    assert gone(pid, 10)
+
+
+def test_end_finds_its_own_by_their_environment_and_leaves_others_alone(agents: Agents):
+    agents.serve()
+    mine = agents.begin("run", "sleep", "60")["pid"]
+    with subprocess.Popen(["sleep", "60"], env={process.TOKEN: TOKEN, process.FOLDER: "/elsewhere"}) as other:
+        done = agents.command("end")["ok"]
+        assert other.poll() is None, "another folder's process is not ours to end"
+        other.kill()
+    assert not procfs.is_alive(mine) and done["left"] == []
+    assert any("agent" in name for name in done["stopped"])
+    assert agents.command("end")["ok"]["stopped"] == [], "twice is fine"
+
+
+def test_one_measurement_at_a_time_on_a_host(agents: Agents):
+    agents.serve()
+    refused = agents.serve("other")
+    assert "this host is being measured by a test in mine" in refused["error"]
+
+
+def test_a_new_agent_for_the_same_folder_takes_the_place_of_the_old(agents: Agents):
+    first = agents.serve()["ok"]
+    pid = agents.begin("run", "sleep", "60")["pid"]
+    second = agents.serve()["ok"]
+    assert first["pid"] != second["pid"] and not procfs.is_alive(first["pid"]) and not procfs.is_alive(pid)
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/hostname", "a/../../b", "."])
+def test_files_outside_its_folder_are_refused(name: str, agents: Agents):
+    agents.serve()
+    for request in ({"do": "write", "text": "x"}, {"do": "read"}, {"do": "remove"}):
+        assert "not below the agent's folder" in agents.ask(**request, name=name)["error"]
+
+
+def test_only_named_kernel_settings_may_be_changed(agents: Agents):
+    agents.serve()
+    assert "not a setting" in agents.ask("sysctl", name="kernel/core_pattern", value=1)["error"]
+    assert "not known here" in agents.ask("_inside", name="x")["error"]
+
+
+def test_a_connection_takes_each_byte_once_and_keeps_what_was_not_received(agents: Agents):
+    agents.serve()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        agents.ok("connect", stream="s", target=["127.0.0.1", listener.getsockname()[1]])
+        far, _ = listener.accept()
+    with far:
+        data = base64.b64encode(b"hello").decode()
+        assert agents.ok("send", stream="s", at=0, data=data) == 5
+        assert agents.ok("send", stream="s", at=0, data=data) == 5, "the same again after a lost answer"
+        threading.Timer(0.3, far.sendall, [b"world!"]).start()
+        first = agents.ok("receive", stream="s", at=0, up_to_s=10)
+        assert base64.b64decode(first["data"]) == b"world!"
+        again = agents.ok("receive", stream="s", at=5, up_to_s=10)
+        assert base64.b64decode(again["data"]) == b"!", "asked anew from where we had got to"
+        far.shutdown(socket.SHUT_WR)
+        assert agents.ok("receive", stream="s", at=6, up_to_s=10)["is_over"]
+        assert far.recv(100) == b"hello"
