@@ -49,15 +49,22 @@ def make_runs():
 @pytest.fixture
 def make_study():
     def make(
-        arms=("direct", "haproxy"), threads=(4,), aa=None, run_s=60, workloads=None, blocks=5, discard_s=15
+        arms=("direct", "haproxy"),
+        threads=(4,),
+        aa=None,
+        run_s=60,
+        workloads=None,
+        blocks=5,
+        discard_s=15,
+        settings=None,
     ):
         return Study.model_validate(
             {
                 "title": "A proxy in front",
                 "question": "What does the proxy cost?",
                 "site": {},
-                "engine": {},
-                "arms": {arm: {} for arm in arms},
+                "engine": {"settings": settings or {}},
+                "arms": arms if isinstance(arms, dict) else {arm: {} for arm in arms},
                 "aa": aa and {name: tuple(values) for name, values in aa.items()},
                 "dataset": {"tables": 1, "table_size": 100},
                 "workloads": workloads or {"oltp_point_select": {}},

@@ -1,9 +1,14 @@
 """Published claims put to a study: answered, or left with a reason."""
 
+import pandas as pd
 import pytest
 
 from benchbook.compare.claims import answerable
+from benchbook.compare.contrasts import Evidence, contrast_candidates
+from benchbook.core import source
 from benchbook.core.claim import Claim
+from benchbook.core.params import Analysis
+from benchbook.read import published
 
 
 def _claim(**changes):
@@ -44,12 +49,81 @@ def test_workloads_are_found_by_their_script_too(make_study):
     assert claim.workloads == ("reads",)
 
 
+def test_a_claim_of_several_treatments_is_put_to_each_arm_that_bears_such_a_load(make_study):
+    arms = {f"idle-{n}": {"access": "haproxy", "load": {"idle_connections": n}} for n in (5000, 10000, 15000)}
+    study = make_study(arms=arms, settings={"max_connections": 20000})
+    claim = _claim(
+        baseline={"idle_connections": 5000},
+        treatment={"idle_connections": (10000, 15000)},
+        band={"point": "0 %"},
+    )
+    found, left = answerable(study, {"s/idle": claim})
+    assert left == []
+    contrasts = [(one.baseline, one.treatment) for one in found]
+    assert contrasts == [("idle-5000", "idle-10000"), ("idle-5000", "idle-15000")]
+
+
+def test_an_arm_of_another_name_says_what_it_plays(make_study):
+    arms = {"plain": {"plays": {"arm": "direct"}}, "relay": {"access": "haproxy"}}
+    study = make_study(arms=arms)
+    _, (left,) = answerable(study, {"s/c": _claim()})
+    assert "no arm for arm haproxy" in left
+    arms["relay"]["plays"] = {"arm": "haproxy"}
+    (claim,), _ = answerable(make_study(arms=arms), {"s/c": _claim()})
+    assert (claim.baseline, claim.treatment) == ("plain", "relay")
+    # What an arm plays is for reading alone: it asks for no run to be made again.
+    assert study.arms["plain"].setting == {"access": "direct"}
+
+
+def test_a_table_stands_for_the_arm_and_the_workload_that_it_is_about():
+    loaded = source.load("tiproxy-haproxy")
+    tables = {"baseline": {"table": "haproxy-read-only"}, "treatment": {"table": "tiproxy-read-only"}}
+    told = published.without_tables(_claim(**tables), loaded)
+    assert (told.baseline, told.treatment) == ({"arm": "haproxy"}, {"arm": "tiproxy"})
+    assert told.cells == {"workload": "oltp_read_only"}
+    # Two workloads are no contrast of two arms.
+    tables["treatment"] = {"table": "tiproxy-read-write"}
+    assert published.without_tables(_claim(**tables), loaded).baseline == {"table": "haproxy-read-only"}
+
+
+def test_processor_time_for_a_query_is_compared_where_a_source_claims_something_about_it(make_study):
+    """20 % more processor time at 20 % fewer queries: half as much again for each query."""
+    study = make_study(
+        arms={"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy"}},
+        workloads={"oltp_point_select": {}},
+        threads=(4,),
+        aa=None,
+    )
+    claim = _claim(
+        metric="cpu_proxy_pct / qps",
+        baseline={"arm": "haproxy"},
+        treatment={"arm": "tiproxy"},
+        band={"point": "25 %"},
+    )
+    answered, left = answerable(study, {"s/cpu": claim})
+    rows = [
+        (f"{arm}-{block}", block, f"b{block}", arm, "oltp_point_select", 4, qps, cores)
+        for block in range(1, 6)
+        for arm, qps, cores in (("haproxy", 1000.0 + block, 0.5), ("tiproxy", 800.0 + 0.8 * block, 0.6))
+    ]
+    columns = ["run_id", "block", "group", "arm", "workload", "threads", "qps", "cpu_proxy_cores"]
+    runs = pd.DataFrame(rows, columns=columns)
+    evidence = Evidence(study, runs, pd.DataFrame(), Analysis())
+    throughput, processor = contrast_candidates(evidence, answered)
+    assert (throughput.claim, throughput.effect.contrast.metric) == (None, "qps")
+    assert processor.effect.contrast.metric == "cpu_proxy_for_a_query"
+    assert processor.effect.interval.effect == pytest.approx(0.5)
+    assert left == [] and processor.claim.id == "s/cpu"
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"treatment": {"arm": "tiproxy"}}, "no arm for arm tiproxy"),
         ({"baseline": {"arm": "direct", "version": "2.1"}}, "no arm for"),
-        ({"metric": "cpu_proxy_pct / qps"}, "is not compared"),
+        ({"metric": "latency_avg_ms"}, "is not compared"),
+        ({"treatment": {"idle_connections": (10000, 15000)}}, "no arm for idle_connections 10000 and 15000"),
+        ({"baseline": {"arm": ("direct", "haproxy")}}, "several baselines"),
         ({"cells": {"threads": (4, 150)}}, "thread counts"),
         ({"cells": {"workload": "oltp_read_only"}}, "workloads are not measured"),
         ({"cells": {"zone": "one"}}, "does not vary zone"),

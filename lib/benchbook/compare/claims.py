@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from benchbook.compare.claimed import limits
@@ -11,7 +12,24 @@ from benchbook.compare.verdicts import Band
 from benchbook.core import claim as published
 from benchbook.core.study import Study
 
-METRICS = ("qps", "latency_p95_ms", "latency_p99_ms")
+# Metrics that sources print, and what of ours is compared for them: effects are ratios, so units are free.
+METRICS = {
+    "qps": "qps",
+    "tps": "tps",
+    "qps_min": "qps_min",
+    "latency_p95_ms": "latency_p95_ms",
+    "latency_p99_ms": "latency_p99_ms",
+    "cpu_proxy_pct": "cpu_proxy_cores",
+    "cpu_proxy_pct / qps": "cpu_proxy_for_a_query",
+    "cpu_tidb_pct": "cpu_server_cores",
+    "cpu_tidb_pct / qps": "cpu_server_for_a_query",
+    "memory_proxy_mb": "memory_proxy_mib",
+}
+# Ours that are one column of `runs` over another.
+DERIVED = {
+    "cpu_proxy_for_a_query": ("cpu_proxy_cores", "qps"),
+    "cpu_server_for_a_query": ("cpu_server_cores", "qps"),
+}
 
 
 @dataclass(frozen=True)
@@ -20,7 +38,8 @@ class ClaimedEffect:
 
     `id` is `source/claim`; `value` is the effect that was claimed as a fraction (the middle of a range, a
     bound), of which only the sign is used. `threads` None means all thread levels of the study, `workloads`
-    None all its workloads. Contrasts with the same id share one error level.
+    None all its workloads. Contrasts with the same id share one error level. `metric` is one of `runs`, or of
+    `DERIVED`.
     """
 
     id: str
@@ -37,8 +56,9 @@ def answerable(study: Study, claims: Mapping[str, published.Claim]) -> tuple[lis
     """Return the claims that a study can answer, and a sentence for each that it cannot.
 
     `claims` has the ids `source/claim` that the study names. A claim is answered where it speaks of an
-    effect between two arms that the study has under the same names, at workloads and thread levels that
-    it measures.
+    effect between arms that the study has, at workloads and thread levels that it measures; one that speaks
+    of several treatments, with each of them. An arm is the source's if it has its name, bears its load, or
+    says in `plays` what it is.
     """
     found, left = [], []
     for name, claim in claims.items():
@@ -48,19 +68,21 @@ def answerable(study: Study, claims: Mapping[str, published.Claim]) -> tuple[lis
             continue
         cells = claim.cells or {}
         workloads, threads = _several(cells.get("workload")), _several(cells.get("threads"))
-        found.append(
+        (baseline,) = _players(study, claim.baseline)
+        found += [
             ClaimedEffect(
                 name,
-                str(claim.baseline["arm"]),
-                str(claim.treatment["arm"]),
+                baseline,
+                treatment,
                 _middle(claim.band),
                 limits(claim),
                 workloads
                 and tuple(one for one in study.workloads if {one, study.script(one)} & set(workloads)),
                 threads,
-                claim.metric,
+                METRICS[claim.metric],
             )
-        )
+            for treatment in _players(study, claim.treatment)
+        ]
     return found, left
 
 
@@ -73,9 +95,11 @@ def _obstacle(study: Study, claim: published.Claim) -> str | None:
     if claim.where:
         return "it holds under conditions that a study does not look at"
     for selector in (claim.baseline, claim.treatment):
-        if set(selector) != {"arm"} or selector["arm"] not in study.arms:
-            wanted = ", ".join(f"{key} {value}" for key, value in selector.items())
+        if len(_players(study, selector)) != _asked(selector):
+            wanted = ", ".join(f"{key} {_words(value)}" for key, value in selector.items())
             return f"the study has no arm for {wanted}"
+    if _asked(claim.baseline) != 1:
+        return "it speaks of several baselines"
     cells = dict(claim.cells or {})
     threads, workloads = _several(cells.pop("threads", None)), _several(cells.pop("workload", None))
     if cells:
@@ -86,6 +110,28 @@ def _obstacle(study: Study, claim: published.Claim) -> str | None:
     if workloads and not set(workloads) & known:
         return "its workloads are not measured"
     return None
+
+
+def _players(study: Study, selector: published.Selector) -> list[str]:
+    """Return the arms that are what a selector asks for, in the study's order."""
+    return [
+        name
+        for name, arm in study.arms.items()
+        if all(_is_one(arm.role(name).get(key), value) for key, value in selector.items())
+    ]
+
+
+def _is_one(role: Any, value: Any) -> bool:
+    return role is not None and role in _several(value)
+
+
+def _asked(selector: published.Selector) -> int:
+    """Return how many arms a selector speaks of."""
+    return prod(len(_several(value)) for value in selector.values())
+
+
+def _words(value: Any) -> str:
+    return " and ".join(map(str, _several(value)))
 
 
 def _middle(band: published.Band) -> float:

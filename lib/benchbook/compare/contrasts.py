@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.claims import DERIVED, ClaimedEffect
 from benchbook.compare.effects import effect
 from benchbook.compare.judgement import Candidate
 from benchbook.compare.latency import POOLED, metric_name, percentiles
@@ -54,11 +54,22 @@ def contrast_candidates(evidence: Evidence, claims: Sequence[ClaimedEffect]) -> 
                 waiting = [claim for claim in waiting if claim is not own]
                 ratios = _ratios(evidence, study.baseline, treatment, workload, metric, study.threads)
                 candidates.append(_candidate(evidence, ratios, own))
-            for claim in waiting:
-                levels = claim.threads or study.threads
-                ratios = _ratios(evidence, claim.baseline, claim.treatment, workload, metric, levels)
-                candidates.append(replace(_candidate(evidence, ratios, claim), is_extra=True))
+            candidates += [_extra(evidence, claim, workload) for claim in waiting]
+        usual = metrics(study, workload)
+        # Latency in a closed loop is threads over throughput, so a claim about it finds no answer there.
+        beside = [claim for claim in claims if claim.metric not in (*usual, *PERCENTILES, "qps")]
+        candidates += [
+            _extra(evidence, claim, workload)
+            for claim in beside
+            if _speaks_of(claim, workload, claim.metric, study)
+        ]
     return candidates
+
+
+def _extra(evidence: Evidence, claim: ClaimedEffect, workload: str) -> Candidate:
+    levels = claim.threads or evidence.study.threads
+    ratios = _ratios(evidence, claim.baseline, claim.treatment, workload, claim.metric, levels)
+    return replace(_candidate(evidence, ratios, claim), is_extra=True)
 
 
 def twin_candidates(evidence: Evidence) -> list[Candidate]:
@@ -91,6 +102,10 @@ def _is_whole(claim: ClaimedEffect, study: Study, treatment: str) -> bool:
 def _ratios(
     evidence: Evidence, baseline: str, treatment: str, workload: str, metric: str, threads: Sequence[int]
 ) -> BlockRatios:
+    if metric in DERIVED:
+        over, under = (evidence.runs[column] for column in DERIVED[metric])
+        derived = evidence.runs.assign(**{metric: over / under})
+        return block_ratios(derived, baseline, treatment, workload, threads, metric)
     if metric not in PERCENTILES:
         return block_ratios(evidence.runs, baseline, treatment, workload, threads, metric)
     runs = evidence.runs[evidence.runs["arm"].isin([baseline, treatment])]

@@ -9,6 +9,13 @@ METRICS = {
     "qps": "QPS",
     "latency_p95_ms": "p95 latency",
     "latency_p99_ms": "p99 latency",
+    "tps": "TPS",
+    "qps_min": "lowest QPS",
+    "cpu_proxy_cores": "processor time of the proxy",
+    "cpu_proxy_for_a_query": "processor time of the proxy for a query",
+    "cpu_server_cores": "processor time of the server",
+    "cpu_server_for_a_query": "processor time of the server for a query",
+    "memory_proxy_mib": "memory of the proxy",
 }
 
 

@@ -7,6 +7,7 @@ looked for in every run by itself. They describe; nothing here decides a claim.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -103,13 +104,10 @@ def _valleys(density: NDArray[np.float64]) -> list[int]:
     inner = density[1:-1]
     peaks = [int(place) + 1 for place in np.flatnonzero((inner > density[:-2]) & (inner >= density[2:]))]
     while len(peaks) > 1:
-        between = [
-            left + int(np.argmin(density[left:right]))
-            for left, right in zip(peaks[:-1], peaks[1:], strict=True)
-        ]
+        between = [left + int(np.argmin(density[left:right])) for left, right in pairwise(peaks)]
         depth = [
             density[valley] / min(density[left], density[right])
-            for valley, left, right in zip(between, peaks[:-1], peaks[1:], strict=True)
+            for valley, (left, right) in zip(between, pairwise(peaks), strict=True)
         ]
         worst = int(np.argmax(depth))
         if depth[worst] <= VALLEY:

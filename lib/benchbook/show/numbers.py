@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from benchbook.compare.sentences import METRICS
+
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"
 _NBSP = "\N{NO-BREAK SPACE}"
 
 
-_METRICS = {"qps": "QPS", "tps": "TPS", "latency_p95_ms": "p95 latency", "latency_p99_ms": "p99 latency"}
-
-
 def metric(name: str) -> str:
     """Write the name of a metric as a sentence does: latency_p95_ms becomes p95 latency."""
-    return _METRICS.get(name, name)
+    return METRICS.get(name, name)
 
 
 def is_known(value: object) -> bool:

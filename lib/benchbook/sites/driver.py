@@ -19,7 +19,7 @@ from pathlib import Path
 from benchbook.sites.handshake import Account, Refused, Session
 from benchbook.sites.lab import read_secret
 
-AT_ONCE = 32
+AT_ONCE = 128
 PATIENCE_S = 20.0
 GOODBYE_S = 20.0
 A_BATCH = 200
