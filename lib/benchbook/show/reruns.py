@@ -8,7 +8,7 @@ from typing import Any
 from benchbook.compare import reruns
 from benchbook.show import numbers
 from benchbook.show.badge import badge
-from benchbook.show.markup import slug
+from benchbook.show.markup import Html, escape, slug
 from benchbook.show.summary import safe
 from benchbook.show.table import Column, Notes, Table, long, number
 
@@ -32,16 +32,14 @@ def tables(first: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> list[
 def _table(first: Mapping[str, Any], kept: Mapping[str, Any]) -> Table:
     anchor = f"rerun-{slug(kept['name'])}"
     notes = Notes(anchor)
+    care = [*cares(kept), *twins(first, kept["findings"])]
     rows = [
         [
-            title(one),
-            numbers.percent(one.first["effect"]) if one.first["headline"] else "depends on threads",
-            ends(one.first),
-            "none" if one.second is None else numbers.percent(one.second["effect"]),
-            "none" if one.second is None else ends(one.second),
+            Html(escape(title(one)) + notes.marks([note(one)]).text),
+            *_shown(one.first),
+            *_shown(one.second),
             one.second["n"] if one.second else "",
             badge(one.verdict) if one.verdict else "not judged",
-            note(one),
         ]
         for one in reruns.judge(first, kept["findings"])
     ]
@@ -50,15 +48,17 @@ def _table(first: Mapping[str, Any], kept: Mapping[str, Any]) -> Table:
         *(number("First"), number("Interval")),
         *(number("Rerun"), number("Interval"), number("n", "blocks")),
         Column("Verdict"),
-        long("Note"),
     ]
-    for text in cares(kept):
-        notes.mark(text)
-    origin = f"From {kept['origin']}, kept {kept['kept']}."
-    caption = f"{origin} {' '.join(twins(first, kept['findings']))} {RULE}"
+    caption = f"From {kept['origin']}, kept {kept['kept']}. {' '.join(care)} {RULE}"
     return Table(
         anchor, f"Rerun: {kept['name']}", columns, rows, caption, "The first run has no finding.", notes
     )
+
+
+def _shown(found: Mapping[str, Any] | None) -> tuple[str, str]:
+    if found is None:
+        return "none", ""
+    return (numbers.percent(found["effect"]), ends(found)) if found["headline"] else ("by threads", "")
 
 
 def markdown(first: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
