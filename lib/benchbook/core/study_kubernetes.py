@@ -68,7 +68,7 @@ class TidbPart(Model):
 
     replicas: int = Field(3, ge=1, le=99, examples=[3])
     """Number of pods."""
-    config: dict[str, Scalar] = Field({})
+    config: dict[str, Scalar | tuple[str, ...]] = Field({})
     """Settings in the part's own names with dots, such as `rocksdb.defaultcf.block-cache-size`."""
 
 
@@ -158,5 +158,8 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
             yield f"arms.{name}.zones: a cluster has real zones; choose them by placement.nodes"
         if arm.kernel is not None:
             yield f"arms.{name}.kernel: kernel settings are the nodes'; set them there, or in gke.sysctls"
+        for key in ("engine", "data", "load"):
+            if getattr(arm, key) is not None:
+                yield f"arms.{name}.{key}: not made in a cluster; remove it"
         if arm.access == "tiproxy":
             yield f"arms.{name}.access: tiproxy: not made in a cluster; write haproxy or service"

@@ -130,6 +130,8 @@ def _after(
         key = "Aborted_connects"
         probes = after[key] - before[key] if arrangement.get("has_probes") else 0
         own = probes + (arrangement.get("load", {}).get("connections") or 0)
+        # A site far away may have lost our session and opened it anew.
+        own += arrangement.get("reconnects", 0)
         return {
             "ledger": {
                 "available": True,

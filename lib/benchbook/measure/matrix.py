@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from benchbook.core import paths, runfolder
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
-from benchbook.measure import dataset, preflight
+from benchbook.measure import dataset, preflight, warm_up
 from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import sessions
 from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
@@ -162,7 +162,7 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
 
 def _start_anew(state: Walk) -> None:
     state.site.down()
-    state.site.restore(dataset.label(state.study))
+    warm_up.put_back(state.site, state.study, state.study.warm_up.analyze)
     for arm in _arms(state):
         state.site.up(arm)
 

@@ -25,7 +25,7 @@ def warm(site: Any, study: Study) -> list[dict[str, str]]:
     Returns what the server answered to ANALYZE.
     """
     answers: list[dict[str, str]] = []
-    site.restore(dataset.label(study))
+    put_back(site, study)
     for arm in dataset.copies(site, study):
         if is_analyzed(study, arm):
             which = {} if arm == study.baseline else {"arm": arm}
@@ -35,6 +35,21 @@ def warm(site: Any, study: Study) -> list[dict[str, str]]:
     with sessions(site, site.able) as connections:
         dataset.prewarm_all(study, connections)
     return answers
+
+
+def put_back(site: Any, study: Study, analyzed: bool = False) -> None:
+    """Put the prepared copy back on every server; load it again from the seed where none is left.
+
+    A cluster may lose a pod, and the copy with it. `analyzed` brings the tables' statistics back too.
+    """
+    label = dataset.label(study)
+    if len(dataset.copies(site, study)) == 1 and not site.has_snapshot(label):
+        dataset.load(site, study)
+        if analyzed:
+            with session(site) as connection:
+                dataset.analyze(connection, study.dataset.tables)
+            site.snapshot(label)
+    site.restore(label)
 
 
 def pilots(

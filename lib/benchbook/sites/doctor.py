@@ -35,6 +35,10 @@ def examine(clone: Path | None = None, port: int = 33060) -> list[Ability]:
         _tiproxy(),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
     ]
+    # Loaded here: the client of Kubernetes takes longer to load than all else takes to look.
+    from benchbook.sites import kube_doctor
+
+    found += kube_doctor.examine()
     return sorted(found, key=lambda ability: not ability.is_needed)
 
 

@@ -116,6 +116,19 @@ def resources(room: Room) -> dict[str, Any]:
     return {side: values for side, values in written.items() if values}
 
 
+def tolerations(here: Kubernetes) -> list[dict[str, Any]]:
+    """Return the taints that pods put up with, as Kubernetes writes them."""
+    return [
+        {
+            "key": one.key,
+            "operator": "Equal" if one.value is not None else "Exists",
+            **({"value": one.value} if one.value is not None else {}),
+            **({"effect": one.effect} if one.effect is not None else {}),
+        }
+        for one in here.tolerations
+    ]
+
+
 def _template(
     here: Kubernetes,
     part: Part,
@@ -125,15 +138,6 @@ def _template(
     digest: str,
 ) -> dict[str, Any]:
     affinity = _affinity(part)
-    tolerations = [
-        {
-            "key": one.key,
-            "operator": "Equal" if one.value is not None else "Exists",
-            **({"value": one.value} if one.value is not None else {}),
-            **({"effect": one.effect} if one.effect is not None else {}),
-        }
-        for one in here.tolerations
-    ]
     spec = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -142,7 +146,7 @@ def _template(
         "volumes": volumes,
         **({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if part.network == "host" else {}),
         **({"nodeSelector": dict(part.nodes)} if part.nodes else {}),
-        **({"tolerations": tolerations} if tolerations else {}),
+        **({"tolerations": tolerations(here)} if here.tolerations else {}),
         **({"affinity": affinity} if affinity else {}),
     }
     return {"metadata": {"annotations": {DIGEST: digest}}, "spec": spec}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import sqlalchemy
@@ -17,7 +14,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.sites import kube_arms, kube_copies, kube_evidence, kube_layout, lock
+from benchbook.sites import kube_arms, kube_copies, kube_evidence, kube_layout, leaving, lock
 from benchbook.sites import lab as labs
 from benchbook.sites.kube_client import Job, PodClient
 from benchbook.sites.kube_ground import Ground
@@ -42,7 +39,7 @@ class KubernetesSite:
     def __enter__(self) -> KubernetesSite:
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
-        self._ended_by: int | None = None
+        self._signals = leaving.Signals()
         self.ground = Ground(self.study, self.lab)
         self._arms = kube_arms.Arms(self.ground, self.chains)
         try:
@@ -52,14 +49,15 @@ class KubernetesSite:
         except BaseException:
             self._lock.release()
             raise
-        self._handlers = self._catch_signals()
+        self._signals.catch()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # Whoever ends us by a signal waits a few seconds only: then all is asked for, and not waited for.
-        wait_s = 0.0 if self._ended_by is not None else 180.0
+        is_hurried = isinstance(error, SystemExit) and int(error.code or 0) > 128
+        wait_s = 0.0 if is_hurried else 180.0
         try:
             if self.ground.here.keep_data:
                 self.ground.sweep(("client", "neighbour", "proxy"), wait_s)
@@ -75,10 +73,7 @@ class KubernetesSite:
             print(f"not all was taken down: {trouble}; run `make down`")
         finally:
             self._lock.release()
-            for signum, handler in self._handlers.items():
-                signal.signal(signum, handler)
-            if self._ended_by is not None:
-                os.kill(os.getpid(), self._ended_by)
+            self._signals.leave()
 
     def missing(self, arm: str) -> str | None:
         """Return why this cluster can't make an arm, or None; nothing is started to find out."""
@@ -205,16 +200,3 @@ class KubernetesSite:
             if server.word is None:
                 server.pod()
         return servers
-
-    def _catch_signals(self) -> dict[int, Any]:
-        if threading.current_thread() is not threading.main_thread():
-            return {}
-
-        def leave(signum: int, frame: FrameType | None) -> None:
-            self._ended_by = signum
-            raise SystemExit(128 + signum)
-
-        wanted = [
-            signum for signum in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(signum) is signal.SIG_DFL
-        ]
-        return {signum: signal.signal(signum, leave) for signum in wanted}

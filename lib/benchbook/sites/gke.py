@@ -1,0 +1,189 @@
+"""A cluster on Google Kubernetes Engine, made and taken down by the provider's own tool.
+
+Pure up to `Gcloud`: a study's section becomes steps, each one resource with the command that looks for it and
+the one that makes it, so that all can be read before anything is asked for. What was not labelled by the same
+lab is never removed. Nothing here knows a price.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchbook.core.errors import SiteError
+from benchbook.core.study_gke import Gke, Pool
+
+GCLOUD = "gcloud"
+LABEL = "benchbook-lab"
+# Names the cluster that a stage may make: it costs money, so nothing makes one unasked.
+VARIABLE = "BENCHBOOK_CREATE_CLUSTER"
+# Nodes that repair or upgrade themselves in the middle of a run would be another arm.
+STEADY = ("--no-enable-autoupgrade", "--no-enable-autorepair")
+
+# Runs a command with some additions to the environment; returns its exit code and what it printed.
+Runner = Callable[[Sequence[str], dict[str, str]], tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One resource: `look` prints something if it is there, `make` makes it, `is_made` names it in words."""
+
+    resource: str
+    look: tuple[str, ...]
+    make: tuple[str, ...]
+
+
+def steps(asked: Gke, id: str, settings: Path) -> list[Step]:
+    """Return the steps to a cluster, in order; `id` is the lab's, `settings` the file of `node_settings`.
+
+    The first pool that Kubernetes itself needs is of small machines, so that nothing of it meets a benchmark.
+    """
+    where, name = place(asked), asked.name
+    create = (GCLOUD, "container", "clusters", "create", name, *where, "--quiet", "--enable-ip-alias")
+    locations = (f"--node-locations={','.join(asked.zones)}",)
+    version = (f"--cluster-version={asked.version}",) if asked.version is not None else ()
+    first = ("--num-nodes=1", "--machine-type=e2-standard-4", *STEADY)
+    owner = (f"--labels={LABEL}={id}", "--release-channel=None")
+    look = (GCLOUD, "container", "clusters", "describe", name, *where, "--format=value(status)")
+    found = [
+        Step(
+            f"cluster {name} in {where[-1].partition('=')[2]}",
+            look,
+            (*create, *locations, *version, *owner, *first),
+        )
+    ]
+    for pool, said in asked.pools.items():
+        found.append(_pool(asked, pool, said, settings))
+    return found
+
+
+def place(asked: Gke) -> tuple[str, ...]:
+    """Return the words that say where a cluster is: project, and its zone or region."""
+    project = (f"--project={asked.project}",) if asked.project is not None else ()
+    zones = asked.zones
+    return (*project, f"--location={zones[0] if len(zones) == 1 else asked.region}")
+
+
+def credentials(asked: Gke) -> tuple[str, ...]:
+    """Return the command that writes how the cluster is reached into the file that KUBECONFIG names."""
+    return (GCLOUD, "container", "clusters", "get-credentials", asked.name, *place(asked))
+
+
+def owner(asked: Gke) -> tuple[str, ...]:
+    """Return the command that prints which lab a cluster belongs to."""
+    described = (GCLOUD, "container", "clusters", "describe", asked.name, *place(asked))
+    return (*described, f"--format=value(resourceLabels.{LABEL})")
+
+
+def delete(asked: Gke) -> tuple[str, ...]:
+    """Return the command that removes a cluster with all its nodes."""
+    return (GCLOUD, "container", "clusters", "delete", asked.name, *place(asked), "--quiet")
+
+
+def node_settings(asked: Gke) -> str:
+    """Return the file with the nodes' kernel settings, as the provider's tool takes it; empty without any."""
+    if not asked.sysctls:
+        return ""
+    lines = [f"    {name}: '{value}'" for name, value in sorted(asked.sysctls.items())]
+    return "\n".join(["linuxConfig:", "  sysctl:", *lines]) + "\n"
+
+
+def summary(asked: Gke, id: str) -> list[str]:
+    """Return what would be made and with which commands, in lines; nothing is asked of the provider."""
+    lines = [f"cluster     {asked.name} on GKE; no price is known here, look it up before you make it"]
+    for pool, said in asked.pools.items():
+        zones = said.zones or asked.zones
+        disks = f", {said.local_ssds} local SSDs each" if said.local_ssds else ""
+        lines.append(
+            f"  pool      {pool}: {said.nodes * len(zones)} × {said.machine}, {said.image}, "
+            f"in {', '.join(zones)}{disks}"
+        )
+    lines += [f"  command   {shlex.join(step.make)}" for step in steps(asked, id, Path("nodes.yaml"))]
+    return [*lines, f"  removed   {shlex.join(delete(asked))}"]
+
+
+class Gcloud:
+    """The provider's tool for one section of a study; `run` is what runs commands."""
+
+    def __init__(self, asked: Gke, id: str, folder: Path, run: Runner | None = None) -> None:
+        self.asked, self.id, self.folder = asked, id, folder
+        self.run = run or execute
+        self.kubeconfig = folder / "kubeconfig"
+
+    def up(self, say: Callable[[str], None] = print) -> Path:
+        """Make what is missing, step by step, each shown first; return the kubeconfig of the cluster."""
+        settings = self.folder / "nodes.yaml"
+        settings.write_text(node_settings(self.asked), encoding="utf-8")
+        for number, step in enumerate(steps(self.asked, self.id, settings)):
+            code, said = self.run(step.look, {})
+            if code == 0 and said.strip():
+                say(f"{step.resource}: there already, {said.strip()}")
+                if number == 0:
+                    self._must_be_ours()
+                continue
+            say(f"{step.resource}: {shlex.join(step.make)}")
+            code, said = self.run(step.make, {})
+            if code != 0:
+                raise SiteError(f"{step.resource}: could not be made: {said.strip()[-800:]}")
+        code, said = self.run(credentials(self.asked), {"KUBECONFIG": str(self.kubeconfig)})
+        if code != 0:
+            raise SiteError(f"cluster {self.asked.name}: no credentials for it: {said.strip()[-800:]}")
+        return self.kubeconfig
+
+    def down(self, confirmed: str, say: Callable[[str], None] = print) -> bool:
+        """Remove the cluster if it is this lab's and `confirmed` is its name; say whether it is gone."""
+        code, _ = self.run(steps(self.asked, self.id, self.folder)[0].look, {})
+        if code != 0:
+            return True
+        self._must_be_ours()
+        if confirmed != self.asked.name:
+            say(f"cluster {self.asked.name}: kept; its name was not given")
+            return False
+        say(shlex.join(delete(self.asked)))
+        code, said = self.run(delete(self.asked), {})
+        if code != 0:
+            raise SiteError(f"cluster {self.asked.name}: could not be removed: {said.strip()[-800:]}")
+        return True
+
+    def _must_be_ours(self) -> None:
+        code, said = self.run(owner(self.asked), {})
+        if code != 0 or said.strip() != self.id:
+            raise SiteError(
+                f"cluster {self.asked.name}: there already, and not of this lab; "
+                "set another site.kubernetes.gke.name, or leave gke out and name it in the kubeconfig"
+            )
+
+
+def execute(argv: Sequence[str], env: dict[str, str]) -> tuple[int, str]:
+    """Run a command and return its exit code and all it printed; 127 if there is no such program."""
+    try:
+        done = subprocess.run(
+            list(argv), env={**os.environ, **env}, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
+    except OSError as error:
+        return 127, f"{argv[0]}: {error.strerror}"
+    return done.returncode, done.stdout + done.stderr
+
+
+def _pool(asked: Gke, name: str, said: Pool, settings: Path) -> Step:
+    at = ("--cluster", asked.name, *place(asked))
+    words = [
+        f"--machine-type={said.machine}",
+        f"--image-type={said.image}",
+        f"--num-nodes={said.nodes}",
+        f"--node-locations={','.join(said.zones or asked.zones)}",
+        f"--node-labels=benchbook-pool={name}",
+    ]
+    if said.is_dedicated:
+        words.append(f"--node-taints=benchbook={name}:NoSchedule")
+    if said.local_ssds:
+        words.append(f"--local-nvme-ssd-block=count={said.local_ssds}")
+    if asked.sysctls:
+        words.append(f"--system-config-from-file={settings}")
+    pools = (GCLOUD, "container", "node-pools")
+    look = (*pools, "describe", name, *at, "--format=value(status)")
+    return Step(f"pool {name}", look, (*pools, "create", name, *at, "--quiet", *words, *STEADY))

@@ -1,0 +1,64 @@
+"""Whether a cluster can be reached, and what in it is missing for which arms. Looks only."""
+
+from __future__ import annotations
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import kube_facts
+from benchbook.sites.abilities import Ability, judge
+from benchbook.sites.kube_api import VARIABLES, Cluster, kubeconfig
+
+# What a study does there, as the API's review of rights asks for it.
+RIGHTS = (
+    ("create", "", "namespaces"),
+    ("create", "apps", "statefulsets"),
+    ("create", "", "secrets"),
+    ("create", "", "services"),
+    ("create", "", "pods/exec"),
+    ("create", "", "pods/portforward"),
+    ("list", "", "nodes"),
+)
+
+
+def examine() -> list[Ability]:
+    """Return what can be said of the cluster that the kubeconfig names; nothing of it is needed elsewhere."""
+    file = kubeconfig()
+    if not file.is_file():
+        detail = f"no kubeconfig at {file}; only for studies with `site: {{kind: kubernetes}}`"
+        return [_judge("kubernetes", False, detail, f"name one in {VARIABLES[0]}")]
+    cluster = Cluster()
+    try:
+        version = cluster.version()
+    except SiteError as error:
+        return [_judge("kubernetes", False, str(error), f"look at {file}, or name another in {VARIABLES[0]}")]
+    found = [_judge("kubernetes", True, f"{version}, by {file}", "")]
+    lacking = [f"{verb} {what}" for verb, group, what in RIGHTS if not _may(cluster, verb, group, what)]
+    remedy = "ask who runs the cluster for these rights"
+    found.append(_judge("cluster rights", not lacking, ", ".join(lacking) or "all that studies need", remedy))
+    has = kube_facts.has_balancers(cluster)
+    remedy = "use a cluster of a cloud, or install MetalLB; without it `load_balancer` arms are skipped"
+    detail = {True: "given", False: "nothing gives them", None: "nodes may not be looked at"}[has]
+    found.append(_judge("load balancers", has is not False, detail, remedy))
+    has_operator = cluster.raw("/apis/pingcap.com/v1alpha1") is not None
+    remedy = "install TiDB Operator 1.6; without it `site.kubernetes.tidb` can't be made"
+    detail = "TidbCluster is known" if has_operator else "TidbCluster is not known"
+    found.append(_judge("tidb operator", has_operator, detail, remedy))
+    return found
+
+
+def _may(cluster: Cluster, verb: str, group: str, what: str) -> bool:
+    from kubernetes import client
+
+    resource, _, sub = what.partition("/")
+    asked = client.V1ResourceAttributes(verb=verb, group=group, resource=resource, subresource=sub or None)
+    review = client.V1SelfSubjectAccessReview(
+        spec=client.V1SelfSubjectAccessReviewSpec(resource_attributes=asked)
+    )
+    api = client.AuthorizationV1Api(cluster.api)
+    try:
+        return bool(cluster.ask(api.create_self_subject_access_review, review).status.allowed)
+    except SiteError:
+        return False
+
+
+def _judge(name: str, ok: bool, detail: str, remedy: str) -> Ability:
+    return judge(name, ok, detail, remedy, is_needed=False)

@@ -1,0 +1,95 @@
+"""What a study needs of a cluster and would put there, told before anything is asked of one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from benchbook.core.study import Study
+from benchbook.core.study_kubernetes import Role
+from benchbook.sites import gke, kube_layout, kube_manifests, kube_tidb
+from benchbook.sites.kube_layout import Names, Part, asked
+
+# Stands for the lab's token, which is drawn when the lab is made.
+UNKNOWN = "0" * 32
+GIB = 1 << 30
+# What a row of sysbench's tables takes with both indexes, roughly: MariaDB's pages are not full.
+ROW_BYTES = 250
+
+
+def lines(name: str, study: Study) -> list[str]:
+    """Return what a study needs and makes in a cluster, in lines as `benchbook plan` shows them."""
+    here, names = asked(study), kube_layout.names(asked(study).namespace_prefix, name, UNKNOWN)
+    chains = kube_layout.chains(study)
+    found = [
+        "needs",
+        "  cluster   one that BENCHBOOK_KUBECONFIG, KUBECONFIG or ~/.kube/config names"
+        + (f", context {here.context}" if here.context else ""),
+        f"  images    {', '.join(_images(study))}",
+        f"  data      about {_data_gib(study):.0f} GiB for each server, twice with its copy",
+    ]
+    if here.tidb is not None:
+        found.append("  operator  TiDB Operator 1.6 with its TidbCluster, in the cluster")
+    for role, labels in sorted({item for arm in study.arms for item in _nodes(study, arm)}):
+        found.append(f"  nodes     for {role}: {labels}")
+    found.append(f"makes in namespace {names.namespace[: -len(UNKNOWN[:8])]}…")
+    for manifest in manifests(study, names):
+        found.append(
+            f"  {manifest['kind']:12}{manifest['metadata']['name']}{_room(manifest, chains.values())}"
+        )
+    if here.gke is not None:
+        found += gke.summary(here.gke, UNKNOWN[:8])
+    return found
+
+
+def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
+    """Return everything a study applies, each once, with nothing of it secret."""
+    shared = kube_manifests.of_study(names, {"server-accounts": {}, "client-account": {}})
+    if asked(study).tidb is not None:
+        mine = {chain.client: None for chain in kube_layout.chains(study).values()}
+        clients = [kube_manifests.of_client(study, names, part) for part in mine]
+        return [*shared, *(kube_tidb.cluster(study, names, arm) for arm in study.arms), *clients]
+    made: dict[tuple[str, str], dict[str, Any]] = {}
+    for chain in kube_layout.chains(study).values():
+        for manifest in kube_manifests.of_arm(study, names, chain):
+            made.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
+    return [*shared, *made.values()]
+
+
+def _images(study: Study) -> list[str]:
+    here = asked(study)
+    if here.tidb is not None:
+        parts = [f"pingcap/{part}:{here.tidb.version}" for part in kube_tidb.PARTS]
+        return [*parts, here.images.client]
+    used = [here.images.server, here.images.client]
+    if any(arm.access == "haproxy" for arm in study.arms.values()):
+        used.append(here.images.proxy)
+    return used
+
+
+def _nodes(study: Study, arm: str) -> Iterable[tuple[str, str]]:
+    here, placement = asked(study), study.arms[arm].placement
+    roles: tuple[Role, ...] = ("server", "proxy", "client", "pd", "tikv")
+    for role in roles:
+        labels = (placement.nodes if placement else {}).get(role) or here.nodes.get(role)
+        if labels:
+            yield role, ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def _data_gib(study: Study) -> float:
+    data = study.dataset
+    return max(1.0, data.tables * data.table_size * ROW_BYTES / GIB)
+
+
+def _room(manifest: dict[str, Any], chains: Iterable[kube_layout.Chain]) -> str:
+    if manifest["kind"] != "StatefulSet":
+        return ""
+    parts: dict[str, Part] = {part.name: part for chain in chains for part in chain.parts}
+    part = parts[manifest["metadata"]["name"]]
+    room = part.room
+    wanted = [
+        f"{room.request_cpu:g} cores" if room.request_cpu else "",
+        f"{room.request_mib} MiB" if room.request_mib else "",
+    ]
+    said = ", ".join(filter(None, wanted))
+    return f": {room.qos_class}, {part.network} network{', ' + said if said else ''}"

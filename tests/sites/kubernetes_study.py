@@ -1,0 +1,38 @@
+"""A study of seconds with every kind of arm that a cluster can make, for the tests of the site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchbook.core.study import Study
+
+IMAGES = {"server": "localhost/bb:1", "client": "localhost/bb:1", "proxy": "localhost/bb:1"}
+ARMS: dict[str, dict[str, Any]] = {
+    "pod": {"network": "pod"},
+    "host": {"network": "host"},
+    "service": {"network": "pod", "access": "service"},
+    "haproxy": {"network": "pod", "access": "haproxy"},
+    "balancer": {"network": "pod", "access": "load_balancer"},
+    "best-effort": {"network": "pod", "qos": "best_effort", "neighbour": {"processes": 1}},
+    "guaranteed": {"network": "pod", "qos": "guaranteed", "neighbour": {"processes": 1}},
+}
+
+
+def make(arms: Any = tuple(ARMS), site: dict[str, Any] | None = None, **other: Any) -> Study:
+    """Return a study with some of these arms by name, or with others; `site` goes into `site.kubernetes`."""
+    section = {"images": IMAGES, "server": {"cpu": 0.5, "memory_mib": 384}, "wait_s": 120}
+    whole: dict[str, Any] = {
+        "title": "Test",
+        "question": "Does it hold in a cluster?",
+        "site": {"kind": "kubernetes", "port": 33900, "kubernetes": section | (site or {})},
+        "engine": {"settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}},
+        "arms": arms if isinstance(arms, dict) else {name: ARMS[name] for name in arms},
+        "aa": None,
+        "dataset": {"tables": 2, "table_size": 500},
+        "workloads": {"oltp_point_select": {}},
+        "threads": (2,),
+        "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
+        "warm_up": {"pilot_s": 2},
+        "claims": (),
+    }
+    return Study.model_validate(whole | other)

@@ -1,0 +1,299 @@
+"""What a study asks of a cluster, read before any cluster is asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+
+from benchbook.core.errors import SiteError
+from benchbook.core.study import Study
+from benchbook.sites import kube_engines, kube_layout, kube_manifests, kube_plan, kube_tidb, settings
+from tests.sites import kubernetes_study
+
+NAMES = kube_layout.names("benchbook", "my_study", "0123456789abcdef0123456789abcdef")
+PASSWORD = "pa55-of-the-test"
+CRD = "BENCHBOOK_TIDB_CRD"
+
+
+def arm(name: str, study: Study | None = None) -> dict[tuple[str, str], dict[str, Any]]:
+    study = study or kubernetes_study.make()
+    made = kube_manifests.of_arm(study, NAMES, kube_layout.chains(study)[name])
+    return {(one["kind"], one["metadata"]["name"]): one for one in made}
+
+
+def pod(manifest: dict[str, Any]) -> dict[str, Any]:
+    return manifest["spec"]["template"]["spec"]
+
+
+def test_the_names_of_two_labs_never_meet_and_fit():
+    long = kube_layout.names("benchbook", "a_study-" * 5, "f" * 32)
+    assert NAMES.namespace == "benchbook-my-study-01234567"
+    assert len(long.namespace) <= 63 and long.namespace.endswith("-ffffffff")
+    assert dict(NAMES.labels)["benchbook/lab"] != dict(long.labels)["benchbook/lab"]
+
+
+def test_arms_share_the_server_that_they_ask_for_alike():
+    chains = kube_layout.chains(kubernetes_study.make())
+    servers = {name: chain.server.name for name, chain in chains.items()}
+    assert servers == {
+        "pod": "server",
+        "host": "server-2",
+        "service": "server",
+        "haproxy": "server",
+        "balancer": "server",
+        "best-effort": "server",
+        "guaranteed": "server-3",
+    }
+    ports = [part.port for part in {chain.server for chain in chains.values()}]
+    # On the host's network two servers of one node would meet on one port.
+    assert len(set(ports)) == 3
+    assert len({chain.client for chain in chains.values()}) == 1
+
+
+def test_the_network_of_an_arm_is_that_of_its_pod():
+    assert "hostNetwork" not in pod(arm("pod")["StatefulSet", "server"])
+    host = pod(arm("host")["StatefulSet", "server-2"])
+    assert host["hostNetwork"] is True and host["dnsPolicy"] == "ClusterFirstWithHostNet"
+
+
+def test_ways_of_access_are_services_of_their_kind_or_a_proxy():
+    assert arm("service")["Service", "server"]["spec"]["type"] == "ClusterIP"
+    assert arm("balancer")["Service", "server-balancer"]["spec"]["type"] == "LoadBalancer"
+    proxied = arm("haproxy")
+    assert (
+        "server db server.benchbook-my-study-01234567.svc:3306"
+        in proxied["ConfigMap", "proxy"]["data"]["haproxy.cfg"]
+    )
+    assert pod(proxied["StatefulSet", "proxy"])["containers"][0]["command"][0] == "haproxy"
+
+
+def test_best_effort_asks_for_nothing_and_guaranteed_for_as_much_as_it_is_limited_to():
+    assert pod(arm("best-effort")["StatefulSet", "server"])["containers"][0]["resources"] == {}
+    asked = pod(arm("guaranteed")["StatefulSet", "server-3"])["containers"][0]["resources"]
+    assert asked == {
+        "requests": {"cpu": "500m", "memory": "384Mi"},
+        "limits": {"cpu": "500m", "memory": "384Mi"},
+    }
+
+
+def test_a_limit_of_cores_alone_is_neither():
+    study = kubernetes_study.make(("pod", "host"))
+    half = study.model_copy(
+        update={
+            "arms": study.arms
+            | {
+                "host": study.arms["host"].model_validate(
+                    {"network": "host", "cpu": {"server": {"quota": 0.25}}}
+                )
+            }
+        }
+    )
+    server = kube_layout.chains(half)["host"].server
+    assert server.room.qos_class == "Burstable"
+    asked = pod(arm("host", half)["StatefulSet", "server-2"])["containers"][0]["resources"]
+    assert asked == {"requests": {"cpu": "250m"}, "limits": {"cpu": "250m"}}
+
+
+def test_the_neighbour_is_on_the_node_of_its_server():
+    neighbour = pod(arm("guaranteed")["StatefulSet", "neighbour-2"])
+    needed = neighbour["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    assert needed["labelSelector"]["matchExpressions"][0]["values"] == ["server-3"]
+
+
+def test_selectors_of_an_arm_go_before_those_of_the_study_and_taints_are_put_up_with():
+    site = {
+        "nodes": {"server": {"pool": "cos"}, "client": {"pool": "load"}},
+        "tolerations": ({"key": "benchbook", "effect": "NoSchedule"}, {"key": "pool", "value": "cos"}),
+    }
+    study = kubernetes_study.make(("pod", "host"), site)
+    other = study.arms["host"].model_validate(
+        {"network": "host", "placement": {"nodes": {"server": {"pool": "ubuntu"}}}}
+    )
+    study = study.model_copy(update={"arms": {**study.arms, "host": other}})
+    assert pod(arm("pod", study)["StatefulSet", "server"])["nodeSelector"] == {"pool": "cos"}
+    made = arm("host", study)
+    assert pod(made["StatefulSet", "server-2"])["nodeSelector"] == {"pool": "ubuntu"}
+    assert pod(made["StatefulSet", "client"])["nodeSelector"] == {"pool": "load"}
+    assert pod(made["StatefulSet", "server-2"])["tolerations"] == [
+        {"key": "benchbook", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "pool", "operator": "Equal", "value": "cos"},
+    ]
+
+
+def test_the_server_has_the_settings_of_the_engine_on_one_machine():
+    study = kubernetes_study.make()
+    written = dict(
+        line.split("=", 1) for line in kube_engines.my_cnf(study.engine, 33900).splitlines() if "=" in line
+    )
+    wanted = {key: settings.text(value) for key, value in settings.complete(study.engine.settings).items()}
+    assert {key: written[key] for key in wanted} == wanted
+    assert written["port"] == "33900"
+
+
+def test_a_changed_setting_is_another_pod():
+    """A mounted file changes late and unseen; the pod must be made anew instead."""
+    study = kubernetes_study.make()
+    other = kubernetes_study.make(engine={"settings": {"innodb_buffer_pool_size": "65M"}})
+    digests = {
+        made["StatefulSet", "server"]["spec"]["template"]["metadata"]["annotations"]["benchbook/digest"]
+        for made in (arm("pod", study), arm("pod", other), arm("service", study))
+    }
+    assert len(digests) == 2
+
+
+def test_no_pod_has_an_account_but_as_a_file_and_no_kept_page_shows_it():
+    study = kubernetes_study.make()
+    made = kube_engines.accounts(PASSWORD, "admin", PASSWORD + "2", "benchbook", "sbtest")
+    shared = kube_manifests.of_study(NAMES, {"server-accounts": {"init.sql": made}})
+    everything = [*shared, *(one for name in study.arms for one in arm(name).values())]
+    for manifest in everything:
+        if manifest["kind"] == "StatefulSet":
+            assert all("env" not in container for container in pod(manifest)["containers"])
+    text = kube_manifests.text(everything)
+    secret = shared[-1]["data"]["init.sql"]
+    assert PASSWORD not in text and secret not in text
+    assert "left out here" in text
+    # The page is what was applied, but for that.
+    assert [one["kind"] for one in YAML(typ="safe").load_all(text)] == [one["kind"] for one in everything]
+
+
+@pytest.mark.parametrize(
+    ("arms", "key"),
+    [
+        (
+            {
+                "one": {},
+                "two": {"zones": {"latency_ms": 1.0}},
+            },
+            "zones",
+        ),
+        ({"one": {}, "two": {"cpu": {"server": {"cores": (0,)}}}}, "cores"),
+        ({"one": {}, "two": {"kernel": {"nofile": 4096}}}, "kernel"),
+        ({"one": {}, "two": {"access": "tiproxy"}}, "tiproxy"),
+    ],
+)
+def test_what_a_cluster_cannot_make_is_refused_by_name(arms: dict[str, Any], key: str):
+    with pytest.raises(ValidationError, match=key):
+        kubernetes_study.make(arms=arms)
+
+
+def test_guaranteed_needs_cores_and_memory():
+    with pytest.raises(ValidationError, match="cores and memory are missing"):
+        kubernetes_study.make(("pod", "guaranteed"), {"server": {"cpu": 1.0}})
+
+
+def test_keys_of_a_cluster_are_refused_on_one_machine():
+    local = kubernetes_study.make().model_dump(exclude_unset=True)
+    with pytest.raises(ValidationError, match="no key of kind local"):
+        Study.model_validate(local | {"site": {"kind": "local", "kubernetes": {}}})
+    placed = {"one": {}, "two": {"placement": {"spread": True}}}
+    with pytest.raises(ValidationError, match="nodes are a cluster's"):
+        Study.model_validate(local | {"site": {"kind": "local"}, "arms": placed})
+
+
+def tidb(**arms: dict[str, Any]) -> Study:
+    parts = {
+        "version": "v3.0.1",
+        "pd": {"config": {"log.level": "info", "replication.location-labels": ("region", "zone")}},
+        "tikv": {"config": {"server.grpc-concurrency": 6, "rocksdb.defaultcf.block-cache-size": "14GB"}},
+        "tidb": {"config": {"prepared-plan-cache.enabled": True}},
+    }
+    site = {
+        "tidb": parts,
+        "storage": {"storage_class": "local-storage", "size_gib": 300},
+        "nodes": {"server": {"pool": "tidb"}, "tikv": {"pool": "tikv"}, "pd": {"pool": "pd"}},
+    }
+    study = kubernetes_study.make(("pod", "host"), site, engine={"name": "tidb"})
+    return study.model_copy(
+        update={"arms": {name: study.arms["pod"].model_validate(arm) for name, arm in arms.items()}}
+    )
+
+
+def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes():
+    study = tidb(
+        pod={"network": "pod", "access": "service"},
+        spread={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
+    )
+    plain, spread = (kube_tidb.cluster(study, NAMES, name)["spec"] for name in ("pod", "spread"))
+    assert {part: plain[part]["replicas"] for part in ("pd", "tikv", "tidb")} == {
+        "pd": 3,
+        "tikv": 3,
+        "tidb": 3,
+    }
+    assert plain["hostNetwork"] is False and spread["hostNetwork"] is True
+    assert plain["tidb"]["service"]["type"] == "ClusterIP"
+    assert spread["tidb"]["service"] == {
+        "type": "LoadBalancer",
+        "exposeStatus": True,
+        "externalTrafficPolicy": "Local",
+    }
+    assert "topologySpreadConstraints" not in plain
+    assert spread["topologySpreadConstraints"] == [{"topologyKey": "topology.kubernetes.io/zone"}]
+    assert (
+        plain["tikv"]["config"]
+        == 'rocksdb.defaultcf.block-cache-size = "14GB"\nserver.grpc-concurrency = 6\n'
+    )
+    assert plain["pd"]["config"] == 'log.level = "info"\nreplication.location-labels = ["region", "zone"]\n'
+    assert plain["tidb"]["config"] == "prepared-plan-cache.enabled = true\n"
+    assert [plain[part]["nodeSelector"]["pool"] for part in ("pd", "tikv", "tidb")] == ["pd", "tikv", "tidb"]
+    assert plain["tikv"]["storageClassName"] == "local-storage"
+    assert plain["tikv"]["requests"] == {"storage": "300Gi"}
+    assert "storageClassName" not in plain["tidb"]
+
+
+def test_a_proxy_before_a_tidb_cluster_is_refused():
+    with pytest.raises(SiteError, match="haproxy"):
+        kube_tidb.cluster(tidb(one={"access": "haproxy"}), NAMES, "one")
+
+
+def test_the_operators_own_schema_takes_our_tidb_clusters():
+    """The schema that TiDB Operator publishes; it is not ours, so it is read where it is at hand."""
+    file = os.environ.get(CRD)
+    if not file:
+        pytest.skip(f"{CRD} does not name the operator's pingcap.com_tidbclusters.yaml")
+    definition = YAML(typ="safe").load(Path(file).read_text(encoding="utf-8"))
+    version = next(one for one in definition["spec"]["versions"] if one["name"] == "v1alpha1")
+    schema = closed(version["schema"]["openAPIV3Schema"])
+    study = tidb(
+        pod={"network": "pod", "access": "service"},
+        host={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
+    )
+    for name in study.arms:
+        jsonschema.validate(kube_tidb.cluster(study, NAMES, name), schema)
+    wrong = kube_tidb.cluster(study, NAMES, "pod")
+    wrong["spec"]["tikv"]["replica"] = 3
+    with pytest.raises(jsonschema.ValidationError, match="replica"):
+        jsonschema.validate(wrong, schema)
+
+
+def closed(node: Any) -> Any:
+    """Return a schema that refuses unknown keys, as the API server drops them."""
+    if isinstance(node, list):
+        return [closed(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: closed(item) for key, item in node.items()}
+    is_open = node.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in node
+    if (
+        "properties" in node
+        and isinstance(node["properties"], dict)
+        and node.get("type") == "object"
+        and not is_open
+    ):
+        found["additionalProperties"] = False
+    return found
+
+
+def test_a_plan_names_every_resource_and_no_price():
+    study = kubernetes_study.make()
+    text = "\n".join(kube_plan.lines("my_study", study))
+    for kind, name in {key for one in study.arms for key in arm(one)}:
+        assert any(kind in line and name in line for line in text.splitlines())
+    assert "localhost/bb:1" in text
+    assert "$" not in text and "USD" not in text

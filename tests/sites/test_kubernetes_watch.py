@@ -1,0 +1,122 @@
+"""What is seen from inside pods, and the agent that starts load there: real processes, no cluster."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchbook.sites import kube_facts, kube_watch, pod_agent
+
+SAMPLE = Path(kube_watch.__file__).with_name("pod") / "sample.sh"
+AGENT = Path(pod_agent.__file__)
+
+
+def sample(*words: str) -> str:
+    done = subprocess.run(["sh", str(SAMPLE), *words], capture_output=True, text=True, check=True, timeout=20)
+    return done.stdout
+
+
+@pytest.fixture
+def agent(tmp_path: Path):
+    """Run the agent as it is run in a pod; its jobs are in a folder of the test."""
+
+    def run(*words: str, line: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [sys.executable, str(AGENT), *words],
+            input=line,
+            capture_output=True,
+            timeout=30,
+            env={**os.environ, "BENCHBOOK_JOBS": str(tmp_path)},
+        )
+
+    return run
+
+
+def job(name: str, *argv: str, **files: str) -> bytes:
+    coded = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}
+    return json.dumps({"job": name, "argv": argv, "files": coded}).encode() + b"\n"
+
+
+def test_a_busy_process_is_seen_to_be_busy_and_its_machine_too():
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    name = f"test-{os.getpid()}"
+    try:
+        sample("begin", name, str(busy.pid))
+        time.sleep(2.4)
+        said = sample("end", name)
+    finally:
+        busy.kill()
+        busy.wait()
+    samples = [kube_watch.parse(line) for line in said.splitlines()]
+    assert len(samples) >= 3 and None not in samples
+    rows = kube_watch.rows("server", samples, 0.5)
+    cores = [row[2] for row in rows if row[1] == "server"]
+    # A loop takes a core, or its share of a machine that others use too.
+    assert max(cores) > 0.3 and max(cores) < 1.2
+    machine = [row for row in rows if row[1] == "machine"]
+    assert all(row[2] >= 0.3 for row in machine) and all(row[3] > 100 for row in machine)
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows) and rows[0][0] > 0.5
+
+
+def test_what_a_pod_does_not_show_is_empty_and_no_nought():
+    cut = "12.0|S 1 2"
+    first, second = "12.0|||cpu 1 2 3 4 5 6 7 8 0 0||||||", "13.0|||cpu 2 2 3 5 5 6 7 9 0 0||||||"
+    assert kube_watch.parse(cut) is None
+    # The process is gone, memory and pressure are not shown; the machine's ticks are there.
+    one, two = kube_watch.parse(first), kube_watch.parse(second)
+    assert one is not None and two is not None
+    assert one["cpu_s"] is None and one["kills"] is None
+    rows = kube_watch.rows("server", [one, two], 0.0)
+    assert [row[1] for row in rows] == ["machine"]
+    assert rows[0][3] == "" and rows[0][5:] == ["", "", ""]
+
+
+def test_a_job_outlives_the_agent_that_started_it(agent, tmp_path: Path):
+    started = agent(
+        "start", line=job("a", "sh", "{JOB}/script", script="sleep 0.5; echo out; echo err >&2; exit 3")
+    )
+    assert started.returncode == 0 and int(started.stdout) > 1
+    record = json.loads(agent("wait", "a").stdout)
+    assert record["exit_code"] == 3
+    out = agent("fetch", "a", "out").stdout
+    assert out == b"out\n" and hashlib.sha256(out).hexdigest() == record["sha256"]["out"]
+    assert agent("fetch", "a", "err").stdout == b"err\n"
+    assert 0.4 < record["lasted_s"] < 10
+    assert agent("remove", "a").returncode == 0 and not (tmp_path / "a").exists()
+
+
+def test_the_agent_counts_the_processor_time_of_its_job(agent):
+    spin = "import time\nwhile time.process_time() < 1.3: pass"
+    agent("start", line=job("b", sys.executable, "-c", spin))
+    record = json.loads(agent("wait", "b").stdout)
+    assert record["cpu_s"] >= 1.2
+    assert record["rows"] and record["rows"][0][1] > 0.2
+    assert record["oom_kills"] == 0 and abs(record["clock_step_s"]) < 1
+
+
+def test_a_job_can_be_ended_and_a_program_that_is_not_there_is_told(agent):
+    agent("start", line=job("c", "sleep", "60"))
+    assert agent("signal", "c", str(int(signal.SIGKILL))).returncode == 0
+    assert json.loads(agent("wait", "c").stdout)["exit_code"] == -signal.SIGKILL
+    missing = agent("start", line=job("d", "no-such-program"))
+    assert missing.returncode != 0 and b"no-such-program" in missing.stderr
+
+
+@pytest.mark.parametrize(("said", "cores"), [("2", 2.0), ("500m", 0.5), ("15890m", 15.89)])
+def test_processor_quantities_are_read_in_cores(said: str, cores: float):
+    assert kube_facts.cores(said) == cores
+
+
+def test_the_kubelets_settings_are_those_that_change_what_a_pod_gets():
+    said = json.dumps({"kubeletconfig": {"cpuManagerPolicy": "static", "maxPods": 110, "address": "0.0.0.0"}})
+    assert kube_facts.kubelet(said) == {"cpuManagerPolicy": "static", "maxPods": 110}
+    assert "not available" in kube_facts.kubelet(None)
