@@ -125,6 +125,10 @@ def _plan(arguments: argparse.Namespace) -> int:
         from benchbook.sites.ssh import arrange
 
         print(arrange.summary(study))
+    if study.site.kind == "kubernetes":
+        from benchbook.sites import kube_plan
+
+        print("\n".join(f"  {line}" for line in kube_plan.lines(arguments.study, study)))
     if arguments.runs:
         print(schedule.table(schedule.plan_runs(arguments.study, study, {})).to_string(index=False))
     return 0

@@ -64,6 +64,7 @@ def down(lab_root: Path, purge: bool = False) -> Report:
     ]
     for folder in labs:
         _end_on_hosts(folder, report, purge)
+        _end_in_cluster(folder, report)
     if report.is_clean:
         for folder in labs:
             _remove_from_kernel(folder, report)
@@ -129,6 +130,18 @@ def _end_on_hosts(folder: Path, report: Report, purge: bool) -> None:
         from benchbook.sites.ssh import clean as hosts
 
         hosts.down(folder / "run", token, report, purge)
+
+
+def _end_in_cluster(folder: Path, report: Report) -> None:
+    """Remove the namespace that a lab has in a cluster; most labs have used none."""
+    if not (folder / "run" / "cluster.json").is_file():
+        return
+    from benchbook.sites import kube_ground
+
+    try:
+        report.removed += kube_ground.down(folder)
+    except SiteError as error:
+        report.left.append(str(error))
 
 
 def _remove_from_kernel(folder: Path, report: Report) -> None:
