@@ -11,7 +11,6 @@ from benchbook.show.badge import badge
 from benchbook.show.load_tables import parts, stability
 from benchbook.show.loading import tables as loading
 from benchbook.show.markup import Html, element, slug
-from benchbook.show.reruns import tables as reruns
 from benchbook.show.run_tables import cell_anchor, cells, runs, voids
 from benchbook.show.table import Column, Notes, Table, long, number
 
@@ -25,7 +24,6 @@ __all__ = [
     "facts",
     "loading",
     "parts",
-    "reruns",
     "runs",
     "scaling",
     "stability",
