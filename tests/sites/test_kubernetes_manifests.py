@@ -245,6 +245,12 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
     assert plain["tikv"]["storageClassName"] == "local-storage"
     assert plain["tikv"]["requests"] == {"storage": "300Gi"}
     assert "storageClassName" not in plain["tidb"]
+    term = plain["tikv"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    kept_apart = {
+        one["key"].rpartition("/")[2]: one["values"] for one in term["labelSelector"]["matchExpressions"]
+    }
+    # Pods of one part of one arm; those of another arm may share its nodes.
+    assert kept_apart == {"instance": ["pod"], "component": ["tikv"]}
 
 
 def test_a_proxy_before_a_tidb_cluster_is_refused():

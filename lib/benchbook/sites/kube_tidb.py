@@ -47,7 +47,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     if arm.placement is not None and arm.placement.spread:
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
     for part, role in PARTS.items():
-        spec[part] = _part(part, getattr(here.tidb, part), here, arm, _nodes(here, arm, role))
+        spec[part] = _part(name, part, getattr(here.tidb, part), here, arm, _nodes(here, arm, role))
     own = resources(room(arm, here))
     spec["tidb"] |= own
     spec["tidb"]["service"] = {
@@ -74,14 +74,16 @@ def toml(config: dict[str, Any]) -> str:
     return "".join(f"{key} = {_value(value)}\n" for key, value in sorted(config.items()))
 
 
-def _part(part: str, said: TidbPart, here: Kubernetes, arm: Arm, nodes: Selector) -> dict[str, Any]:
+def _part(
+    name: str, part: str, said: TidbPart, here: Kubernetes, arm: Arm, nodes: Selector
+) -> dict[str, Any]:
     found: dict[str, Any] = {
         "baseImage": f"pingcap/{part}",
         "replicas": said.replicas,
         # A part that failed is an invalid run, not one more part.
         "maxFailoverCount": 0,
         "config": toml(dict(said.config)),
-        "affinity": _apart(part),
+        "affinity": _apart(name, part),
     }
     if part in STORED:
         found["requests"] = {"storage": f"{here.storage.size_gib}Gi"}
@@ -99,11 +101,13 @@ def _nodes(here: Kubernetes, arm: Arm, role: str) -> Selector:
     return placed.get(role) or here.nodes.get(role, {})  # type: ignore[call-overload]
 
 
-def _apart(part: str) -> dict[str, Any]:
+def _apart(name: str, part: str) -> dict[str, Any]:
     """Put each pod of a part on a node of its own, as the parts of the published clusters were."""
     term = {
         "labelSelector": {
             "matchExpressions": [
+                # The clusters of two arms share nodes: they are told apart by the operator's own label.
+                {"key": "app.kubernetes.io/instance", "operator": "In", "values": [name]},
                 {"key": "app.kubernetes.io/component", "operator": "In", "values": [part]},
             ]
         },
