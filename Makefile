@@ -25,7 +25,7 @@ KEEP ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-all test-faults lint doctor plan up down lab report publish export verify review rerun strip bench lock clean
+.PHONY: help setup repro test test-all test-faults lint tidb doctor plan up down lab report publish export verify review rerun strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -49,6 +49,9 @@ test-faults: setup ## Inject every fault there is a way to (some 20 minutes), an
 
 lint: setup ## Style of the code, and notebooks stored without outputs
 	@ruff check .; style=$$?; sh tools/strip.sh --verify && exit $$style
+
+tidb: setup ## Build the TiDB servers that studies need, each once (minutes; needs Go)
+	@python -m benchbook.sites.tidb_build $(ARGS)
 
 doctor: setup ## What this machine can do, and what it can't and why
 	@benchbook doctor

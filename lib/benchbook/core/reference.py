@@ -72,7 +72,9 @@ def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
     """Say in words which values a key takes, with their limits."""
     shape, may_be_null = _resolved(whole, node)
     kind = shape.get("type")
-    if "anyOf" in shape:
+    if "oneOf" in shape:
+        words = " or ".join(_value(whole, branch) for branch in shape["oneOf"])
+    elif "anyOf" in shape:
         words = "number, text, true or false"
     elif "enum" in shape:
         words = " or ".join(f"`{choice}`" for choice in shape["enum"])

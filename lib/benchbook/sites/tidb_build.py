@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -25,9 +26,11 @@ VARIABLE = "BENCHBOOK_ENGINES"
 INSTALL = "apt-get install golang"
 RECIPES = Path(__file__).resolve().parents[3] / "tools" / "tidb"
 PACKAGE = "github.com/pingcap/tidb/tidb-server"
-MODULE = re.compile(r"^\s*github\.com/pingcap/tidb v\S+-(\d{14})-([0-9a-f]{12})", re.MULTILINE)
+MODULE = re.compile(r"github\.com/pingcap/tidb v\S*?\.(\d{14})-([0-9a-f]{12})")
 BUILD_S = 3600.0
 SAY_EVERY_S = 20.0
+# Without C no compiler for it is needed, and the program is one file that runs anywhere.
+PURE_GO = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
 FREE_BYTES = 3 << 30
 
 
@@ -47,17 +50,20 @@ def engines() -> Path:
 
 
 def release(version: str) -> str:
-    """Return the name that a built server gives itself: version and commit of its module."""
+    """Return the name that a built server gives itself: the branch, then day and commit of its module."""
     match = MODULE.search((RECIPES / version / "go.mod").read_text(encoding="utf-8"))
     assert match is not None
-    return f"v{version}.0-alpha-{match[1][:8]}-{match[2]}"
+    return f"v{version}.0-{match[1][:8]}-{match[2]}"
 
 
 def flags(version: str) -> list[str]:
     """Return the arguments of `go` but the output: the linker lets old packages reach into Go's own."""
-    name = f"-X github.com/pingcap/tidb/parser/mysql.TiDBReleaseVersion={release(version)}"
-    commit = f"-X github.com/pingcap/tidb/util/versioninfo.TiDBGitHash={release(version).rpartition('-')[2]}"
-    linker = f"-ldflags=-checklinkname=0 -s -w {name} {commit}"
+    name = release(version)
+    # The parser was a module of its own before 5.3.
+    told = [f"github.com/pingcap/{parser}/mysql.TiDBReleaseVersion" for parser in ("tidb/parser", "parser")]
+    names = " ".join(f"-X {variable}={name}" for variable in told)
+    commit = f"-X github.com/pingcap/tidb/util/versioninfo.TiDBGitHash={name.rpartition('-')[2]}"
+    linker = f"-ldflags=-checklinkname=0 -s -w {names} {commit}"
     return ["build", "-mod=readonly", "-trimpath", "-buildvcs=false", linker]
 
 
@@ -101,7 +107,7 @@ def program(lab: labs.Lab, version: str | None, binary: str | None, keep: tuple[
 
 
 def said_version(binary: Path) -> str:
-    """Return the version that a program says it is, such as 6.6.0-alpha-20230103-3ccff46aa3bc."""
+    """Return the version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
     try:
         said = subprocess.run([str(binary), "-V"], capture_output=True, text=True, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -130,6 +136,7 @@ def _build(lab: labs.Lab, version: str, target: Path, keep: tuple[int, ...]) -> 
     folder.mkdir(mode=0o755, exist_ok=True)
     # Its owner's start must not be met half-written by somebody else who builds the same.
     part, log = folder / f"tidb-server.{os.getpid()}", lab.run / "build.log"
+    scratch = lab.own("run/build", None)
     print(f"building tidb-server {version} from its Go module, once; about 2 minutes on 2 cores", flush=True)
     begun = time.monotonic()
     child = process.start(
@@ -141,9 +148,12 @@ def _build(lab: labs.Lab, version: str, target: Path, keep: tuple[int, ...]) -> 
         keep=keep,
         append=False,
         cwd=RECIPES / version,
-        env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"},
+        env={**os.environ, **PURE_GO, "GOTMPDIR": str(scratch)},
     )
-    code = _wait(child, version, begun)
+    try:
+        code = _wait(child, version, begun)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     if code != 0:
         part.unlink(missing_ok=True)
         raise SiteError(f"tidb-server {version} could not be built; see {log}:\n  {tail(log)}")
@@ -169,3 +179,19 @@ def _wait(child: process.Child, version: str, begun: float) -> int:
         if child.popen.poll() is None:
             process.stop(child, grace_s=5.0)
     raise SiteError(f"tidb-server {version} was not built within {BUILD_S / 60:.0f} minutes")
+
+
+def main() -> None:
+    """Build the versions given as arguments, or all there are, as `make tidb` does."""
+    try:
+        folder = engines()
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        lab = labs.open_lab(folder / "building")
+        for version in sys.argv[1:] or versions():
+            print(f"tidb-server {version}: {program(lab, version, None)}")
+    except SiteError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -15,17 +15,19 @@ from benchbook.sites.settings import Value, same, text
 
 # What every TiDB of ours starts from unless the study says otherwise: value, first and last version, and why.
 ALL = (0, 99)
+OLD, NEW = (0, 6.0), (6.1, 99)
 DEFAULTS: tuple[tuple[str, Value, tuple[float, float], str], ...] = (
     ("log.level", "error", ALL, "as both published reports have it: no log writing while measuring"),
     ("enable-telemetry", False, ALL, "nothing is sent anywhere"),
-    ("prepared-plan-cache.enabled", True, (0, 6.0), "as both published reports have it"),
-    ("performance.run-auto-analyze", False, (0, 6.0), "statistics change only when the warm-up makes them"),
-    ("tidb_enable_prepared_plan_cache", True, (6.1, 99), "as both published reports have it"),
-    ("tidb_enable_auto_analyze", False, (6.1, 99), "statistics change only when the warm-up makes them"),
     ("tidb_enable_telemetry", False, ALL, "nothing is sent anywhere"),
     ("tidb_disable_txn_auto_retry", False, ALL, "as both published reports have it"),
-    ("tidb_enable_slow_log", False, ALL, "no log writing while measuring"),
-    ("skip_name_resolve", True, ALL, "no name server in the path of a connection"),
+    ("prepared-plan-cache.enabled", True, OLD, "as both published reports have it"),
+    ("tidb_enable_prepared_plan_cache", True, NEW, "as both published reports have it"),
+    ("performance.run-auto-analyze", False, OLD, "statistics change only when the warm-up makes them"),
+    ("tidb_enable_auto_analyze", False, NEW, "statistics change only when the warm-up makes them"),
+    ("log.enable-slow-log", False, OLD, "no log writing while measuring"),
+    ("tidb_enable_slow_log", False, NEW, "no log writing while measuring"),
+    ("skip_name_resolve", True, (5.2, 99), "no name server in the path of a connection"),
 )
 
 # Where the server lives and who may reach it is for the lab to say.
