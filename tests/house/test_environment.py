@@ -22,7 +22,6 @@ PRESCRIBED = (
 )
 # Asked for, and its place is not built yet.
 WAITING = {
-    "fabric": "the site `ssh` is not built yet",
 }
 # Nothing can name it: another package takes it up where it is there.
 NEVER_NAMED = {"ruamel-yaml-clib": "makes ruamel.yaml read in C, which `dvc` does all the time"}

@@ -222,7 +222,7 @@ def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, h
 
 @pytest.mark.slow
 def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: Path, tmp_path: Path):
-    """The client's own cable is out for three seconds: its transactions stall, and the run is worth nothing."""
+    """The client's own cable is out for three seconds: its transactions stall, the run is worth nothing."""
 
     def trip() -> None:
         time.sleep(2)

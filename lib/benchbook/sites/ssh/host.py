@@ -39,11 +39,13 @@ class Host:
     """One host of the inventory. `lab` names what is ours there; nothing is done before `begin` or `look`."""
 
     def __init__(self, target: Target, lab: str, token: str) -> None:
-        self.target, self.name, self.lab, self.token = target, target.name, lab, token
+        self.target, self.name, self.lab = target, target.name, lab
+        # Another than our own lab's: what is ended there is never taken for what is to be ended here.
+        self.token = f"{token}.{target.name}"
         self.outages: list[dict[str, float]] = []
         # Connections to be closed at the next request: closing may come from anywhere, even within a request.
         self.closing: deque[str] = deque()
-        self.has_begun = self._is_given_up = False
+        self.has_begun = self.is_gone = self._is_given_up = False
         self._connection: fabric.Connection | None = None
         self._channel: paramiko.Channel | None = None
         self._heard = b""
@@ -65,7 +67,7 @@ class Host:
         order = {"token": self.token, "lease_s": self.target.lease_s, "owner": owner}
         self._hang_up()
         self.command("serve", order)
-        self.has_begun = True
+        self.has_begun, self.is_gone = True, False
 
     def look(self) -> dict[str, Any]:
         """Return what the host is; nothing but the agent's file is left there."""
@@ -169,6 +171,7 @@ class Host:
                 heard, _, self._heard = self._heard.partition(b"\n")
                 answer = json.loads(heard)
                 if "id" not in answer:
+                    self.is_gone = True
                     raise AgentGone(
                         f"{self.name}: the agent has ended, and what it started: {answer['error']}"
                     )

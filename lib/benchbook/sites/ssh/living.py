@@ -16,7 +16,7 @@ from benchbook.sites.lab import Lab
 from benchbook.sites.network import lab_id
 from benchbook.sites.ssh import clean
 from benchbook.sites.ssh.arrange import Chain, Part, chains
-from benchbook.sites.ssh.host import AgentGone, Host
+from benchbook.sites.ssh.host import Host
 from benchbook.sites.ssh.mariadb import MariaDB
 from benchbook.sites.ssh.parts import HAProxy
 
@@ -36,7 +36,7 @@ class Living:
         self._over = threading.Event()
 
     def host(self, name: str) -> Host:
-        """Return a host, its agent begun and its lease kept."""
+        """Return a host, its agent begun and its lease kept; begun anew where the host was started anew."""
         if name not in self._hosts:
             host = Host(self.targets[name], lab_id(self.lab.token), self.lab.token)
             # Noted before anything is started there, so that `down` knows where to look whatever ends us.
@@ -44,6 +44,11 @@ class Living:
             host.begin(self.owner)
             self._hosts[name] = host
             threading.Thread(target=self._keep, args=(host,), daemon=True).start()
+        elif self._hosts[name].is_gone:
+            self._hosts[name].begin(self.owner)
+            # What ran there has ended with the agent.
+            for part in [part for part in self.parts if part.host == name]:
+                self.parts[part].job = None
         return self._hosts[name]
 
     def look(self, name: str) -> dict[str, Any]:
@@ -54,8 +59,9 @@ class Living:
 
     def part(self, part: Part) -> Any:
         """Return a part, made but not started."""
+        host = self.host(part.host)
         if part not in self.parts:
-            host, look = self.host(part.host), self.look(part.host)
+            look = self.look(part.host)
             if part.kind == "server":
                 made: Any = MariaDB(
                     host, part, look, self.study.engine, self.lab.password, lambda: self._peers(part)
@@ -81,16 +87,6 @@ class Living:
                         f"{part.address}:{part.port}, seen from {client.name}, is another server than ours; "
                         "correct `address` in the inventory, or set another site.port in the study"
                     )
-
-    def begin_anew(self, chain: Chain) -> None:
-        """Start the agents of an arm's hosts again, where they have gone."""
-        for name in set(chain.hosts.values()) & self._hosts.keys():
-            try:
-                self._hosts[name].call("hello")
-            except AgentGone:
-                self._hosts[name].begin(self.owner)
-                for part in [part for part in self.parts if part.host == name]:
-                    self.parts[part].job = None
 
     def stop(self, only: Part | None = None) -> None:
         """Stop a part; None: all, those nearest to the client first."""

@@ -92,8 +92,7 @@ class SshSite:
         try:
             self._living.ensure(chain)
         except AgentGone:
-            # A host that was started anew has no agent; what else ran there has ended with it.
-            self._living.begin_anew(chain)
+            # A host was started anew, and what ran there has ended with it.
             self._living.ensure(chain)
         return Endpoint(
             host=chain.entry.address, port=chain.entry.port, database=labs.SCHEMA, secret=self.lab.secret
