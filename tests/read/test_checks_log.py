@@ -71,6 +71,21 @@ def test_a_slow_rate_may_leave_seconds_without_a_transaction():
         assert any("no transaction" in fault for fault in checks_log.intervals(run, LIMITS)) == is_fault
 
 
+def test_at_a_rate_a_second_of_waiting_is_latency_and_a_second_of_nothing_is_not():
+    """A server that stands still while transactions queue is what a latency finding is about."""
+    run = rated(400, queue=24)
+    stopped = run.out.replace(
+        "[ 5s ] thds: 4 tps: 400.00 qps: 400.00", "[ 5s ] thds: 4 tps: 0.00 qps: 400.00"
+    )
+    assert stopped != run.out
+    plan = synthetic.planned(rate=400, script="oltp_point_select")
+    assert checks_log.intervals(corpus.healthy(stopped, plan), LIMITS) == []
+    nothing = stopped.replace("[ 5s ] queue length: 24", "[ 5s ] queue length: 0")
+    assert checks_log.intervals(corpus.healthy(nothing, plan), LIMITS) == [
+        "no transaction in the interval at second 5"
+    ]
+
+
 def test_reconnects_void_a_run():
     out = synthetic.output().replace(
         "reconnects:                          0 ", "reconnects:                          1 "

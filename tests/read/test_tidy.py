@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from benchbook.core import histogram, runfolder
-from benchbook.read import tidy
+from benchbook.read import rows, tidy, validity
 from benchbook.read.schemas import SCHEMAS
-from tests.read import synthetic
+from tests.read import corpus, synthetic
 
 KEYS = ("run_id", "block", "position", "group", "arm", "workload", "threads", "seed")
 
@@ -74,6 +74,30 @@ def test_use_of_cores_is_the_mean_of_the_window(whole):
     assert run.steal_pct == pytest.approx(0.5)
 
 
+def test_bytes_and_memory_are_those_of_the_window_and_older_runs_have_no_bytes(whole):
+    assert np.isnan(whole["runs"].received_server_mib_s).all()
+    assert set(whole["runs"].memory_server_mib) == {300.0}
+    head = "second,part,cpu_cores,rss_mib,steal_pct,psi_cpu_pct,psi_io_pct,psi_memory_pct"
+    # Second 2 is the discard's, second 9 comes after the end: 10 and 30 MiB/s are left, 20 on average.
+    lines = [f"{second}.0,proxy,0.5,{memory},,,,,{rate},{rate}" for second, memory, rate in (
+        (2, 900, 99.0), (4, 50, 10.0), (5, 70, 30.0), (9, 900, 99.0)
+    )]  # fmt: skip
+    monitor = rows.monitor_table("\n".join([f"{head},received_mib_s,sent_mib_s", *lines]) + "\n")
+    seen = rows._load(monitor, 2, 7.0, {"machine_cores": 2, "steal_pct": 0.0})
+    assert (seen["received_proxy_mib_s"], seen["memory_proxy_mib"]) == (20.0, 70.0)
+    assert np.isnan(seen["sent_server_mib_s"])
+
+
+def test_the_lowest_qps_is_that_of_five_seconds_of_the_window(whole):
+    # Runs of 100, 101, 102 and 103 transactions of 20 statements a second; a window of 5 s is one stretch.
+    assert list(whole["runs"].lowest_qps) == [2000.0, 2020.0, 2040.0, 2060.0]
+    out = synthetic.output(run_s=12).splitlines()
+    slow = [line.replace("qps: 2000.00", "qps: 1000.00") if line.startswith("[ 9s") else line for line in out]
+    judged = validity.judge(corpus.healthy("\n".join(slow) + "\n", synthetic.planned(run_s=10)))
+    # Seconds 3 to 7 have 2000, 8 to 12 one of 1000: (4 x 2000 + 1000) / 5.
+    assert rows._lowest(judged) == 1800.0
+
+
 def test_series_know_their_run_and_what_is_discarded(whole):
     intervals = whole["intervals"]
     assert list(intervals.run_id.unique()) == list(whole["runs"].run_id)
@@ -102,6 +126,7 @@ def test_units_stand_in_the_names():
         "s": ("_s", "second"),
         "%": "_pct",
         "MiB": "_mib",
+        "MiB/s": "_mib_s",
         "cores": "_cores",
         "1/s": ("_per_s", "qps", "tps"),
     }

@@ -16,7 +16,7 @@ from benchbook.core.study import Study
 METRICS = {
     "qps": "qps",
     "tps": "tps",
-    "qps_min": "qps_min",
+    "qps_min": "lowest_qps",
     "latency_p95_ms": "latency_p95_ms",
     "latency_p99_ms": "latency_p99_ms",
     "cpu_proxy_pct": "cpu_proxy_cores",

@@ -10,7 +10,7 @@ METRICS = {
     "latency_p95_ms": "p95 latency",
     "latency_p99_ms": "p99 latency",
     "tps": "TPS",
-    "qps_min": "lowest QPS",
+    "lowest_qps": "lowest QPS",
     "cpu_proxy_cores": "processor time of the proxy",
     "cpu_proxy_for_a_query": "processor time of the proxy for a query",
     "cpu_server_cores": "processor time of the server",

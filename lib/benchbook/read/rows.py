@@ -60,7 +60,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "sysbench_s": seen["sysbench_s"],
         **{name: getattr(final, name) for name in WINDOW},
         "qps": final.queries / measured,
-        "qps_min": _lowest(judged),
+        "lowest_qps": _lowest(judged),
         "tps": final.transactions / measured,
         "latency_p95_ms": _or_nan(percentile(full, 95) if full is not None else None),
         "latency_p99_ms": _or_nan(percentile(full, 99) if full is not None else None),

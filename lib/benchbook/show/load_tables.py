@@ -10,7 +10,7 @@ from benchbook.show.table import Column, Table, long, number
 
 # Column of `runs`, heading, unit. What no run has is left out.
 _USED = (
-    ("qps_min", "Lowest QPS", "of 5 s"),
+    ("lowest_qps", "Lowest QPS", "of 5 s"),
     ("cpu_client_cores", "Client", "cores"),
     ("cpu_proxy_cores", "Proxy", "cores"),
     ("cpu_server_cores", "Server", "cores"),
@@ -35,8 +35,8 @@ def parts(runs: pd.DataFrame) -> Table:
     ]
     columns = [Column("Workload"), number("Threads"), Column("Arm"), *(column for _, column in shown)]
     caption = (
-        "Processor time, memory and bytes of each part while a cell was measured, medians over its runs. Bytes "
-        "are those that TCP carried, without headers; a proxy's are those of both its sides."
+        "Processor time, memory and bytes of each part while a cell was measured, medians over its runs. "
+        "Bytes are those that TCP carried, without headers; a proxy's are those of both its sides."
     )
     return Table("parts", "What the parts used", columns, rows, caption, "No run was valid.")
 
