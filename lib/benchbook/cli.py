@@ -53,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     plan = add("plan", _plan, "show the schedule of a study and how long it takes, before a second is spent")
     plan.add_argument("study", help="name of a file in studies/")
     plan.add_argument("--runs", action="store_true", help="list every run in its order")
+    plan.add_argument("--manifests", action="store_true", help="show what would be applied to a cluster")
     up = add("up", _up, "bring the arms of a study up and hold them until Ctrl-C, for a look by hand")
     up.add_argument("study", help="name of a file in studies/")
     down = add(
@@ -128,7 +129,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     if study.site.kind == "kubernetes":
         from benchbook.sites import kube_plan
 
-        print("\n".join(f"  {line}" for line in kube_plan.lines(arguments.study, study)))
+        shown = kube_plan.yaml if arguments.manifests else kube_plan.text
+        print(shown(arguments.study, study))
     if arguments.runs:
         print(schedule.table(schedule.plan_runs(arguments.study, study, {})).to_string(index=False))
     return 0

@@ -228,11 +228,6 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
     }
     assert plain["hostNetwork"] is False and spread["hostNetwork"] is True
     assert plain["tidb"]["service"]["type"] == "ClusterIP"
-    assert spread["tidb"]["service"] == {
-        "type": "LoadBalancer",
-        "exposeStatus": True,
-        "externalTrafficPolicy": "Local",
-    }
     assert "topologySpreadConstraints" not in plain
     assert spread["topologySpreadConstraints"] == [{"topologyKey": "topology.kubernetes.io/zone"}]
     assert (
@@ -250,7 +245,27 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
         one["key"].rpartition("/")[2]: one["values"] for one in term["labelSelector"]["matchExpressions"]
     }
     # Pods of one part of one arm; those of another arm may share its nodes.
-    assert kept_apart == {"instance": ["pod"], "component": ["tikv"]}
+    assert kept_apart == {"instance": ["server"], "component": ["tikv"]}
+
+
+def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
+    """On the host's network two clusters would meet on their ports."""
+    study = tidb(
+        service={"network": "host", "access": "service"},
+        outside={"network": "host", "access": "load_balancer"},
+        pod={"network": "pod", "access": "service"},
+    )
+    made = kube_tidb.manifests(study, NAMES)
+    assert [(one["kind"], one["metadata"]["name"]) for one in made] == [
+        ("TidbCluster", "server"),
+        ("Service", "server-balancer"),
+        ("TidbCluster", "server-2"),
+    ]
+    assert made[1]["spec"]["type"] == "LoadBalancer"
+    assert made[1]["spec"]["selector"] == {
+        "app.kubernetes.io/instance": "server",
+        "app.kubernetes.io/component": "tidb",
+    }
 
 
 def test_a_proxy_before_a_tidb_cluster_is_refused():

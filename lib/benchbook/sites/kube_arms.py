@@ -21,6 +21,11 @@ NO_BALANCER = (
     "MetalLB"
 )
 
+NOT_DRIVEN = (
+    "servers other than mariadb are not driven in a cluster yet; "
+    "`benchbook plan STUDY --manifests` has what to apply for TiDB"
+)
+
 
 class Arms:
     """All parts of a study's arms by name."""
@@ -34,6 +39,8 @@ class Arms:
 
     def missing(self, chain: Chain) -> str | None:
         """Return why the cluster can't make an arm, or None."""
+        if self.ground.study.engine.name != "mariadb":
+            return NOT_DRIVEN
         if chain.access == "load_balancer":
             if self._balancers is None:
                 self._balancers = kube_facts.has_balancers(self.ground.cluster) is not False

@@ -42,13 +42,24 @@ def lines(name: str, study: Study) -> list[str]:
     return found
 
 
+def text(name: str, study: Study) -> str:
+    """Return the lines as one text, indented as the rest of the plan."""
+    return "\n".join(f"  {line}" for line in lines(name, study))
+
+
+def yaml(name: str, study: Study) -> str:
+    """Return all manifests of a study as YAML, with nothing of it secret."""
+    names = kube_layout.names(asked(study).namespace_prefix, name, UNKNOWN)
+    return kube_manifests.text(manifests(study, names))
+
+
 def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
     """Return everything a study applies, each once, with nothing of it secret."""
     shared = kube_manifests.of_study(names, {"server-accounts": {}, "client-account": {}})
     if asked(study).tidb is not None:
         mine = {chain.client: None for chain in kube_layout.chains(study).values()}
         clients = [kube_manifests.of_client(study, names, part) for part in mine]
-        return [*shared, *(kube_tidb.cluster(study, names, arm) for arm in study.arms), *clients]
+        return [*shared, *kube_tidb.manifests(study, names), *clients]
     made: dict[tuple[str, str], dict[str, Any]] = {}
     for chain in kube_layout.chains(study).values():
         for manifest in kube_manifests.of_arm(study, names, chain):

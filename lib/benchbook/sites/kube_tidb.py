@@ -1,7 +1,8 @@
-"""A TiDB cluster as TiDB Operator takes it: one `TidbCluster` (v1alpha1) an arm. Pure.
+"""A TiDB cluster as TiDB Operator takes it: a `TidbCluster` (v1alpha1) for each distinct server. Pure.
 
 PD, TiKV and TiDB get their settings in their own names. The operator makes pods, Services and claims of it;
-it must be in the Kubernetes cluster, and each part must have as many nodes as it has pods.
+it must be in the Kubernetes cluster, and each part must have as many nodes as it has pods. Arms that differ
+in access alone share a cluster: on the network of their nodes two would meet on its ports.
 """
 
 from __future__ import annotations
@@ -13,20 +14,35 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_kubernetes import Kubernetes, Selector, TidbPart
-from benchbook.sites.kube_layout import Names, asked, room
+from benchbook.sites import kube_layout
+from benchbook.sites.kube_layout import Chain, Names, asked, room
 from benchbook.sites.kube_pods import HOSTNAME, resources, tolerations
 
 API, KIND = "pingcap.com/v1alpha1", "TidbCluster"
 # What the operator calls the parts, and the role whose nodes each takes.
 PARTS = {"pd": "pd", "tikv": "tikv", "tidb": "server"}
 ZONE = "topology.kubernetes.io/zone"
+# The labels that the operator gives its pods.
+INSTANCE, COMPONENT = "app.kubernetes.io/instance", "app.kubernetes.io/component"
 MYSQL_PORT = 4000
 STORED = ("pd", "tikv")
 
 
+def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
+    """Return the clusters of all arms, each once, and the Services that are reached from outside."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for arm, chain in kube_layout.chains(study).items():
+        made = [cluster(study, names, arm)]
+        if chain.service is not None and chain.access == "load_balancer":
+            made.append(balancer(names, chain))
+        for one in made:
+            found.setdefault((one["kind"], one["metadata"]["name"]), one)
+    return list(found.values())
+
+
 def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     """Return the TidbCluster of an arm; SiteError where the study asks for none, or for what it can't be."""
-    here, arm = asked(study), study.arms[name]
+    here, arm, server = asked(study), study.arms[name], kube_layout.chains(study)[name].server
     if here.tidb is None:
         raise SiteError("site.kubernetes.tidb: missing; say how many PD, TiKV and TiDB there are to be")
     if arm.access not in ("direct", "service", "load_balancer"):
@@ -47,26 +63,31 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     if arm.placement is not None and arm.placement.spread:
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
     for part, role in PARTS.items():
-        spec[part] = _part(name, part, getattr(here.tidb, part), here, arm, _nodes(here, arm, role))
-    own = resources(room(arm, here))
-    spec["tidb"] |= own
-    spec["tidb"]["service"] = {
-        "type": "LoadBalancer" if arm.access == "load_balancer" else "ClusterIP",
-        "exposeStatus": True,
-        # Without a second hop from the node that is asked to the one that has a pod.
-        **({"externalTrafficPolicy": "Local"} if arm.access == "load_balancer" else {}),
-    }
+        spec[part] = _part(server.name, part, getattr(here.tidb, part), here, _nodes(here, arm, role))
+    spec["tidb"] |= resources(room(arm, here))
+    spec["tidb"]["service"] = {"type": "ClusterIP", "exposeStatus": True}
     return {
         "apiVersion": API,
         "kind": KIND,
-        "metadata": {"name": name, "namespace": names.namespace, "labels": dict(names.labels)},
+        "metadata": {"name": server.name, "namespace": names.namespace, "labels": dict(names.labels)},
         "spec": spec,
     }
 
 
-def endpoint(names: Names, name: str) -> tuple[str, int]:
-    """Return where the operator puts the TiDB Service of an arm."""
-    return f"{name}-tidb.{names.namespace}.svc", MYSQL_PORT
+def balancer(names: Names, chain: Chain) -> dict[str, Any]:
+    """Return the Service by which a cluster is reached from outside, without a hop from node to node."""
+    labels = {INSTANCE: chain.server.name, COMPONENT: "tidb"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": chain.service, "namespace": names.namespace, "labels": dict(names.labels)},
+        "spec": {
+            "type": "LoadBalancer",
+            "externalTrafficPolicy": "Local",
+            "selector": labels,
+            "ports": [{"name": "mysql", "port": MYSQL_PORT, "targetPort": MYSQL_PORT, "protocol": "TCP"}],
+        },
+    }
 
 
 def toml(config: dict[str, Any]) -> str:
@@ -74,9 +95,7 @@ def toml(config: dict[str, Any]) -> str:
     return "".join(f"{key} = {_value(value)}\n" for key, value in sorted(config.items()))
 
 
-def _part(
-    name: str, part: str, said: TidbPart, here: Kubernetes, arm: Arm, nodes: Selector
-) -> dict[str, Any]:
+def _part(name: str, part: str, said: TidbPart, here: Kubernetes, nodes: Selector) -> dict[str, Any]:
     found: dict[str, Any] = {
         "baseImage": f"pingcap/{part}",
         "replicas": said.replicas,
@@ -106,9 +125,9 @@ def _apart(name: str, part: str) -> dict[str, Any]:
     term = {
         "labelSelector": {
             "matchExpressions": [
-                # The clusters of two arms share nodes: they are told apart by the operator's own label.
-                {"key": "app.kubernetes.io/instance", "operator": "In", "values": [name]},
-                {"key": "app.kubernetes.io/component", "operator": "In", "values": [part]},
+                # Two clusters may share nodes: they are told apart by the operator's own label.
+                {"key": INSTANCE, "operator": "In", "values": [name]},
+                {"key": COMPONENT, "operator": "In", "values": [part]},
             ]
         },
         "topologyKey": HOSTNAME,
