@@ -1,0 +1,162 @@
+"""Connections beside a run are really there, are nobody else's, and go; a stopped server shows in latency."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pytest
+
+from benchbook import sites
+from benchbook.compare import findings
+from benchbook.core.params import Analysis
+from benchbook.measure import dataset, execute
+from benchbook.plan import more_blocks, schedule
+from benchbook.read import tidy
+from benchbook.sites import loads, process
+from tests.measure.conftest import LIMITS, PORT
+from tests.measure.test_matrix import Store, while_running
+
+ROOMY = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "max_connections": 1000}
+LOADS = {
+    "held": {"access": "haproxy", "load": {"idle_connections": 300}},
+    "short": {"load": {"new_connections_per_s": 40}},
+}
+
+
+@pytest.fixture
+def open_store(
+    lab: Path, make_study: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Store]]:
+    """Return a function that opens a study's site with its data and gives the store of its walk."""
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
+    opened = []
+
+    def make(**changes: Any) -> Store:
+        study = make_study(engine={"settings": ROOMY}, **changes)
+        site = sites.open_site(study, lab)
+        opened.append(site)
+        entered = site.__enter__()
+        if not entered.has_snapshot(dataset.label(study)):
+            dataset.load(entered, study)
+        return Store(entered, study, tmp_path)
+
+    yield make
+    for site in opened:
+        site.__exit__(None, None, None)
+
+
+def connected_to(port: int) -> int:
+    """Count the established connections whose own end is a port, as the kernel lists them."""
+    listed = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port for row in listed)
+
+
+def drivers() -> list[psutil.Process]:
+    return [
+        child
+        for child in psutil.Process().children(recursive=True)
+        if "benchbook.sites.driver" in child.cmdline()
+    ]
+
+
+@pytest.mark.server
+def test_idle_and_short_connections_are_there_while_a_run_goes_on_and_gone_after_it(open_store):
+    store = open_store(arms=LOADS, workloads={"oltp_point_select": {}})
+    seen: Counter[str] = Counter()
+
+    def look() -> None:
+        seen["server"], seen["proxy"] = connected_to(PORT), connected_to(PORT + 1)
+        seen["drivers"] = len(drivers())
+
+    with while_running("held", store, look):
+        store.walk()
+    store.assert_complete()
+    # 300 idle ones and two of sysbench, at the server and at the proxy in front of it.
+    assert seen == {"server": 302, "proxy": 302, "drivers": 1}
+    by_arm = {folder.plan()["arm"]: folder.evidence() for folder in store.kept()}
+    held, short = (by_arm[arm]["arrangement"]["load"] for arm in LOADS)
+    assert (held["idle"]["opened"], held["idle"]["held"], held["connections"]) == (300, 300, 300)
+    assert held["sessions_before"] > 300 and held["sessions_after"] > 300
+    assert short["short"]["achieved_per_s"] >= 38 and short["failed"] == 0
+    # The ledger knows them: V10 counts connections to the last one, and the runs are valid.
+    assert by_arm["short"]["ledger"]["own_connections"] == short["connections"] >= 76
+    assert drivers() == [] and connected_to(PORT) == 0
+    assert not store.site.lab.pidfile(loads.ROLE).exists()
+    assert store.site.lab.password() not in store.site.lab.run.joinpath("driver.log").read_text()
+
+
+@pytest.mark.server
+def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
+    store = open_store(arms={"held": LOADS["held"], "direct": {}}, workloads={"oltp_point_select": {}})
+    killed = []
+
+    def kill() -> None:
+        child = process.read_pidfile(store.site.lab.pidfile(loads.ROLE))
+        killed.append(child.pid)
+        os.kill(child.pid, signal.SIGKILL)
+
+    with while_running("held", store, kill):
+        store.walk()
+    status, reasons = store.voids()["held 1"]
+    assert len(killed) == 1 and status == "invalid"
+    assert "the driver of connections ended before the run did" in reasons
+    assert "None of 300 idle connections were open after the run" in reasons
+    store.assert_complete()
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(
+    open_store, monkeypatch: pytest.MonkeyPatch
+):
+    """At a fixed rate the transactions of that second wait: its length is in the tail, not in the QPS."""
+    store = open_store(
+        arms={"direct": {}, "stopped": {"stands_in_for": "a server that stops for a second in each run"}},
+        workloads={"oltp_point_select": {"rate": 2000}},
+        threads=(8,),
+        plan={"seed": 3, "blocks": 5, "discard_s": 1, "run_s": 6, "max_repeats": 3},
+    )
+    wait, stops = execute._wait, []
+
+    def stop_once(pid: int) -> None:
+        time.sleep(3.0)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.0)
+        os.kill(pid, signal.SIGCONT)
+        stops.append(pid)
+
+    def waiting(popen: Any, deadline_s: float) -> tuple[int, str]:
+        thread = None
+        if list(store.raw.glob("*-stopped-*.part")):
+            (pid,) = store.site.monitored("stopped")["server"]
+            thread = threading.Thread(target=stop_once, args=(pid,))
+            thread.start()
+        try:
+            return wait(popen, deadline_s)
+        finally:
+            if thread is not None:
+                thread.join()
+
+    monkeypatch.setattr(execute, "_wait", waiting)
+    store.walk()
+    store.assert_complete()
+    assert len(stops) >= 5
+    tables = tidy.read_study(store.raw, store.void, schedule.table(store.runs), LIMITS)
+    frames = {name: pa.Table.to_pandas(tables[name]) for name in ("runs", "voids", "histograms")}
+    found = findings.make("test", store.study, frames, Analysis(), more_blocks)
+    p99 = next(one for one in found["findings"] if one["metric"] == "latency_p99_ms")
+    # A sixth of the transactions waited up to a second: the slowest hundredth 0.9 s and more.
+    assert frames["runs"].query("arm == 'stopped'")["latency_p99_ms"].min() > 850
+    assert (p99["n"], p99["label"]) == (5, "higher")
+    assert p99["low"] > 5
+    ratio = frames["runs"].groupby("arm")["qps"].mean()
+    assert ratio["stopped"] / ratio["direct"] == pytest.approx(1, abs=0.03)
