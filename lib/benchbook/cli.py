@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchbook import cluster
 from benchbook.core import load, paths
 from benchbook.core.errors import BenchbookError, InputErrors
 
@@ -60,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         "down", _down, "stop everything this project started on this machine and remove what it set up"
     )
     down.add_argument("--purge", action="store_true", help="remove the servers' data too")
+    cluster.parser(add)
     stage = add("stage", _stage, "run one stage's notebook for a study, as the pipeline does")
     stage.add_argument("stage", help="a stage in dvc.yaml, such as parse")
     stage.add_argument("study", help="name of a file in studies/")
@@ -161,7 +163,7 @@ def _down(arguments: argparse.Namespace) -> int:
     from benchbook.sites.lab import lab_root
 
     report = clean.down(lab_root(paths.root()), purge=arguments.purge)
-    print(report)
+    print("\n".join([str(report), *cluster.left(lab_root(paths.root()))]))
     return 0 if report.is_clean else 1
 
 

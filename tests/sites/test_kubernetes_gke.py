@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from benchbook import cluster
 from benchbook.core.errors import SiteError
 from benchbook.core.study_gke import Gke
-from benchbook.sites import gke, gke_disks, kube_layout
+from benchbook.sites import gke, gke_commands, gke_disks, kube_layout
+from tests.sites import kubernetes_study
 
 ID = "0123abcd"
 NAMES = kube_layout.names("benchbook", "tidb", ID * 4)
@@ -48,6 +50,10 @@ class Recorder:
             return (0, "RUNNING\n") if name in self.there else (1, "ERROR: not found")
         if verb == "create":
             self.there.add(name)
+            labels = [word for word in argv if word.startswith(f"--labels={gke.LABEL}=")]
+            self.owner = labels[0].rpartition("=")[2] if labels else self.owner
+        if verb == "delete":
+            self.there.discard(name)
         return 0, ""
 
     def verbs(self, verb: str) -> list[str]:
@@ -169,3 +175,25 @@ def test_local_ssds_are_mounted_with_the_sources_options_on_their_pools_alone():
     assert {one["spec"]["storageClassName"] for one in volumes} == {
         gke_disks.storage_class(NAMES)["metadata"]["name"]
     }
+
+
+def test_down_asks_for_each_cluster_by_its_name_and_keeps_it_otherwise(open_folder: Path):
+    recorder = Recorder()
+    study = kubernetes_study.make(("pod", "host"), {"gke": asked().model_dump()})
+    root = open_folder / "clusters"
+    folder = root / "my-study"
+    kubeconfig = gke_commands.up(study, folder, recorder)
+    assert kubeconfig.parent == folder / "run"
+    asked_for: list[str] = []
+
+    def answer(said: str, name: str) -> str:
+        asked_for.append(said)
+        return name
+
+    left = cluster.left(root, lambda said: answer(said, "no"), run=recorder)
+    assert len(left) == 1 and "benchbook cluster my-study down" in left[0]
+    assert "Remove the cluster tidb" in asked_for[0] and not recorder.verbs("delete")
+    assert cluster.left(root, lambda said: answer(said, "tidb"), run=recorder) == []
+    assert len(recorder.verbs("delete")) == 1
+    assert cluster.left(root, lambda said: answer(said, "tidb"), run=recorder) == []
+    assert len(recorder.verbs("delete")) == 1

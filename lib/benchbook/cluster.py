@@ -1,0 +1,52 @@
+"""The command `benchbook cluster`, and the question of `benchbook down`: clusters that cost money."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import load, paths
+
+
+def parser(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command to the program's parser."""
+    made = add("cluster", run, "make or remove the cluster that a study describes (GKE), each command shown")
+    made.add_argument("study", help="name of a file in studies/")
+    made.add_argument("act", choices=("up", "down"), help="make what is missing, or remove it once confirmed")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make or remove a study's cluster; return an exit code."""
+    from benchbook.sites import gke_commands
+    from benchbook.sites.lab import lab_folder
+
+    study, folder = load.study(arguments.study), lab_folder(paths.root(), arguments.study)
+    if arguments.act == "down":
+        return 0 if gke_commands.down(folder) else 1
+    kubeconfig = gke_commands.up(study, folder)
+    for volume in gke_commands.disks(study, folder, kubeconfig):
+        print(f"volume {volume}")
+    print(f"export BENCHBOOK_KUBECONFIG={kubeconfig}")
+    return 0
+
+
+def left(lab_root: Path, ask: Callable[[str], str] | None = None, **given: Any) -> list[str]:
+    """Offer to remove every cluster that labs below a folder made; return what is still there, in words.
+
+    Without a person at the terminal nothing is asked and nothing removed.
+    """
+    from benchbook.sites import clean, gke_commands
+
+    question = ask or (input if sys.stdin.isatty() else lambda said: "")
+    found = []
+    for folder in clean.find_labs(lab_root):
+        known = gke_commands.recorded(folder)
+        if known is not None and not gke_commands.down(folder, question, **given):
+            found.append(
+                f"the cluster {known[0].name} is still there and costs money: "
+                f"`benchbook cluster {folder.name} down`"
+            )
+    return found
