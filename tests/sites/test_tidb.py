@@ -180,7 +180,7 @@ def test_runs_agree_with_the_servers_books_to_the_query_and_a_tampered_one_does_
     made = study(workloads={name: {} for name in names})
     with opened(made) as site:
         loaded = dataset.load(site, made)
-        assert loaded["rows"] == {"sbtest1": 300, "sbtest2": 300} and loaded["loads"]["relay"]["seconds"] > 0
+        assert loaded["rows"] == {"sbtest1": 300, "sbtest2": 300} and loaded["loads"] == {}
         with ledger.session(site) as connection:
             assert dataset.analyze(connection, 2)[0]["Msg_text"] == "OK"
             dataset.prewarm(connection, 2)

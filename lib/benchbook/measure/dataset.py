@@ -65,7 +65,7 @@ def load(site: Any, study: Study) -> dict[str, Any]:
     loaded.
 
     Arms that differ in engine or order of loading are loaded each from the same seed, and must hold the same
-    rows. `loads` says for every arm how long it took.
+    rows. `loads` then says for every arm how long it took.
     """
     loaded = {arm: _load(site, study, arm) for arm in copies(site, study)}
     state = _one(study, {arm: state for arm, (state, _) in loaded.items()})
@@ -198,9 +198,13 @@ def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _loads(study: Study, loaded: dict[str, tuple[dict[str, Any], float]]) -> dict[str, dict[str, Any]]:
-    """Return for every arm that was loaded now, or shares what was, the order and the time of loading."""
-    found = {}
-    for group in data_groups(study.arms):
+    """Return for every arm that was loaded now, or shares what was, the order and the time of loading.
+
+    Where all arms share one copy there is nothing to compare, and a time would only make the same data look
+    different each time: then nothing is returned.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for group in data_groups(study.arms) if len(data_groups(study.arms)) > 1 else []:
         for arm in group:
             source = next((one for one in group if one in loaded), None)
             if source is not None:
