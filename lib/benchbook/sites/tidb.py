@@ -78,7 +78,6 @@ class TiDB(Supervised):
             return
         self.stop()
         self._must_have_ports(self.place.port, self.status.port)
-        self._write_config()
         tidb_data.make(self.lab, self.place, self._private, self.made_with, self.user, self.keep, self._env)
         self._write_config()
         here = [f"-host={self.place.address}", f"-P={self.place.port}"]
@@ -177,6 +176,7 @@ class TiDB(Supervised):
 
     def _private(self, data: Path, socket: Path) -> list[str]:
         """Return the command line of the first start: a socket and nothing else listens."""
+        self._write_config()
         return [*self._argv(data, socket), "-P=0", "-report-status=false"]
 
     def _is_ready_now(self) -> bool:
@@ -195,14 +195,14 @@ class TiDB(Supervised):
         for name, value in self.asked.variables.items():
             if name in there and not settings.same(value, there[name]):
                 try:
-                    cursor.execute(*tidb_settings.assignment(name, value))
+                    statement, given = tidb_settings.assignment(name, value)
+                    cursor.execute(statement, (given,))
                 except pymysql.err.MySQLError as error:
                     raise SiteError(f"engine.settings.{name}: {value}: the server says: {error}") from None
 
     def _write_config(self) -> None:
         """Write the settings file; unknown to old versions, the places of scratch files are ignored there."""
         places = {"temp-dir": str(self.folder / "tmp"), "tmp-storage-path": str(self.folder / "tmp")}
-        self.lab.own(f"{self.role}", self.user)
         labs.write_private(self.config, tidb_settings.toml(places | self.asked.items), self.user)
 
     def _last_words(self, mark: int) -> str:
