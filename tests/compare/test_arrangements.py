@@ -58,3 +58,18 @@ def test_cores_of_client_and_server_are_told_when_they_are_kept_apart() -> None:
     assert "server 0, 1; client 2, and a proxy with it" in notes({"one": {}}, facts)[0]
     facts["arms"]["one"]["site"]["cpus"] = {"server": None, "proxy": None, "client": None}
     assert notes({"one": {}}, facts) == []
+
+
+def test_hosts_of_their_own_are_named_and_sharing_one_is_told() -> None:
+    hosts = {role: {"name": f"{role}1", "cpu_model": "Xeon"} for role in ("server", "client")}
+    kernel = {"kernel": {"somaxconn": 9}}
+    apart = {"arms": {"direct": {"site": {"kind": "ssh"}, "hosts": hosts}}}
+    assert notes({"direct": kernel}, apart) == [
+        "On hosts of their own, with the network between them: client client1 (Xeon), server server1 (Xeon)."
+    ], "and the kernel's settings are not the client's there"
+    hosts["client"]["name"] = "server1"
+    assert "parts that share a host compete for it" in notes({"direct": {}}, apart)[0]
+
+
+def test_a_site_elsewhere_need_not_tell_of_cores() -> None:
+    assert notes({"direct": {}}, {"arms": {"direct": {"site": {"kind": "kubernetes"}}}}) == []

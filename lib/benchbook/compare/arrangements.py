@@ -46,7 +46,14 @@ def notes(study: Study, facts: Mapping[str, Any], claims: Mapping[str, Claim]) -
 
 def _cores(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Say where server and client ran, if they were kept apart."""
-    cpus = next((facts["site"]["cpus"] for facts in arms.values() if "site" in facts), {})
+    hosts = {
+        (role, host.get("name")): host
+        for facts in arms.values()
+        for role, host in (facts.get("hosts") or {}).items()
+    }
+    if hosts:
+        return [_told_of_hosts(hosts)]
+    cpus = next((facts["site"].get("cpus") for facts in arms.values() if "site" in facts), {}) or {}
     if not cpus.get("server") or not cpus.get("client"):
         return []
     server, client = (", ".join(map(str, cpus[part])) for part in ("server", "client"))
@@ -54,6 +61,16 @@ def _cores(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"Client and server are on one machine, on cores of their own (server {server}; client {client}, and "
         "a proxy with it), unless an arm says otherwise."
     ]
+
+
+def _told_of_hosts(hosts: Mapping[tuple[str, Any], Mapping[str, Any]]) -> str:
+    """Say which host was what; what lies between hosts is part of what was measured."""
+    named = ", ".join(
+        f"{role} {name} ({host.get('cpu_model')})" for (role, name), host in sorted(hosts.items())
+    )
+    shared = len({name for _, name in hosts}) < len(hosts)
+    together = "; parts that share a host compete for it" if shared else ""
+    return f"On hosts of their own, with the network between them: {named}{together}."
 
 
 def _named(names: list[str]) -> str:
@@ -91,7 +108,7 @@ def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
             f"the neighbour computes in {busy} on the server's cores while the arm is measured; one that "
             "burdens disk, memory or network is another matter"
         )
-    if arm.kernel is not None and arm.network == "host":
+    if arm.kernel is not None and arm.network == "host" and not facts.get("hosts"):
         yield "kernel settings hold for the whole machine, the client included"
     if arm.zones is not None:
         if "netem" in (facts.get("zones") or {}).get("made_by", ""):

@@ -29,7 +29,7 @@ from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 
 SIGNIFICANT_DIGITS = 8
-SCOPE = "this machine, these hours"
+WHERE = {"ssh": "these hosts", "kubernetes": "this cluster"}
 FALSE_VERDICTS = 0.05
 
 
@@ -79,7 +79,7 @@ def make(
             "title": study.title,
             "question": study.question,
             "made_by": {"benchbook": version("benchbook")},
-            "scope": SCOPE,
+            "scope": f"{_where(facts or {})}, these hours",
             "baseline": study.baseline,
             "blocks": {"planned": study.plan.blocks, "complete": complete},
             "look": _look(complete, looks, analysis.level),
@@ -125,6 +125,12 @@ def _block_seconds(runs: pd.DataFrame) -> float | None:
 def _complete_blocks(candidates: Sequence[Candidate]) -> int:
     """Return how many blocks every contrast has complete, leaving out arms without any run."""
     return min((candidate.complete for candidate in candidates if candidate.complete), default=0)
+
+
+def _where(facts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what the findings hold for: the place that the arms' facts tell of."""
+    kinds = [(found.get("site") or {}).get("kind") for found in facts.values()]
+    return WHERE.get(kinds[0] or "", "this machine") if kinds else "this machine"
 
 
 def _look(complete: int, looks: Sequence[int], level: float) -> dict[str, Any]:
