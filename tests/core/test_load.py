@@ -59,10 +59,11 @@ def test_a_mistake_is_refused_with_its_place_and_its_remedy(case: dict[str, Any]
     is_params = case.get("file") == "params"
     file = "params.yaml" if is_params else "studies/bad.yaml"
     (root / file).write_bytes(written(case))
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(InputErrors) as refused:
         load.params() if is_params else load.study("bad")
-    took = time.perf_counter() - began
+    # Of work: a machine that is busy with others takes as long as it likes.
+    took = time.process_time() - began
     (line,) = refused.value.errors
     place = f"{file}:{case.get('at', case.get('line'))}: "
     assert line.startswith(f"{place}{case['key']}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchbook.core import paths, yamlfile
@@ -42,7 +43,7 @@ def study_file(file: Path) -> Study:
     for name, arm in loaded.arms.items():
         shown = enumerate(arm.illustrates)
         named |= {("arms", name, "illustrates", index): claim for index, claim in shown}
-    known = _claim_ids() if named else []
+    known = _claim_ids(named.values())
     wrong = [
         f"{document.where(place)}: {'.'.join(map(str, place))}: {claim}: no such claim; "
         f"{did_you_mean(claim, known)}"
@@ -76,8 +77,13 @@ def params(*sections: str) -> Params:
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
 
 
-def _claim_ids() -> list[str]:
+def _claim_ids(named: Iterable[str]) -> list[str]:
+    """Return the claims of the sources that are named; those of all sources where a claim is not known."""
     # Sources need pandas, which takes longer to load than all else here; most commands can do without.
+    if not (wanted := set(named)):
+        return []
     from benchbook.core import source
 
-    return source.claim_ids()
+    asked = {claim.partition("/")[0] for claim in wanted} & set(source.names())
+    known = source.claim_ids(*asked) if asked else []
+    return known if wanted <= set(known) else source.claim_ids()

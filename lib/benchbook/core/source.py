@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pandas as pd
@@ -215,25 +217,22 @@ def names() -> list[str]:
     return sorted(file.parent.name for file in paths.published("x").parent.glob("*/source.yaml"))
 
 
-def claim_ids() -> list[str]:
-    """Return every claim of every source as `source/claim`, sorted."""
-    return sorted(f"{name}/{claim}" for name in names() for claim in document(name).data.get("claims") or {})
+def claim_ids(*sources: str) -> list[str]:
+    """Return every claim of some sources (none named: of all) as `source/claim`, sorted."""
+    stamps = {name: (paths.published(name) / "source.yaml").stat() for name in sources or names()}
+    return sorted(
+        f"{name}/{claim}"
+        for name, at in stamps.items()
+        for claim in _claims(name, paths.root(), at.st_mtime_ns, at.st_size)
+    )
+
+
+# Reading a source takes a while, so it is read once as long as the file stays what it is.
+@lru_cache(maxsize=64)
+def _claims(name: str, root: Path, changed_ns: int, size: int) -> tuple[str, ...]:
+    return tuple(document(name).data.get("claims") or {})
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON schema of source.yaml, generated from these types."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Source.model_json_schema()}
-
-
-__all__ = [
-    "Arm",
-    "Claim",
-    "Column",
-    "Published",
-    "Selector",
-    "Source",
-    "Table",
-    "Workload",
-    "claim_ids",
-    "load",
-]
