@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from benchbook.core import paths, yamlfile
-from benchbook.core.claim import Claim, Selector
+from benchbook.core.claim import Claim
 from benchbook.core.errors import InputErrors, did_you_mean
 from benchbook.core.explain import validate
 from benchbook.core.study import Model
