@@ -71,6 +71,16 @@ def test_a_slow_rate_may_leave_seconds_without_a_transaction():
         assert any("no transaction" in fault for fault in checks_log.intervals(run, LIMITS)) == is_fault
 
 
+def test_the_last_queue_line_may_be_cut_off_and_no_other():
+    run = rated(400, queue=25)
+    plan = synthetic.planned(rate=400, script="oltp_point_select")
+    for second, is_fault in ((7, False), (5, True)):
+        cut = corpus.healthy(run.out.replace(f"[ {second}s ] queue length: 25, concurrency: 1\n", ""), plan)
+        assert bool(checks_log.intervals(cut, LIMITS)) == is_fault
+        # A backlog at the end is still seen, in the line before.
+        assert len(checks_log.work(cut, LIMITS)) == 2
+
+
 def test_at_a_rate_a_second_of_waiting_is_latency_and_a_second_of_nothing_is_not():
     """A server that stands still while transactions queue is what a latency finding is about."""
     run = rated(400, queue=24)

@@ -165,7 +165,9 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
             yield Problem("numbers", line, f"tps is {interval.tps}")
         if interval.percentile is not None and interval.percentile not in percent and percent != {None}:
             yield Problem("intervals", line, f"percentile {interval.percentile}, the totals have {percent}")
-        if not interval.is_hook and bool(log.header.rate) != (interval.queue_length is not None):
+        # sysbench may end between the last report line and its queue line.
+        is_due = bool(log.header.rate) and not (position == len(reports) - 1 and interval.queue_length is None)
+        if not interval.is_hook and is_due != (interval.queue_length is not None):
             yield Problem("intervals", line, "a report line and its queue line do not go together")
 
 

@@ -163,7 +163,9 @@ def _rate_faults(run: Evidence, limits: Limits) -> list[str]:
     if abs(achieved - rate) > allowed:
         faults.append(f"{achieved:.1f} transactions/s, {rate} asked")
     edges = [report for report in run.log.intervals if report.second == run.asked("discard_s")]
-    for report in (*edges, *run.log.intervals[-1:]):
+    # The last report line may have lost its queue line to the end of the run.
+    ends = [report for report in run.log.intervals[-2:] if report.queue_length is not None]
+    for report in (*edges, *ends[-1:]):
         if (report.queue_length or 0) > rate * BACKLOG_S + run.asked("threads"):
             faults.append(f"{report.queue_length} transactions were waiting at second {report.second:g}")
     return faults
