@@ -199,11 +199,12 @@ def is_there(pid: int) -> bool:
 
 
 def clock(scene: Scene, module: Any, patch: Any, step_s: float) -> None:
-    """Set the clock that a module reads forward or back, for all but its monotonic time.
+    """Set the clock that a module reads forward or back once it was read in a run; monotonic time goes on.
 
     The machine's own clock is everybody's, so this one is injected.
     """
     real = module.time
+    read: list[float] = []
 
     class Clock:
         monotonic = staticmethod(real.monotonic)
@@ -211,7 +212,9 @@ def clock(scene: Scene, module: Any, patch: Any, step_s: float) -> None:
 
         @staticmethod
         def time() -> float:
-            return real.time() + (step_s if scene.client is not None else 0.0)
+            if scene.client is not None:
+                read.append(real.time())
+            return real.time() + (step_s if len(read) > 1 else 0.0)
 
     patch.setattr(module, "time", Clock)
 
