@@ -6,5 +6,5 @@ set -eu
 folder=$1
 . /etc/os-release
 debootstrap --variant=minbase \
-  --include=mariadb-server,haproxy,sysbench,python3-minimal "${VERSION_CODENAME:-bookworm}" "$folder" ${2:+"$2"}
+  --include=mariadb-server,haproxy,sysbench,python3 "${VERSION_CODENAME:-bookworm}" "$folder" ${2:+"$2"}
 rm -rf "$folder/var/cache/apt/archives" "$folder/var/lib/apt/lists" "$folder/var/lib/mysql"

@@ -26,8 +26,9 @@ HERE = Path(__file__).parent
 TOOLS = {"server.sh": "pod/server.sh", "sample.sh": "pod/sample.sh", "agent.py": "pod_agent.py"}
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
 
+# Connections follow from the open files that a container is allowed, which may be a thousand million.
 PROXY = """global
-    maxconn 16384
+    fd-hard-limit 65536
     {threads}
 
 defaults
@@ -39,7 +40,6 @@ defaults
 
 frontend client
     bind :{port}
-    maxconn 16384
     default_backend server
 
 backend server

@@ -48,7 +48,10 @@ def running(
         stuck_since = (stuck_since or now) if is_stuck else None
         if now - began > wait_s or (stuck_since is not None and now - stuck_since > PATIENCE_S):
             seen = "; ".join(events(cluster, namespace, pod)) or "no events"
-            raise SiteError(f"{pod} does not run after {now - began:.0f} s: {state}. Its events: {seen}")
+            raise SiteError(
+                f"{pod} does not run after {now - began:.0f} s: {state}. Its events: {seen}. "
+                f"It said: {last_words(cluster, namespace, pod) or 'nothing'}"
+            )
         if (state != told and now - began > 3) or now - told_at > TOLD_EVERY_S:
             say(f"{pod}: {state}, {now - began:.0f} s")
             told, told_at = state, now
@@ -70,6 +73,19 @@ def events(cluster: Cluster, namespace: str, name: str) -> list[str]:
     except SiteError:
         return []
     return list(dict.fromkeys(f"{one.reason}: {one.message}" for one in found))[-4:]
+
+
+def last_words(cluster: Cluster, namespace: str, pod: str) -> str:
+    """Return the last lines that a pod's container printed before it ended, or that it has printed now."""
+    read = cluster.core.read_namespaced_pod_log
+    for is_previous in (True, False):
+        try:
+            said = cluster.ask(read, pod, namespace, previous=is_previous, tail_lines=5)
+        except SiteError:
+            continue
+        if said:
+            return str(said).strip()[-600:]
+    return ""
 
 
 def _state(pod: Any | None, digest: str | None) -> str | None:
