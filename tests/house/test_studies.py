@@ -1,0 +1,92 @@
+"""A study of the lab has a variant at the sizes of its source, and the two differ in nothing but sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchbook.compare import claims
+from benchbook.core import load, source
+from benchbook.core.study import Study
+from benchbook.read import published
+from tests.house import tree
+
+SUFFIX = "-full"
+FULL = sorted(path.stem for path in (tree.ROOT / "studies").glob(f"lab-*{SUFFIX}.yaml"))
+# The sources have no latency at a fixed rate.
+WITHOUT = {"lab-latency"}
+MINUTES = 20
+
+full = pytest.mark.parametrize("name", FULL)
+
+
+def study(name: str) -> Study:
+    return load.study_file(tree.ROOT / "studies" / f"{name}.yaml")
+
+
+def named(one: Study) -> set[str]:
+    """Return the sources whose claims a study answers or illustrates."""
+    shown = [claim for arm in one.arms.values() for claim in arm.illustrates]
+    return {claim.split("/")[0] for claim in (*one.claims, *shown)}
+
+
+def test_every_study_of_the_lab_has_its_full_variant():
+    studies = {path.stem for path in (tree.ROOT / "studies").glob("lab-*.yaml")} - set(FULL)
+    assert {f"{name}{SUFFIX}" for name in studies - WITHOUT} == set(FULL)
+
+
+@full
+def test_a_full_variant_asks_the_same_of_the_same_arms(name: str):
+    small, whole = study(name.removesuffix(SUFFIX)), study(name)
+    assert whole.workloads == small.workloads
+    assert whole.engine.name == small.engine.name
+    assert named(whole) == named(small)
+    assert [arm.network for arm in whole.arms.values()][:2] == [arm.network for arm in small.arms.values()][:2]
+    assert whole.plan.seed == small.plan.seed and whole.plan.blocks == small.plan.blocks
+    if set(whole.arms) == set(small.arms):
+        for arm in small.arms:
+            loads = small.arms[arm].load, whole.arms[arm].load
+            assert loads[0] == loads[1]
+            assert (small.arms[arm].qos, small.arms[arm].capture) == (whole.arms[arm].qos, whole.arms[arm].capture)
+
+
+@full
+def test_its_sizes_are_those_that_the_source_prints(name: str):
+    whole = study(name)
+    (origin,) = named(whole)
+    options = source.load(origin).sysbench.options
+    assert (whole.dataset.tables, whole.dataset.table_size) == (options["tables"], options["table-size"])
+    if "time" in options:
+        assert whole.plan.run_s == options["time"]
+    printed = published.load(origin).cells
+    levels = {int(level) for level in printed["threads"].dropna()} if "threads" in printed else set()
+    if "threads" in options:
+        levels.add(int(options["threads"]))
+    if "processes" in printed:
+        # Several processes of sysbench against one server each: their threads together.
+        both = printed[["processes", "threads_per_process"]].dropna().astype(int).prod(axis=1)
+        levels |= set(both)
+    assert set(whole.threads) <= levels
+
+
+@full
+def test_the_small_one_is_done_in_twenty_minutes(name: str):
+    from benchbook.plan import schedule
+
+    small = study(name.removesuffix(SUFFIX))
+    seconds = schedule.seconds(small, schedule.plan_runs(name, small, {})) + schedule.pilot_seconds(small)
+    assert seconds <= 60 * MINUTES
+
+
+@full
+def test_claims_that_it_names_find_their_arms(name: str):
+    whole = study(name)
+    _, left = claims.answerable(whole, published.claims(whole.claims))
+    assert left == []
+
+
+def test_the_documentation_names_every_study_of_the_lab():
+    told = Path(tree.ROOT / "docs" / "one-machine-lab.md").read_text(encoding="utf-8")
+    small = [name.removesuffix(SUFFIX) for name in FULL]
+    assert not [name for name in (*small, *WITHOUT) if f"`{name}`" not in told and f"/{name}.yaml" not in told]
