@@ -119,7 +119,7 @@ def test_nobody_enters_without_a_password_and_nothing_listens_beyond_loopback(st
         (pid,) = site.monitored("direct")["server"]
         port = endpoint.port
         assert listening(pid) == {("127.0.0.1", port), ("127.0.0.1", port + 1)}
-        assert "TiDB" in ask(endpoint, "SELECT VERSION()")
+        assert "TiDB" in ask(endpoint, "SELECT VERSION()") == ask(site.up("relay"), "SELECT VERSION()")
         for account in ({"password": ""}, {"user": "root", "password": ""}, {"user": "", "password": ""}):
             with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
                 ask(endpoint, "SELECT 1", **account)
@@ -276,6 +276,7 @@ def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, open
 def test_two_versions_are_two_servers_with_the_same_rows_each_from_a_copy_of_its_own(study, opened) -> None:
     arms = {
         "new": {},
+        "named": {"engine": {"binary": str(tidb_build.cached(BUILT[0]))}},
         "old": {"engine": {"version": BUILT[1]}},
         "first": {"data": {"index": "before"}},
         "mariadb": {"engine": {"name": "mariadb"}},
@@ -320,3 +321,30 @@ def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.Monk
     before = tidb_build.cached(version)
     (copy / version / "go.sum").open("a").write("x\n")
     assert tidb_build.cached(version) != before and before.is_relative_to(tmp_path / "engines")
+
+
+@pytest.mark.parametrize(("go", "told"), [("go1.19.8", False), ("go1.23.0", True), ("devel", True)])
+def test_the_linker_is_told_what_its_version_of_go_understands(go: str, told: bool) -> None:
+    linker = tidb_build._linked(tidb_build.flags("6.6"), go)[-1]
+    assert ("-checklinkname=0" in linker) == told and linker.startswith("-ldflags=")
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="no Go in the PATH")
+@pytest.mark.slow
+def test_a_server_is_built_once_and_nothing_of_the_building_is_left(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv(tidb_build.VARIABLE, str(open_folder / "engines"))
+    lab = labs.open_lab(open_folder / "building")
+    try:
+        program = tidb_build.program(lab, "6.6", None)
+    except SiteError as error:
+        if any(words in str(error) for words in ("dial tcp", "lookup ", "proxy")):
+            pytest.skip("the modules can't be had here")
+        raise
+    assert "building tidb-server 6.6" in capsys.readouterr().out
+    assert tidb_build.said_version(program) == tidb_build.release("6.6").removeprefix("v")
+    assert {path.name for path in program.parent.iterdir()} == {"tidb-server", "built.json"}
+    assert not (lab.run / "build").exists() and os.access(program, os.X_OK)
+    before = program.stat().st_mtime_ns
+    assert tidb_build.program(lab, "6.6", None).stat().st_mtime_ns == before
