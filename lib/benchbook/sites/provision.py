@@ -10,6 +10,7 @@ import pandas as pd
 from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
+from benchbook.core.study_engine import engine_of
 from benchbook.sites import open_site
 from benchbook.sites.lab import lab_folder
 
@@ -69,7 +70,11 @@ def verify(site: Any, study: Study, facts: dict[str, Any]) -> None:
 
 def asked(study: Study) -> pd.DataFrame:
     """Return the study's arms as a table, one row an arm."""
-    rows = {name: {"engine": study.engine.name, **arm.setting} for name, arm in study.arms.items()}
+    rows = {}
+    for name, arm in study.arms.items():
+        engine = engine_of(study, name)
+        own = {"engine": f"{engine.name} {engine.version or ''}".strip()}
+        rows[name] = {**arm.setting, **own, **(arm.engine.settings if arm.engine is not None else {})}
     return pd.DataFrame.from_dict(rows, orient="index").fillna("").rename_axis("arm").reset_index()
 
 
