@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +15,12 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError, ResourceNotFoundError
-from kubernetes.stream import portforward, stream
+from kubernetes.stream import stream
 from websocket import WebSocketException
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube_layout import MANAGER
+from benchbook.sites.kube_tunnel import Tunnel
 
 VARIABLES = ("BENCHBOOK_KUBECONFIG", "KUBECONFIG")
 # The ways in which a connection to the API ends before its work is done.
@@ -167,15 +167,9 @@ class Cluster:
             _preload_content=False,
         )
 
-    def socket(self, namespace: str, pod: str, port: int) -> socket.socket:
+    def socket(self, namespace: str, pod: str, port: int) -> Tunnel:
         """Return a connection to a port of a pod, from inside the pod; it ends with the socket."""
-        try:
-            call = client.CoreV1Api(self.api).connect_get_namespaced_pod_portforward
-            return portforward(call, pod, namespace, ports=str(port)).socket(port)
-        except ApiException as error:
-            raise ConnectionError(f"{pod}:{port}: {_said(error)}") from None
-        except WebSocketException as error:
-            raise ConnectionError(f"{pod}:{port}: {error}") from None
+        return Tunnel(self.api, namespace, pod, port)
 
     def raw(self, path: str) -> str | None:
         """Return what the API answers at a path, as text; None where it has or shows nothing."""
