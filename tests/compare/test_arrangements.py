@@ -73,3 +73,10 @@ def test_hosts_of_their_own_are_named_and_sharing_one_is_told() -> None:
 
 def test_a_site_elsewhere_need_not_tell_of_cores() -> None:
     assert notes({"direct": {}}, {"arms": {"direct": {"site": {"kind": "kubernetes"}}}}) == []
+
+
+def test_what_tidb_is_here_and_is_not_is_said_once_and_only_where_it_is() -> None:
+    tidb, mariadb = {"engine": {"name": "tidb"}}, {"engine": {"name": "mariadb"}}
+    found = notes({"old": {}, "new": {}, "other": {}}, {"arms": {"old": tidb, "new": tidb, "other": mariadb}})
+    assert len(found) == 1 and found[0].startswith("Arms old, new: TiDB here is one process")
+    assert "no TiKV, no replication" in found[0]

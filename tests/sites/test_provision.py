@@ -35,3 +35,11 @@ def test_without_baseline_or_any_treatment_the_study_stops_with_the_reason(make_
 def test_arms_are_shown_as_they_were_asked_for(make_study) -> None:
     table = provision.asked(make_study()).set_index("arm")
     assert dict(table["access"]) == {"direct": "direct", "relay": "haproxy"}
+
+
+def test_each_arm_is_shown_with_its_own_engine_and_version(make_study) -> None:
+    study = make_study()
+    changed = study.arms["direct"].model_validate({"engine": {"name": "tidb", "version": "6.6"}})
+    study = study.model_copy(update={"arms": {**study.arms, "other": changed}})
+    table = provision.asked(study).set_index("arm")
+    assert dict(table["engine"]) == {"direct": "mariadb", "relay": "mariadb", "other": "tidb 6.6"}
