@@ -22,6 +22,7 @@ LASTING = (
     *("access", "engine.version", "engine.binary_sha256", "engine.variables_sha256", "site.cpus"),
     *("proxy.version", "proxy.binary_sha256", "proxy.config_hash"),
     *("machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel", "machine.sysbench"),
+    *("cluster.version", "node.machine_type", "node.image", "node.zone", "qos_class", "resources"),
 )
 
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}

@@ -1,0 +1,307 @@
+"""The site against a real cluster: networks, Services, classes, a pod that is killed, and nothing left.
+
+They need a cluster (BENCHBOOK_KUBECONFIG or KUBECONFIG) and an image in it with MariaDB, HAProxy, sysbench,
+and python3 (`tools/images/rootfs.sh`), which BENCHBOOK_TEST_IMAGE names; `localhost/bb:1` otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from benchbook import sites
+from benchbook.core.errors import SiteError
+from benchbook.measure import dataset, warm_up
+from benchbook.measure.execute import Run, execute
+from benchbook.measure.ledger import session
+from benchbook.plan import schedule
+from benchbook.read import validity
+from benchbook.sites import clean, kube_ground, kube_layout, kube_plan
+from benchbook.sites.kube_api import VARIABLES, Cluster
+from tests.sites import kubernetes_study
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not any(os.environ.get(name) for name in VARIABLES),
+        reason=f"no cluster: neither {' nor '.join(VARIABLES)} is set",
+    ),
+]
+
+IMAGE = os.environ.get("BENCHBOOK_TEST_IMAGE", "localhost/bb:1")
+IMAGES = {"images": dict.fromkeys(("server", "client", "proxy"), IMAGE)}
+# A busy machine must not void runs here: these tests are about the cluster.
+LIMITS = {"steal_pct": 100.0, "client_wait": 10.0, "pause_ms": 60000.0, "client_cpu": 1.0, "overrun_s": 60.0}
+ARMS = ("pod", "host", "service", "haproxy", "best-effort", "guaranteed")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root of the test's own, so that what is kept beside a study is not in this checkout."""
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def folder(open_folder: Path, request: pytest.FixtureRequest):
+    """A lab of the test's own; whatever it has in the cluster is removed, and that it is gone is proven."""
+    where = open_folder / f"k-{abs(hash(request.node.name)) % 10**8}"
+    yield where
+    report = clean.down(where)
+    assert report.is_clean, report.left
+
+
+def ours(cluster: Cluster, lab: Path) -> list[str]:
+    """Return the namespaces that carry a lab's token."""
+    token = json.loads((lab / "lab.json").read_text())["token"]
+    found = cluster.core.list_namespace(label_selector=f"benchbook/lab={token}").items
+    return [one.metadata.name for one in found]
+
+
+def study(arms: tuple[str, ...] = ARMS, **other: Any) -> Any:
+    return kubernetes_study.make(arms, IMAGES | other.pop("site", {}), **other)
+
+
+def run(site: Any, spec: Any, arm: str, into: Path, **changed: Any) -> tuple[Any, validity.Judgement]:
+    """Make one run of an arm and judge it."""
+    planned = next(one for one in schedule.plan_runs("test", spec, {}) if one.arm == arm)
+    with session(site, arm) as connection:
+        made = execute(Run(planned, site, arm, connection, LIMITS), into, 1)
+    return made, validity.judge(made, LIMITS)
+
+
+def test_the_server_takes_every_manifest(cluster: Cluster):
+    """A dry run on the server's side: admitted as it stands, and nothing of it is kept."""
+    names = kube_layout.names("benchbook", "dry-run", os.urandom(16).hex())
+    manifests = kube_plan.manifests(study(tuple(kubernetes_study.ARMS)), names)
+    cluster.apply(manifests[0])
+    try:
+        for manifest in manifests:
+            taken = cluster.apply(manifest, dry_run=True)
+            assert taken.metadata.name == manifest["metadata"]["name"]
+        assert not cluster.core.list_namespaced_pod(names.namespace).items
+        with pytest.raises(SiteError, match="refuses"):
+            wrong = {**manifests[-1], "spec": {**manifests[-1]["spec"], "replicas": "many"}}
+            cluster.apply(wrong, dry_run=True)
+    finally:
+        token = dict(names.labels)["benchbook/lab"]
+        assert kube_ground.remove(cluster, names.namespace, token)
+
+
+def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, folder: Path, root: Path):
+    spec = study()
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        assert site.able == list(ARMS)
+        loaded = dataset.load(site, spec)
+        assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
+        warm_up.put_back(site, spec)
+        seen = {}
+        for arm in ARMS:
+            site.up(arm)
+            facts = site.facts(arm)
+            made, judged = run(site, spec, arm, into)
+            assert judged.status == "valid", (arm, judged.reasons)
+            assert judged.ledger == "agrees"
+            seen[arm] = (facts, made.evidence())
+        for arm, (facts, evidence) in seen.items():
+            server = evidence["identity_before"]
+            assert facts["cluster"]["version"].startswith("v1.")
+            assert facts["engine"]["settings"]["innodb_buffer_pool_size"]["got"] == str(64 << 20)
+            wanted = "Guaranteed" if arm == "guaranteed" else "BestEffort"
+            assert facts["qos_class"] == server["qos"] == wanted
+            assert server["restarts"] == 0
+        addresses = {arm: facts["moment"] for arm, (facts, _) in seen.items()}
+        node = cluster.core.read_node(addresses["host"]["server_node"])
+        internal = next(one.address for one in node.status.addresses if one.type == "InternalIP")
+        assert site.up("host").host == internal
+        pod = cluster.core.read_namespaced_pod("server-0", site.ground.namespace)
+        assert site.up("pod").host == pod.status.pod_ip != internal
+        service = cluster.core.read_namespaced_service("server", site.ground.namespace)
+        assert site.up("service").host == service.spec.cluster_ip
+        assert seen["service"][1]["identity_before"]["service_leads_to"] == [pod.status.pod_ip]
+        assert seen["haproxy"][0]["proxy"]["version"]
+        for arm in ("best-effort", "guaranteed"):
+            beside = seen[arm][1]["arrangement"]["neighbour"]
+            assert beside["stayed"] and beside["cpu_s"] > 0.5
+        namespace = site.ground.namespace
+        kept = (root / "data" / folder.name / "kubernetes" / "guaranteed.yaml").read_text()
+        assert "kind: StatefulSet" in kept and "left out here" in kept
+        password = (folder / "secrets" / "sysbench.cnf").read_text().split('password="')[1].split('"')[0]
+        assert password not in kept
+        for one in cluster.core.list_namespaced_pod(namespace).items:
+            assert password not in json.dumps(cluster.api.sanitize_for_serialization(one))
+    # Left: the pods with data, asleep; nothing else.
+    left = [pod.metadata.name for pod in cluster.core.list_namespaced_pod(namespace).items]
+    assert sorted(left) == ["server-0", "server-2-0", "server-3-0"]
+    with sites.open_site(spec, folder) as site:
+        assert site.has_snapshot(dataset.label(spec))
+    clean.down(folder)
+    assert ours(cluster, folder) == []
+
+
+def test_a_monitor_shows_every_part_each_second(folder: Path, root: Path):
+    spec = study(("haproxy", "pod"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        dataset.load(site, spec)
+        made, judged = run(site, spec, "haproxy", into)
+    assert judged.status == "valid", judged.reasons
+    rows = [line.split(",") for line in made.text("monitor.csv").splitlines()[1:]]
+    for part in ("client", "proxy", "server", "machine"):
+        seconds = [float(row[0]) for row in rows if row[1] == part]
+        assert len(seconds) >= 3, part
+        assert 0.5 < seconds[1] - seconds[0] < 3
+        assert any(float(row[2]) > 0 for row in rows if row[1] == part)
+    assert all(float(row[3]) > 10 for row in rows if row[1] == "server")
+
+
+def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whole(
+    cluster: Cluster, folder: Path, root: Path
+):
+    spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 8})
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        dataset.load(site, spec)
+        before = site.identity("pod")
+        own = Cluster()
+        killing = threading.Timer(
+            3.0,
+            lambda: own.core.delete_namespaced_pod("server-0", site.ground.namespace, grace_period_seconds=0),
+        )
+        killing.start()
+        made, judged = run(site, spec, "pod", into)
+        killing.join()
+        assert judged.status != "valid" and judged.reasons
+        made.path.rename(root / "killed")
+        site.down()
+        warm_up.put_back(site, spec, True)
+        site.up("pod")
+        assert site.identity("pod")["pod"] != before["pod"]
+        made, judged = run(site, spec, "pod", into)
+        assert judged.status == "valid", judged.reasons
+
+
+def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_invalid(folder: Path, root: Path):
+    spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        dataset.load(site, spec)
+        server = site._arms.server(site.chains["pod"].server)
+        own = Cluster()
+        kill = ["sh", "-c", "kill -KILL $(cat /var/lib/benchbook/run/pid)"]
+        killing = threading.Timer(2.5, lambda: own.run(site.ground.namespace, server.part.pod, kill))
+        killing.start()
+        _, judged = run(site, spec, "pod", into)
+        killing.join()
+        assert judged.status != "valid" and judged.reasons
+        # The copy is in the pod's volume, which outlives its container.
+        site.restore(dataset.label(spec))
+        assert site.identity("pod")["restarts"] == 1
+        with session(site) as connection:
+            assert connection.execute(text("SELECT COUNT(*) FROM sbtest1")).scalar_one() == 500
+
+
+def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root: Path):
+    spec = study(("pod", "service"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        dataset.load(site, spec)
+        started = site.client
+
+        def cut(*words: Any, **options: Any) -> Any:
+            client = started(*words, **options)
+            threading.Timer(2.0, client.popen._stream.sock.shutdown).start()
+            cut.client = client
+            return client
+
+        site.client = cut
+        _, judged = run(site, spec, "pod", into)
+        assert cut.client.popen.lost >= 1
+        assert judged.status == "valid", judged.reasons
+        assert judged.ledger == "agrees"
+
+
+def test_a_pod_that_cannot_run_is_told_with_its_events(folder: Path, root: Path):
+    spec = study(("pod", "host"), site={"nodes": {"server": {"no-such-label": "here"}}, "wait_s": 10})
+    with (
+        sites.open_site(spec, folder) as site,
+        pytest.raises(SiteError, match=r"server-0 does not run.*FailedScheduling"),
+    ):
+        site.up("pod")
+
+
+def test_what_a_killed_owner_left_is_removed_at_the_next_start(cluster: Cluster, folder: Path, root: Path):
+    spec = study(("pod", "host"))
+    code = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from benchbook import sites\n"
+        "from tests.sites import test_kubernetes_cluster as here\n"
+        "with sites.open_site(here.study(('pod', 'host')), Path(sys.argv[1])) as site:\n"
+        "    site.up('pod')\n"
+        "    print('up', flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", code, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert owner.stdout is not None
+    while owner.stdout.readline().strip() != "up":
+        assert owner.poll() is None
+    owner.kill()
+    owner.wait()
+    namespace = ours(cluster, folder)[0]
+    pods = lambda: sorted(pod.metadata.name for pod in cluster.core.list_namespaced_pod(namespace).items)  # noqa: E731
+    assert pods() == ["client-0", "server-0"]
+    with sites.open_site(spec, folder):
+        assert pods() == ["server-0"]
+
+
+def test_without_keeping_data_nothing_is_left_when_a_site_is_left(cluster: Cluster, folder: Path, root: Path):
+    with sites.open_site(study(("pod", "host"), site={"keep_data": False}), folder) as site:
+        site.up("pod")
+        assert ours(cluster, folder) == [site.ground.namespace]
+    assert ours(cluster, folder) == []
+
+
+def test_a_namespace_of_somebody_else_is_left_alone(cluster: Cluster, folder: Path, root: Path):
+    spec = study(("pod", "host"))
+    with sites.open_site(spec, folder) as site:
+        name = site.ground.namespace
+    cluster.core.patch_namespace(name, {"metadata": {"labels": {"benchbook/lab": "somebody-else"}}})
+    try:
+        with pytest.raises(SiteError, match="not ours"), sites.open_site(spec, folder):
+            pass
+        assert not clean.down(folder).is_clean
+        assert kube_ground.exists(cluster, name)
+    finally:
+        token = json.loads((folder / "lab.json").read_text())["token"]
+        cluster.core.patch_namespace(name, {"metadata": {"labels": {"benchbook/lab": token}}})
+    deadline = time.monotonic() + 60
+    clean.down(folder)
+    while ours(cluster, folder) and time.monotonic() < deadline:
+        time.sleep(1)
+    assert ours(cluster, folder) == []
