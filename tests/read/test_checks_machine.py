@@ -60,6 +60,14 @@ def test_a_driver_below_95_percent_of_its_rate_is_not_data(achieved: float | Non
         assert "short connections a second, 200 asked (why)" in found[0]
 
 
+@pytest.mark.parametrize("asked", [{"load": {"idle_connections": 10}}, {"capture": True}])
+def test_a_site_that_does_not_make_what_the_arm_asks_for_has_no_valid_run(asked: dict[str, Any]):
+    plan = synthetic.planned(arm_setting={"access": "haproxy", **asked})
+    run = corpus.healthy(synthetic.output(), plan, "", {"arrangement": {}})
+    (key,) = asked
+    assert checks_machine.arrangement(run, Limits()) == [f"the arm asks for {key}, and there was none"]
+
+
 def test_a_capture_that_ended_early_voids_the_run_with_the_proxys_reason():
     found = faults({"capture": {"stayed": False, "error": "buffer is full", "written_mib": 3.0}})
     assert found == ["the capture ended before the run did: buffer is full"]

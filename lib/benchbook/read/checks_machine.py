@@ -107,7 +107,9 @@ def arrangement(run: Evidence, limits: Limits) -> list[str]:
         faults += _load_faults(seen["load"])
     if "capture" in seen and not seen["capture"]["stayed"]:
         faults.append(f"the capture ended before the run did: {seen['capture'].get('error') or 'no reason'}")
-    return faults
+    asked = run.plan.get("arm_setting") or {}
+    lacking = [key for key in ("load", "capture") if asked.get(key) and key not in seen]
+    return faults + [f"the arm asks for {key}, and there was none" for key in lacking]
 
 
 def _load_faults(load: dict[str, Any]) -> list[str]:

@@ -30,7 +30,7 @@ def parts(runs: pd.DataFrame) -> Table:
     """
     shown = [(name, number(label, unit)) for name, label, unit in _USED if _has(runs, name)]
     rows = [
-        [workload, threads, arm, *(numbers.significant(own[name].median()) for name, _ in shown)]
+        [workload, threads, arm, *(_middle(own[name]) for name, _ in shown)]
         for (workload, threads, arm), own in runs.groupby(["workload", "threads", "arm"], sort=True)
     ]
     columns = [Column("Workload"), number("Threads"), Column("Arm"), *(column for _, column in shown)]
@@ -79,6 +79,11 @@ def stability(runs: pd.DataFrame, intervals: pd.DataFrame) -> tuple[Table, ...]:
         "stayed for a twentieth of its seconds or more, with a valley between it and the next."
     )
     return (Table("stability", "How steady long runs were", columns, rows, caption),) if rows else ()
+
+
+def _middle(values: pd.Series) -> str:
+    """Write the median; nothing where an arm has no such part."""
+    return numbers.significant(values.median()) if values.notna().any() else ""
 
 
 def _has(runs: pd.DataFrame, name: str) -> bool:

@@ -12,7 +12,18 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.sites import abilities, haproxy, lock, machine, ports, procfs, tidb_build, tiproxy
+from benchbook.sites import (
+    abilities,
+    capture,
+    haproxy,
+    loads,
+    lock,
+    machine,
+    ports,
+    procfs,
+    tidb_build,
+    tiproxy,
+)
 from benchbook.sites.abilities import Ability, install_command, judge, manager
 from benchbook.sites.lab import free_bytes, lab_root
 from benchbook.sites.process import PATH
@@ -93,7 +104,8 @@ def _rights() -> Ability:
 def _open_files() -> Ability:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     is_unlimited = hard == resource.RLIM_INFINITY
-    detail = "no limit" if is_unlimited else f"{hard} allowed"
+    behind = (hard - loads.OTHER_FILES) // 2
+    detail = "no limit" if is_unlimited else f"{hard} allowed, {behind} connections of a load behind a proxy"
     remedy = "raise it: `ulimit -Hn 65536` as root, then log in again"
     return judge("open files", is_unlimited or hard >= 8192, detail, remedy)
 
@@ -124,7 +136,8 @@ def _clock() -> Ability:
 def _tiproxy() -> Ability:
     path = tiproxy.find()
     remedy = f"put it into the PATH, or its path into {tiproxy.VARIABLE}; without it such arms are skipped"
-    detail = str(path) if path else "not found; only for arms with `access: tiproxy`"
+    can = "" if path is None or capture.is_able(path) else "; too old to capture traffic"
+    detail = f"{path}{can}" if path else "not found; only for arms with `access: tiproxy`"
     return judge("tiproxy", path is not None, detail, remedy, is_needed=False)
 
 

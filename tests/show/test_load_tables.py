@@ -1,0 +1,63 @@
+"""What parts used and how steady runs were, in tables that leave out what nobody has."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from benchbook.show import load_tables
+
+
+def cells(table: object) -> list[list[str]]:
+    """Return the texts of a table's rows as they are shown."""
+    html = table._repr_html_()
+    rows = re.findall(r"<tr.*?</tr>", html, re.S)
+    return [
+        [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.S)] for row in rows
+    ]
+
+
+def runs(**columns: list) -> pd.DataFrame:
+    size = len(next(iter(columns.values())))
+    return pd.DataFrame(
+        {
+            "run_id": [f"r{place}" for place in range(size)],
+            "position": range(size),
+            "block": 1,
+            "workload": "rows-100",
+            "threads": 16,
+            "run_s": 600,
+            **columns,
+        }
+    )
+
+
+def test_an_arm_without_a_proxy_has_an_empty_cell_and_columns_nobody_has_are_not_shown():
+    table = runs(
+        arm=["direct", "haproxy", "haproxy"],
+        cpu_proxy_cores=[np.nan, 0.5, 0.7],
+        sent_proxy_mib_s=[np.nan, 100.0, 104.0],
+        memory_proxy_mib=[np.nan] * 3,
+    )
+    head, direct, haproxy = cells(load_tables.parts(table))
+    assert not any("MiB" in name and "MiB/s" not in name for name in head)
+    assert direct[2:] == ["direct", "", ""]
+    assert haproxy[2:] == ["haproxy", "0.600", "102"]
+
+
+def test_only_long_runs_are_listed_with_their_stalls_and_levels():
+    qps = np.concatenate([np.full(400, 1000.0), np.full(200, 700.0)]) * np.exp(
+        np.random.default_rng(3).normal(0, 0.02, 600)
+    )
+    qps[[50, 51]] = 0
+    intervals = pd.DataFrame(
+        {"run_id": "r0", "second": np.arange(1.0, 601), "qps": qps, "is_discarded": False}
+    )
+    (table,) = load_tables.stability(runs(arm=["pod"]), intervals)
+    (_, row) = cells(table)
+    assert row[4] == "600"
+    assert row[7] == "1: second 51 (2 s)"
+    assert row[8].startswith("2: 70") and "for 33 %" in row[8] and "for 67 %" in row[8]
+    assert load_tables.stability(runs(arm=["pod"], run_s=[60]), intervals) == ()
