@@ -46,6 +46,9 @@ def test_a_claim_that_is_only_illustrated_is_quoted_and_said_not_to_be_judged() 
         ({"neighbour": {"processes": 2}}, "computes in 2 threads"),
         ({"zones": {"latency_ms": 0.5}}, "0.5 ms each way is made by a relay"),
         ({"kernel": {"somaxconn": 9}}, "the whole machine"),
+        ({"load": {"idle_connections": 5000}}, "5,000 idle connections are held by one program"),
+        ({"load": {"new_connections_per_s": 200}}, "200 short connections a second log in and leave"),
+        ({"access": "tiproxy", "capture": True}, "nothing is replayed"),
     ],
 )
 def test_what_an_arrangement_is_made_of_is_said_once_for_all_arms_that_have_it(arm: dict, words: str) -> None:

@@ -108,6 +108,18 @@ def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
             f"the neighbour computes in {busy} on the server's cores while the arm is measured; one that "
             "burdens disk, memory or network is another matter"
         )
+    if arm.load is not None and arm.load.idle_connections:
+        yield (
+            f"{arm.load.idle_connections:,} idle connections are held by one program on the client's cores; they "
+            "were opened just before each run, and nobody has ever used them"
+        )
+    if arm.load is not None and arm.load.new_connections_per_s:
+        yield (
+            f"{arm.load.new_connections_per_s:,} short connections a second log in and leave without a question, "
+            "from one program on the client's cores"
+        )
+    if arm.capture:
+        yield "what the proxy captures goes to this machine's disk; nothing is replayed"
     if arm.kernel is not None and arm.network == "host" and not facts.get("hosts"):
         yield "kernel settings hold for the whole machine, the client included"
     if arm.zones is not None:
