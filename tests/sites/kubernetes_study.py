@@ -24,7 +24,7 @@ def make(arms: Any = tuple(ARMS), site: dict[str, Any] | None = None, **other: A
     whole: dict[str, Any] = {
         "title": "Test",
         "question": "Does it hold in a cluster?",
-        "site": {"kind": "kubernetes", "port": 33900, "kubernetes": section | (site or {})},
+        "site": {"kind": "kubernetes", "port": 34900, "kubernetes": section | (site or {})},
         "engine": {"settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "16M"}},
         "arms": arms if isinstance(arms, dict) else {name: ARMS[name] for name in arms},
         "aa": None,

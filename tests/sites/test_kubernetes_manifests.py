@@ -59,6 +59,8 @@ def test_arms_share_the_server_that_they_ask_for_alike():
 def test_the_network_of_an_arm_is_that_of_its_pod():
     assert "hostNetwork" not in pod(arm("pod")["StatefulSet", "server"])
     host = pod(arm("host")["StatefulSet", "server-2"])
+    # A port that is named would be the node's: a server that sleeps would keep another study's pod away.
+    assert "ports" not in host["containers"][0]
     assert host["hostNetwork"] is True and host["dnsPolicy"] == "ClusterFirstWithHostNet"
 
 

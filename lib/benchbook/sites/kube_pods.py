@@ -31,7 +31,7 @@ def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "image": here.images.server,
         "imagePullPolicy": here.images.pull,
         "command": ["sh", f"{TOOLS}/server.sh", "run"],
-        "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
+        **_ports(part),
         "resources": resources(part.room),
         "volumeMounts": [
             {"name": "data", "mountPath": HOME},
@@ -114,6 +114,13 @@ def resources(room: Room) -> dict[str, Any]:
         for side, asked_for in sides.items()
     }
     return {side: values for side, values in written.items() if values}
+
+
+def _ports(part: Part) -> dict[str, Any]:
+    """Return a server's port for people to read; one of the node would be reserved even in its sleep."""
+    if part.network == "host":
+        return {}
+    return {"ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}]}
 
 
 def tolerations(here: Kubernetes) -> list[dict[str, Any]]:
