@@ -42,9 +42,10 @@ def versions() -> list[str]:
 
 def engines() -> Path:
     """Return where built programs are kept: BENCHBOOK_ENGINES, else beside the labs."""
-    named = os.environ.get(VARIABLE) or os.environ.get("BENCHBOOK_LAB_DIR")
-    if named:
-        return Path(named).resolve() / ("engines" if not os.environ.get(VARIABLE) else "")
+    if named := os.environ.get(VARIABLE):
+        return Path(named).resolve()
+    if named := os.environ.get("BENCHBOOK_LAB_DIR"):
+        return Path(named).resolve() / "engines"
     base = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local" / "share"
     return base / "benchbook" / "engines"
 
