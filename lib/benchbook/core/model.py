@@ -20,6 +20,7 @@ class Endpoint:
     database: str
     secret: Path
     socket: Path | None = None
+    tls: str = "off"
 
 
 @dataclass(frozen=True)

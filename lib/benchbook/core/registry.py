@@ -10,6 +10,7 @@ SITES = {
     "local": "benchbook.sites.local:LocalSite",
     "kubernetes": "benchbook.sites.kubernetes:KubernetesSite",
     "ssh": "benchbook.sites.ssh.site:SshSite",
+    "existing": "benchbook.sites.existing:ExistingSite",
 }
 ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb:TiDB"}
 # Engines that have a settings file with items beside variables: names with a dot or a dash.

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core import registry
 from benchbook.core.study_engine import ArmData, ArmEngine
+from benchbook.core.study_existing import Place
 from benchbook.core.study_kubernetes import Placement
 from benchbook.core.study_sections import Model, distinct, enumeration, known
 
@@ -111,6 +112,8 @@ class Arm(Model):
     """The proxy records all traffic to disk while this arm is measured; only with `access: tiproxy`."""
     placement: Placement | None = None
     """Nodes of this arm's parts in a cluster; null: as `site.kubernetes.nodes` says."""
+    endpoint: Place | None = None
+    """Where this arm connects, with `site.kind: existing`; null: as `site.existing` says."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)
     """What of a source this arm stands in for, and how it differs from it; the report says so."""
     plays: dict[str, str | int | float] = Field({}, examples=[{"arm": "haproxy"}])

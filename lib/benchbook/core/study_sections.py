@@ -19,6 +19,7 @@ from benchbook.core import registry
 from benchbook.core.study_base import NAME as NAME
 from benchbook.core.study_base import Model, distinct, enumeration, known
 from benchbook.core.study_base import Name as Name
+from benchbook.core.study_existing import Existing
 from benchbook.core.study_kubernetes import Kubernetes
 
 MAX_INT32 = 2_147_483_647
@@ -35,12 +36,15 @@ class Site(Model):
     """Where the arms run."""
 
     kind: SiteKind = "local"
-    """Kind of site: `local` is this machine, `kubernetes` a cluster, `ssh` the hosts of an inventory."""
+    """Kind of site: `local` is this machine, `kubernetes` a cluster, `ssh` the hosts of an inventory,
+    `existing` an endpoint that somebody else runs."""
     port: int = Field(33060, ge=1024, le=65000, examples=[33060])
     """First TCP port (1024 to 65000); the server takes it, proxies the next ones."""
     cpus: Literal["split", "shared"] = "split"
     """`split` keeps the server on one half of the cores and client and proxy on the other; `shared` pins
     nothing."""
+    existing: Existing | None = None
+    """The endpoint, for `kind: existing`; null for other kinds."""
     inventory: Name | None = None
     """Name of the inventory of hosts, for `kind: ssh` (docs/ssh.md); null for other kinds."""
     kubernetes: Kubernetes | None = None

@@ -49,7 +49,10 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     evidence: dict[str, Any] = {
         "attempt": attempt,
         "limits": run.limits,
-        "tls": {"asked": "off", "cipher": ""},
+        "tls": {
+            "asked": endpoint.tls,
+            "cipher": "" if endpoint.tls == "off" else ledger.cipher(run.connection),
+        },
     }
     mark = site.log_mark(run.arm)
     countable = planned.tables * planned.table_size <= COUNT_ROWS_UP_TO
@@ -134,8 +137,7 @@ def _after(
         own += arrangement.get("reconnects", 0)
         return {
             "ledger": {
-                "available": True,
-                "reason": None,
+                **ledger.held(run.connection),
                 "before": before,
                 "after": after,
                 "own_connections": own,

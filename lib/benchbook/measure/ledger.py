@@ -72,6 +72,12 @@ def absent(connection: Connection) -> dict[str, dict[str, str]]:
     return {"absent": found} if found else {}
 
 
+def held(connection: Connection) -> dict[str, Any]:
+    """Return whether the server's counters say anything of a run, and why not (`info["no_ledger"]`)."""
+    reason = connection.info.get("no_ledger")
+    return {"available": reason is None, "reason": reason}
+
+
 def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
     """Return the server's counters by name, and its uptime in seconds, over a connection that is already
     open.
@@ -103,7 +109,12 @@ def foreign_sessions(connection: Connection) -> int:
     # The greeting holds four bytes of a session's number, and TiDB's have eight.
     mine = connection.info.get("session") or connection.connection.dbapi_connection.thread_id()  # type: ignore[union-attr]
     return sum(
-        1 for row in rows if int(row["Id"]) != mine and row["User"] not in ("system user", "event_scheduler")
+        1
+        for row in rows
+        if int(row["Id"]) != mine
+        and row["User"] not in ("system user", "event_scheduler")
+        # Where others use the server too, only our own account must be alone.
+        and row["User"] == connection.info.get("only_user", row["User"])
     )
 
 

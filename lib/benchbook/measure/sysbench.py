@@ -38,7 +38,7 @@ def connection(endpoint: Endpoint) -> list[str]:
         "--db-driver=mysql",
         *place,
         f"--mysql-db={endpoint.database}",
-        "--mysql-ssl=off",
+        f"--mysql-ssl={'off' if endpoint.tls == 'off' else 'on'}",
     ]
 
 

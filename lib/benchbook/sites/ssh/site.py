@@ -177,9 +177,9 @@ class SshSite:
         except SiteError as error:
             return [f"[ERROR] the log can't be read: {error}"]
 
-    def snapshot(self, label: str = "") -> None:
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Shut the baseline's server down cleanly, copy its data under a label, and start it again."""
-        server = self._server(None)
+        server = self._server(arm)
         server.ensure()
         if not server.stop():
             raise SiteError(
@@ -192,9 +192,9 @@ class SshSite:
                 self._put_back(other)
         server.ensure()
 
-    def has_snapshot(self, label: str | None = None) -> bool:
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         """Say whether there is prepared data of this engine, under this label (None: under any)."""
-        return data.has(self._server(None), label)
+        return data.has(self._server(arm), label)
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""

@@ -1,0 +1,78 @@
+"""The section of a study file about an endpoint that somebody else runs; no secret stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from benchbook.core.study_base import Model
+
+HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
+
+
+def _no_socket(value: str) -> str:
+    # The client library takes this name for a socket of this machine, whatever the port.
+    if value == "localhost":
+        raise ValueError("leads to a socket, not to a port; write 127.0.0.1 or the host's own address")
+    return value
+
+
+Host = Annotated[str, AfterValidator(_no_socket), Field(pattern=HOST, examples=["db.example.org"])]
+Port = Annotated[int, Field(ge=1, le=65535, examples=[3306])]
+
+
+class Place(Model):
+    """Where one arm connects to, such as a proxy in front of the same server."""
+
+    host: Host
+    """Name or address of the arm's endpoint."""
+    port: Port
+    """Its TCP port."""
+
+
+class Existing(Model):
+    """An endpoint that somebody else runs: nothing is started or stopped there."""
+
+    host: Host
+    """Name or address of the server, or of what stands in front of it."""
+    port: Port = 3306
+    """Its TCP port."""
+    database: str = Field("sbtest", pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$", examples=["sbtest"])
+    """A schema of our own: empty at first, or loaded by this study. Any other is refused."""
+    user: str | None = Field(None, pattern=r"^[A-Za-z0-9_.-]{1,80}$", examples=["bench"])
+    """Account, with `password_env`; null with `account_file`."""
+    password_env: str | None = Field(None, pattern=r"^[A-Z][A-Z0-9_]{0,63}$", examples=["LAB_DB_PASSWORD"])
+    """Name of the environment variable that holds the password; null with `account_file`."""
+    account_file: str | None = Field(None, min_length=1, examples=["~/.benchbook.cnf"])
+    """File with the lines `mysql-user="..."` and `mysql-password="..."`, readable by you alone; null with
+    `user`."""
+    tls: Literal["off", "required"] = "off"
+    """Encryption of the benchmark's connections, checked on the server; `required` needs `tls_folder`."""
+    tls_folder: str | None = Field(None, min_length=1, examples=["~/certificates"])
+    """Folder with cacert.pem, client-cert.pem and client-key.pem, sysbench's names; null without TLS."""
+    is_shared: bool = False
+    """Whether others use the server too: its counters then say nothing of a run, and the report says so."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Existing:
+        by_user, by_file = self.user is not None, self.account_file is not None
+        if by_user == by_file or by_user != (self.password_env is not None):
+            raise ValueError("write either user and password_env, or account_file")
+        if (self.tls == "required") != (self.tls_folder is not None):
+            raise ValueError("tls: required and tls_folder go together; write both or neither")
+        return self
+
+
+def refused(kind: str, asked: Existing | None, arms: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an arm asks of a site that can't give it, each as `path.to.key: what is wrong; what to
+    write`."""
+    if (kind == "existing") != (asked is not None):
+        yield f"site.existing: goes with kind existing, and kind is {kind}; write both or neither"
+    for name, arm in arms.items():
+        if kind != "existing" and arm.endpoint is not None:
+            yield f"arms.{name}.endpoint: a place that exists; remove it, or set site.kind: existing"
+        for key, value in arm.setting.items() if kind == "existing" else ():
+            if key != "endpoint" and (key, value) != ("access", "direct"):
+                yield f"arms.{name}.{key}: somebody else's to arrange; write endpoint, and stands_in_for"

@@ -1,0 +1,260 @@
+"""A server that is not ours: measured as far as it lets us, and left as it was."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy
+
+from benchbook import sites
+from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.study import Study
+from benchbook.measure import dataset, ledger
+from benchbook.measure.execute import Run, execute
+from benchbook.plan import schedule
+from benchbook.read import validity
+from benchbook.sites import lab as labs
+
+pytestmark = pytest.mark.server
+PASSWORD = "Pa55 w#rd"
+LIMITS = {
+    **{"steal_pct": 100.0, "client_wait": 10.0, "client_cpu": 1.0, "pause_ms": 60_000.0},
+    **{"overrun_s": 30.0, "clock_step_s": 60.0, "free_mib": 1, "error_ratio": 0.5, "rate_ratio": 0.02},
+}
+
+
+def openssl(folder: Path, *words: str) -> None:
+    subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(open_folder: Path) -> Path:
+    """A folder with the certificates that server and client need, by the names that sysbench wants."""
+    folder = open_folder / "tls"
+    folder.mkdir(mode=0o755)
+    root = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca-key.pem -out cacert.pem"
+    openssl(folder, *root.split())
+    for name in ("server", "client"):
+        make = f"req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}-key.pem -out {name}.csr"
+        sign = f"x509 -req -days 2 -in {name}.csr -CA cacert.pem -CAkey ca-key.pem -CAcreateserial"
+        openssl(folder, *make.split())
+        openssl(folder, *sign.split(), "-out", f"{name}-cert.pem")
+    for path in folder.iterdir():
+        path.chmod(0o644)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def their_server(
+    open_folder: Path, certificates: Path, make_study: Callable[..., Study]
+) -> Iterator[tuple[Any, Any]]:
+    """Somebody's server on this machine."""
+    # A disk that is busy with something else must not make a second without a transaction.
+    tls = {f"ssl_{name}": str(certificates / file) for name, file in TLS.items()}
+    tls["innodb_flush_log_at_trx_commit"] = 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCHBOOK_LOCK", str(open_folder / "theirs.lock"))
+        with sites.open_site(make_study(tls), open_folder / "theirs") as site:
+            yield site.up("direct"), site
+
+
+@pytest.fixture
+def theirs(their_server: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
+    """That server, with an account and an empty schema for us."""
+    endpoint, site = their_server
+    with site.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for statement in (
+            "CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY '" + PASSWORD + "'",
+            "DROP DATABASE IF EXISTS ours",
+            "CREATE DATABASE ours",
+            "GRANT ALL PRIVILEGES ON ours.* TO 'guest'@'127.0.0.1'",
+        ):
+            connection.exec_driver_sql(statement.replace("%", "%%"))
+    monkeypatch.setenv("GUEST_PASSWORD", PASSWORD)
+    yield endpoint, site
+
+
+TLS = {"ca": "cacert.pem", "cert": "server-cert.pem", "key": "server-key.pem"}
+
+
+@pytest.fixture
+def study(theirs: Any) -> Callable[..., Study]:
+    """Return a function that makes a study on that server."""
+    endpoint, _ = theirs
+
+    def make(arms: dict | None = None, settings: dict | None = None, **existing: Any) -> Study:
+        account = {} if "account_file" in existing else {"user": "guest", "password_env": "GUEST_PASSWORD"}
+        place = {"host": endpoint.host, "port": endpoint.port, "database": "ours"}
+        return Study.model_validate(
+            {
+                "title": "Test",
+                "question": "Does it hold?",
+                "site": {"kind": "existing", "existing": place | account | existing},
+                "engine": {"settings": settings or {}},
+                "arms": arms
+                or {"one": {}, "two": {"endpoint": {"host": "127.0.0.1", "port": endpoint.port}}},
+                "aa": None,
+                "dataset": {"tables": 1, "table_size": 100},
+                "workloads": {"oltp_read_write": {}},
+                "threads": (2,),
+                "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
+                "warm_up": {"pilot_s": 2},
+                "claims": (),
+            }
+        )
+
+    return make
+
+
+def measured(site: Any, into: Path) -> tuple[Any, dict[str, Any]]:
+    """Make the first planned run; return what is judged of it, and its evidence."""
+    planned = schedule.plan_runs("test", site.study, {})[0]
+    into.mkdir(exist_ok=True)
+    with ledger.session(site, planned.arm) as connection:
+        folder = execute(Run(planned, site, planned.arm, connection, LIMITS), into, 1)
+    return validity.judge(folder, LIMITS), folder.evidence()
+
+
+def test_a_run_is_valid_to_the_query_and_the_server_is_left_as_it_was(study, theirs, open_folder, tmp_path):
+    with sites.open_site(study(), open_folder / "ours") as site:
+        assert site.able == ["one", "two"]
+        assert site.server_of("one") == site.server_of("two"), "two names of one server"
+        found = dataset.ensure(site, site.study)
+        assert found["rows"] == {"sbtest1": 100}
+        judged, evidence = measured(site, tmp_path / "raw")
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        assert "the server's log" in evidence["arrangement"]["not_seen"]
+        facts = site.facts("one")
+        assert facts["engine"]["name"] == "mariadb" and facts["rights"]["sessions"].startswith("our own only")
+        assert PASSWORD not in str(facts) + str(evidence)
+        # Rows were changed: the same data is there again because it is loaded again.
+        again = dataset.ensure(site, site.study, found)
+        assert again["fingerprint"] == found["fingerprint"] and "loaded again" in " ".join(again["events"])
+    with theirs[1].admin().connect() as connection:
+        assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1, "their server runs on"
+
+
+def test_a_schema_with_tables_of_somebody_else_is_never_touched(study, theirs, open_folder):
+    with theirs[1].admin().connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE ours.sbtest1 (precious INT)")
+    with sites.open_site(study(), open_folder / "ours") as site:
+        assert "holds tables that are not ours, such as sbtest1" in site.missing("one")
+        with pytest.raises(SiteError, match="name an empty schema"):
+            site.up("one")
+    with theirs[1].admin().connect() as connection:
+        assert connection.exec_driver_sql("SHOW COLUMNS FROM ours.sbtest1").first()[0] == "precious"
+
+
+def test_another_labs_schema_is_theirs(study, open_folder):
+    with sites.open_site(study(), open_folder / "ours") as site:
+        site.up("one")
+    with sites.open_site(study(), open_folder / "other") as site:
+        assert "belongs to another lab" in site.missing("one")
+
+
+def test_a_wrong_password_names_account_and_error_but_not_the_password(study, open_folder, monkeypatch):
+    monkeypatch.setenv("GUEST_PASSWORD", "not-it")
+    with sites.open_site(study(), open_folder / "ours") as site:
+        why = site.missing("one")
+        assert "does not let guest in" in why and "1045" in why and "not-it" not in why
+    monkeypatch.delenv("GUEST_PASSWORD")
+    with pytest.raises(SiteError, match="GUEST_PASSWORD: this variable is not set"):
+        sites.open_site(study(), open_folder / "ours").__enter__()
+
+
+def test_an_account_file_that_others_may_read_is_refused(study, open_folder, tmp_path):
+    path = labs.write_private(tmp_path / "a.cnf", f'mysql-user="guest"\nmysql-password="{PASSWORD}"\n')
+    with sites.open_site(study(account_file=str(path)), open_folder / "ours") as site:
+        assert site.missing("one") is None
+    path.chmod(0o644)
+    with pytest.raises(SiteError, match="others may read this account"):
+        sites.open_site(study(account_file=str(path)), open_folder / "ours").__enter__()
+
+
+def test_settings_are_read_and_told_apart_since_they_can_not_be_made(study, open_folder):
+    with sites.open_site(study(settings={"max_connections": 77}), open_folder / "ours") as site:
+        site.up("one")
+        with pytest.raises(SettingsDiffer, match="max_connections: asked 77"):
+            site.facts("one")
+
+
+def test_a_shared_server_gives_no_ledger_and_says_so(study, theirs, open_folder, tmp_path):
+    """Somebody else is connected all the while and asks queries: that is what shared means."""
+    with (
+        theirs[1].admin().connect() as somebody,
+        sites.open_site(study(is_shared=True), open_folder / "ours") as site,
+    ):
+        dataset.ensure(site, site.study)
+        somebody.exec_driver_sql("SELECT 1")
+        judged, _ = measured(site, tmp_path / "raw")
+    assert (judged.status, judged.reasons) == ("valid", [])
+    assert judged.ledger == "ledger not available: others use the server too, as the study says"
+
+
+def test_encryption_is_what_was_asked_and_the_server_agrees(
+    study, certificates, theirs, open_folder, tmp_path
+):
+    secure = study(tls="required", tls_folder=str(certificates))
+    with theirs[1].admin().connect() as connection:
+        connection.exec_driver_sql("ALTER USER 'guest'@'127.0.0.1' REQUIRE SSL")
+    with sites.open_site(secure, open_folder / "ours") as site:
+        dataset.ensure(site, site.study)
+        judged, evidence = measured(site, tmp_path / "raw")
+    assert (judged.status, judged.reasons) == ("valid", [])
+    assert evidence["tls"]["asked"] == "required" and evidence["tls"]["cipher"]
+    books = evidence["ledger"]
+    assert books["after"]["Ssl_accepts"] - books["before"]["Ssl_accepts"] == 2, "one for each thread"
+    with sites.open_site(study(), open_folder / "ours") as site:
+        assert "1045" in site.missing("one"), "in plain text nobody is let in"
+
+
+def test_an_endpoint_that_does_not_answer_is_told(study, open_folder):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        arms = {"one": {}, "two": {"endpoint": {"host": "127.0.0.1", "port": port}}}
+        with sites.open_site(study(arms), open_folder / "ours") as site:
+            assert site.able == ["one"]
+            assert f"127.0.0.1:{port}" in site.missing("two")
+
+
+@pytest.mark.parametrize(
+    ("existing", "arm", "said"),
+    [
+        ({"host": "localhost"}, {}, "leads to a socket"),
+        ({"user": None}, {}, "write either user and password_env, or account_file"),
+        ({"tls": "required"}, {}, "go together"),
+        ({}, {"access": "haproxy"}, "somebody else's to arrange"),
+        ({}, {"cpu": {"server": {"quota": 1.0}}}, "somebody else's to arrange"),
+    ],
+)
+def test_what_can_not_be_is_refused_before_anything_is_asked(existing: dict, arm: dict, said: str):
+    place = {"host": "192.0.2.1", "user": "u", "password_env": "X"} | existing
+    with pytest.raises(ValueError, match=said):
+        Study.model_validate(
+            {
+                "title": "Test",
+                "question": "Does it hold?",
+                "site": {"kind": "existing", "existing": place},
+                "engine": {},
+                "arms": {"one": {}, "two": arm},
+                "aa": None,
+                "dataset": {"tables": 1, "table_size": 100},
+                "workloads": {"oltp_read_write": {}},
+                "threads": (2,),
+                "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
+                "warm_up": {},
+                "claims": (),
+            }
+        )
+
+
+def test_sqlalchemy_never_shows_the_account(study, open_folder):
+    with sites.open_site(study(), open_folder / "ours") as site:
+        assert PASSWORD not in repr(site.admin("one")) + str(site.admin("one").url)
+        assert isinstance(site.admin("one"), sqlalchemy.Engine)
