@@ -110,13 +110,13 @@ def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
         )
     if arm.load is not None and arm.load.idle_connections:
         yield (
-            f"{arm.load.idle_connections:,} idle connections are held by one program on the client's cores; they "
-            "were opened just before each run, and nobody has ever used them"
+            f"{arm.load.idle_connections:,} idle connections are held by one program on the client's cores; "
+            "they were opened just before each run, and nobody has ever used them"
         )
     if arm.load is not None and arm.load.new_connections_per_s:
         yield (
-            f"{arm.load.new_connections_per_s:,} short connections a second log in and leave without a question, "
-            "from one program on the client's cores"
+            f"{arm.load.new_connections_per_s:,} short connections a second log in and leave without a "
+            "question, from one program on the client's cores"
         )
     if arm.capture:
         yield "what the proxy captures goes to this machine's disk; nothing is replayed"

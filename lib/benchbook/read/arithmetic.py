@@ -166,8 +166,9 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
         if interval.percentile is not None and interval.percentile not in percent and percent != {None}:
             yield Problem("intervals", line, f"percentile {interval.percentile}, the totals have {percent}")
         # sysbench may end between the last report line and its queue line.
-        is_due = bool(log.header.rate) and not (position == len(reports) - 1 and interval.queue_length is None)
-        if not interval.is_hook and is_due != (interval.queue_length is not None):
+        has_queue = interval.queue_length is not None
+        is_due = bool(log.header.rate) and (has_queue or position < len(reports) - 1)
+        if not interval.is_hook and is_due != has_queue:
             yield Problem("intervals", line, "a report line and its queue line do not go together")
 
 

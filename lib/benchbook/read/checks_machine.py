@@ -113,7 +113,7 @@ def arrangement(run: Evidence, limits: Limits) -> list[str]:
 
 
 def _load_faults(load: dict[str, Any]) -> list[str]:
-    """What keeps connections beside a run from being those that were asked for, driver's and server's word."""
+    """What keeps connections beside a run from being those asked for, by driver's and server's word."""
     told = f" ({load['error']})" if load.get("error") else ""
     faults = [] if load["stayed"] else ["the driver of connections ended before the run did"]
     if "idle" in load:
