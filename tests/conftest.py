@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -18,7 +19,13 @@ SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look for servers where an ordinary user's PATH does not."""
+    """Look for servers where an ordinary user's PATH does not; hear the signals that a terminal sends.
+
+    Under nohup, or in the background of a shell, hang-up and Ctrl-C are ignored, and all that is started
+    from there would inherit it.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
 
 

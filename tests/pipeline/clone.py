@@ -40,12 +40,6 @@ claims: []
 """
 
 
-def _hear() -> None:
-    """Let hang-up and Ctrl-C reach a child: under nohup or in the background of a shell they are ignored."""
-    for signum in (signal.SIGHUP, signal.SIGINT):
-        signal.signal(signum, signal.SIG_DFL)
-
-
 @dataclass(frozen=True)
 class Clone:
     """A temporary clone and where its lab is."""
@@ -77,14 +71,13 @@ class Clone:
         }
 
     def start(self, *argv: str) -> subprocess.Popen[str]:
-        """Start a command in the clone, in a process group of its own, as a terminal would."""
+        """Start a command in the clone, in a process group of its own."""
         return subprocess.Popen(
             argv,
             cwd=self.path,
             env=self.environment(),
             text=True,
             start_new_session=True,
-            preexec_fn=_hear,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
