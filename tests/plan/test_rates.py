@@ -119,7 +119,7 @@ def test_nothing_is_planned_at_a_rate_that_no_pilot_found():
 
 
 def test_a_study_that_asks_for_a_share_without_pilots_is_refused():
-    with pytest.raises(ValueError, match="workloads.at-half.rate.share: needs pilots of 5 s"):
+    with pytest.raises(ValueError, match=r"workloads\.at-half\.rate\.share: needs pilots of 5 s"):
         make(warm_up={"pilot_s": 0})
 
 

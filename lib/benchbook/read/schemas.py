@@ -38,7 +38,7 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "ignored_errors": ("int", "", "errors in the window after which a transaction was tried again"),
         "reconnects": ("int", "", "reconnects in the window"),
         "qps": ("float", "1/s", "queries / measured_s"),
-        "lowest_qps": ("float", "1/s", "lowest mean of five seconds, one after another from the window's start"),
+        "lowest_qps": ("float", "1/s", "lowest mean of five seconds, one after another from the start"),
         "tps": ("float", "1/s", "transactions / measured_s"),
         "latency_min_ms": ("float", "ms", "fastest event in the window"),
         "latency_avg_ms": ("float", "ms", "mean latency of the events in the window"),
