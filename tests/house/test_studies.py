@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from benchbook.compare import claims
@@ -21,8 +23,14 @@ MINUTES = 20
 full = pytest.mark.parametrize("name", FULL)
 
 
+@cache
 def study(name: str) -> Study:
     return load.study_file(tree.ROOT / "studies" / f"{name}.yaml")
+
+
+@cache
+def cells(name: str) -> pd.DataFrame:
+    return published.load(name).cells
 
 
 def named(one: Study) -> set[str]:
@@ -58,7 +66,7 @@ def test_its_sizes_are_those_that_the_source_prints(name: str):
     assert (whole.dataset.tables, whole.dataset.table_size) == (options["tables"], options["table-size"])
     if "time" in options:
         assert whole.plan.run_s == options["time"]
-    printed = published.load(origin).cells
+    printed = cells(origin)
     levels = {int(level) for level in printed["threads"].dropna()} if "threads" in printed else set()
     if "threads" in options:
         levels.add(int(options["threads"]))

@@ -109,9 +109,9 @@ def test_pilots_are_closed_loops_at_every_level_and_made_once_for_workloads_that
 
 def test_nothing_is_planned_at_a_rate_that_no_pilot_found():
     study = make()
-    with pytest.raises(BenchbookError, match="at-half.rate: no pilot at 8 threads"):
+    with pytest.raises(BenchbookError, match=r"at-half\.rate: no pilot at 8 threads"):
         rates.settle(study, pilots({key: value for key, value in SEEN.items() if key[1] == 4}))
-    with pytest.raises(BenchbookError, match="at-half.rate: the pilots settled none at 4 threads"):
+    with pytest.raises(BenchbookError, match=r"at-half\.rate: the pilots settled none at 4 threads"):
         rates.of(study, {})
     dead = rates.settle(study, pilots(dict.fromkeys(SEEN, 0.5)))
     with pytest.raises(BenchbookError, match="settled none"):
