@@ -20,7 +20,7 @@ from benchbook.core import inventory
 from benchbook.core.errors import LockHeld, SiteError
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger
+from benchbook.measure import dataset, ledger, matrix
 from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
@@ -267,6 +267,42 @@ def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home
         site.restore(dataset.label(site.study))
         again = make_run(site, "direct", tmp_path / "raw2", attempt=2)
         assert validity.judge(again, LIMITS).status == "valid"
+
+
+@pytest.mark.slow
+def test_a_walk_ends_whole_though_cables_and_power_fail(rack: Rack, home: Path, tmp_path: Path):
+    """What failed is void and kept, every planned run is there in the end, and all of them are valid."""
+    plan = {"seed": 3, "blocks": 2, "discard_s": 0, "run_s": 3, "max_repeats": 6}
+    asked = study(workloads={"oltp_point_select": {}}, plan=plan)
+    runs = schedule.plan_runs("test", asked, {})
+    raw, void = tmp_path / "raw", tmp_path / "void"
+    client, server = rack.hosts["client1"], rack.hosts["server1"]
+    faults = [client.unplug, server.kill]
+    repairs = [client.plug, lambda: rack.switch_on(server)]
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        """Break something a second into the run that follows the second and the third that are done."""
+        said.append(line)
+        if line.startswith(("[2/", "[3/")) and faults:
+            fault, repair = faults.pop(0), repairs.pop(0)
+            accidents.append(threading.Timer(1, lambda: (fault(), time.sleep(3), repair())))
+            accidents[-1].start()
+
+    accidents: list[threading.Timer] = []
+
+    def judge(folder: RunFolder) -> validity.Judgement:
+        return validity.judge(folder, LIMITS)
+
+    with sites.open_site(asked, home) as site:
+        dataset.load(site, asked)
+        state = matrix.walk(matrix.Walk(asked, runs, site, raw, void, judge, LIMITS, say))
+    for accident in accidents:
+        accident.join()
+    assert not faults and not state.abandoned, said
+    assert {path.name for path in raw.iterdir()} == {run.run_id for run in runs}
+    assert all(judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
+    assert sum(path.is_dir() for path in void.iterdir()) >= 2, said
 
 
 @pytest.mark.slow

@@ -44,10 +44,11 @@ def connect(target: Target) -> fabric.Connection:
             f"`ssh-keygen -f {known} -R '{shown}'` and add the new key"
         ) from None
     except (paramiko.PasswordRequiredException, paramiko.AuthenticationException) as error:
+        said = str(error).rstrip(".")
         how = f"the key {target.key_file}" if target.key_file else "the keys of your SSH agent and ~/.ssh"
         raise Refused(
-            f"{where}: {target.user} is not let in with {how}: {error}; add the public key to its "
-            "authorized_keys, or name another user or key_file in the inventory"
+            f"{where}: {target.user} is not let in with {how}: {said}; add the public key to "
+            "its authorized_keys, or name another user or key_file in the inventory"
         ) from None
     except paramiko.SSHException as error:
         if "not found in known_hosts" in str(error):
