@@ -59,12 +59,13 @@ def test_a_busy_process_is_seen_to_be_busy_and_its_machine_too():
     samples = [kube_watch.parse(line) for line in said.splitlines()]
     assert len(samples) >= 3 and None not in samples
     rows = kube_watch.rows("server", samples, 0.5)
-    cores = [row[2] for row in rows if row[1] == "server"]
+    cores = [row["cpu_cores"] for row in rows if row["part"] == "server"]
     # A loop takes a core, or its share of a machine that others use too.
     assert max(cores) > 0.3 and max(cores) < 1.2
-    machine = [row for row in rows if row[1] == "machine"]
-    assert all(row[2] >= 0.3 for row in machine) and all(row[3] > 100 for row in machine)
-    assert [row[0] for row in rows] == sorted(row[0] for row in rows) and rows[0][0] > 0.5
+    machine = [row for row in rows if row["part"] == "machine"]
+    assert all(row["cpu_cores"] >= 0.3 and row["rss_mib"] > 100 for row in machine)
+    seconds = [row["second"] for row in rows]
+    assert seconds == sorted(seconds) and seconds[0] > 0.5
 
 
 def test_what_a_pod_does_not_show_is_empty_and_no_nought():
@@ -76,8 +77,8 @@ def test_what_a_pod_does_not_show_is_empty_and_no_nought():
     assert one is not None and two is not None
     assert one["cpu_s"] is None and one["kills"] is None
     rows = kube_watch.rows("server", [one, two], 0.0)
-    assert [row[1] for row in rows] == ["machine"]
-    assert rows[0][3] == "" and rows[0][5:] == ["", "", ""]
+    assert [row["part"] for row in rows] == ["machine"]
+    assert "rss_mib" not in rows[0] and rows[0]["psi_cpu_pct"] == ""
 
 
 def test_a_job_outlives_the_agent_that_started_it(agent, tmp_path: Path):

@@ -69,7 +69,7 @@ class Cluster:
                     f"{self.file}: no cluster is named there: {error}; set BENCHBOOK_KUBECONFIG to a "
                     "kubeconfig, and site.kubernetes.context to one of its contexts"
                 ) from None
-            settings.retries = urllib3.Retry(total=3, backoff_factor=0.3)
+            settings.retries = urllib3.Retry(total=2, backoff_factor=0.2)
             if not settings.verify_ssl:
                 # The kubeconfig says so, and its owner knows.
                 urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy
@@ -163,7 +164,7 @@ class Server:
                 for key, value in sorted(self.asked.items())
             },
             "variables": len(variables),
-            "variables_sha256": settings.digest(variables, HOME),
+            "variables_sha256": settings.digest(_without_host(variables), Path(HOME)),
         }
 
     def pid(self) -> int:
@@ -220,3 +221,9 @@ class Server:
         except SiteError as error:
             return str(error)
         return "\n  ".join([line for line in lines if CRASH.search(line)][-6:] or lines[-6:])
+
+
+def _without_host(variables: dict[str, str]) -> dict[str, str]:
+    """Return a server's variables without its pod's name, after which it calls its files."""
+    host = variables.get("hostname") or ""
+    return {key: value.replace(host, "HOST") if host else value for key, value in variables.items()}

@@ -22,6 +22,7 @@ from benchbook.sites.monitor import COLUMNS
 SCRIPT = ("sh", f"{TOOLS}/sample.sh")
 # Linux counts a process's time in hundredths of a second on all architectures Kubernetes runs on (proc(5)).
 HZ = 100
+PRESSURES = ("psi_cpu_pct", "psi_io_pct", "psi_memory_pct")
 
 
 class PodWatch:
@@ -62,19 +63,19 @@ class PodWatch:
         self.runqueue_wait_s, self.client_cpu_s = seen.get("runqueue_wait_s"), seen.get("cpu_s")
         self.oom_kills, self.clock_step_s = seen.get("oom_kills"), seen.get("clock_step_s")
         self.cores = seen.get("cores")
-        rows: list[list[object]] = [
-            [second, "client", round(cpu, 4), round(rss, 2), "", "", "", ""]
+        rows: list[dict[str, object]] = [
+            {"second": second, "part": "client", "cpu_cores": round(cpu, 4), "rss_mib": round(rss, 2)}
             for second, cpu, rss in seen.get("rows", [])
         ]
         for part, (pod, _) in self.parts.items():
             if part in self._began:
                 rows += self._rows(part, pod)
         with self.path.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(sorted(rows, key=lambda row: (row[0], row[1])))
+            writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(sorted(rows, key=lambda row: (row["second"], row["part"])))
 
-    def _rows(self, part: str, pod: str) -> list[list[object]]:
+    def _rows(self, part: str, pod: str) -> list[dict[str, object]]:
         try:
             said = self.cluster.must(self.namespace, pod, [*SCRIPT, "end", self.client.popen.name])
         except SiteError:
@@ -116,12 +117,12 @@ def parse(line: str) -> dict[str, Any] | None:
     }
 
 
-def rows(part: str, samples: list[dict[str, Any]], began: float) -> list[list[object]]:
+def rows(part: str, samples: list[dict[str, Any]], began: float) -> list[dict[str, object]]:
     """Return rows of the monitor: the part's own, and with the server's those of its machine.
 
     `began` is the second of the run at which the first sample was taken.
     """
-    found: list[list[object]] = []
+    found: list[dict[str, object]] = []
     for before, now in itertools.pairwise(samples):
         span = now["uptime"] - before["uptime"]
         if span < 0.2:
@@ -129,11 +130,15 @@ def rows(part: str, samples: list[dict[str, Any]], began: float) -> list[list[ob
         second = round(began + now["uptime"] - samples[0]["uptime"], 3)
         if now["cpu_s"] is not None and before["cpu_s"] is not None and now["rss_mib"] is not None:
             used = max(0.0, (now["cpu_s"] - before["cpu_s"]) / span)
-            found.append([second, part, round(used, 4), round(now["rss_mib"], 2), "", "", "", ""])
+            row = {"second": second, "part": part, "cpu_cores": round(used, 4)}
+            found.append(row | {"rss_mib": round(now["rss_mib"], 2)})
         whole = now["whole"] - before["whole"]
         if part == "server" and whole > 0:
             busy = (whole - (now["idle"] - before["idle"])) / HZ / span
             steal = 100 * (now["steal"] - before["steal"]) / whole
-            used_mib = "" if now["used_mib"] is None else round(now["used_mib"], 2)
-            found.append([second, "machine", round(busy, 4), used_mib, round(steal, 3), *now["pressures"]])
+            row = {"second": second, "part": "machine", "cpu_cores": round(busy, 4)}
+            if now["used_mib"] is not None:
+                row["rss_mib"] = round(now["used_mib"], 2)
+            pressures = dict(zip(PRESSURES, now["pressures"], strict=True))
+            found.append(row | {"steal_pct": round(steal, 3)} | pressures)
     return found
