@@ -25,6 +25,8 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import clean, lab
+from benchbook.sites.network import lab_id
+from benchbook.sites.ssh import clean as hosts
 from benchbook.sites.ssh import doctor
 from benchbook.sites.ssh.connect import Refused
 from benchbook.sites.ssh.host import Unreachable
@@ -135,7 +137,7 @@ def test_servers_listen_on_their_own_hosts_only_and_nothing_is_left(rack: Rack, 
         # One machine has one clock: what is found is the error of finding it.
         assert all(abs(one["offset_ms"]) <= max(5, one["round_trip_ms"]) for one in clocks)
         assert site.identity("proxy") == site.identity("proxy")
-    assert not list((home / "run" / "hosts").glob("*")), "all hosts were left in order"
+    assert hosts.noted(home / "run") == [], "all hosts were left in order"
 
 
 def test_a_changed_host_key_is_refused_before_anything_is_done(rack: Rack, home: Path):
@@ -319,7 +321,7 @@ def test_a_client_that_does_not_come_back_is_given_up_with_words(rack: Rack, hom
         timer.join()
         rack.switch_on(client)
     assert clean.down(home.parent).is_clean, "what it could not leave in order before, it can now"
-    assert not list((home / "run" / "hosts").glob("*"))
+    assert hosts.noted(home / "run") == []
 
 
 HOLD = """
@@ -371,6 +373,21 @@ def test_hosts_end_what_nobody_comes_back_for(rack: Rack, home: Path):
     while leftovers(rack) and time.monotonic() < deadline:
         time.sleep(0.5)
     assert not leftovers(rack)
+
+
+def test_purge_takes_our_data_from_the_hosts_and_only_ours(rack: Rack, home: Path):
+    other = home.parent.parent / "purged" / "study"
+    with sites.open_site(study(), other) as site:
+        site.up("direct")
+        ours = f"{lab_id(site.lab.token)}-server1"
+    base = rack.hosts["server1"].folder / "lab"
+    (base / "theirs").mkdir(exist_ok=True)
+    assert (base / ours / "server" / "data").is_dir(), "data stay for the next time"
+    assert clean.down(other.parent).is_clean and (base / ours).is_dir()
+    assert clean.down(other.parent, purge=True).is_clean
+    assert not (base / ours).exists() and (base / "theirs").is_dir()
+    away = rack.hosts["client1"].folder / "lab"
+    assert not away.exists() or any(path.is_dir() for path in away.iterdir()), "the last lab takes the rest"
 
 
 def test_a_host_that_somebody_else_measures_is_left_to_them(rack: Rack, home: Path):

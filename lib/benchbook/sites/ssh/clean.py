@@ -16,36 +16,45 @@ from benchbook.sites.ssh.host import Host
 FOLDER = "hosts"
 
 
-def note(run: Path, host: Host) -> None:
-    """Write down, in the lab's folder of pid files, that a host is used; where it is, but no secret."""
+def note(run: Path, host: Host, is_used: bool = True) -> None:
+    """Write down, in the lab's folder of pid files, that a host is used, or that it has only data of ours.
+
+    Where it is and how it is reached, but no secret.
+    """
     known = {
         key: str(value) if isinstance(value, Path) else value for key, value in asdict(host.target).items()
     }
-    write_text(run / FOLDER / f"{host.name}.json", json.dumps(known, indent=1) + "\n")
+    text = json.dumps({"is_used": is_used, "target": known}, indent=1)
+    write_text(run / FOLDER / f"{host.name}.json", text + "\n")
 
 
-def noted(run: Path) -> list[Target]:
-    """Return the hosts that a lab has used and not left."""
+def noted(run: Path, idle_too: bool = False) -> list[Target]:
+    """Return the hosts that a lab has used and not left; `idle_too` those with data only as well."""
     found = []
     for path in sorted((run / FOLDER).glob("*.json")):
-        known = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
+        known = record["target"]
         paths = {key: Path(known[key]) if known[key] else None for key in ("key_file", "known_hosts")}
-        found.append(Target(**{**known, **paths, "roles": tuple(known["roles"])}))
+        if record["is_used"] or idle_too:
+            found.append(Target(**{**known, **paths, "roles": tuple(known["roles"])}))
     return found
 
 
 def end(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:
-    """End what is ours on a host and look again; when nothing is left, the host is no longer noted."""
+    """End what is ours on a host, with `purge` its data too; SiteError if a second look finds something."""
     done = host.end(purge)
     if done["left"]:
         raise SiteError(f"{host.name}: still there: {', '.join(done['left'])}")
-    (run / FOLDER / f"{host.name}.json").unlink(missing_ok=True)
+    if purge:
+        (run / FOLDER / f"{host.name}.json").unlink(missing_ok=True)
+    else:
+        note(run, host, is_used=False)
     return done
 
 
 def down(run: Path, token: str, report: Any, purge: bool = False) -> None:
     """End what a lab has on its hosts, and put it into a report with `stopped`, `removed` and `left`."""
-    for target in noted(run):
+    for target in noted(run, idle_too=purge):
         host = Host(target, lab_id(token), token)
         try:
             done = end(run, host, purge)
