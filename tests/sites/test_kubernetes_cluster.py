@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -76,12 +77,20 @@ def study(arms: tuple[str, ...] = ARMS, **other: Any) -> Any:
     return kubernetes_study.make(arms, IMAGES | other.pop("site", {}), **other)
 
 
-def run(site: Any, spec: Any, arm: str, into: Path, **changed: Any) -> tuple[Any, validity.Judgement]:
-    """Make one run of an arm and judge it."""
+def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judgement]:
+    """Make one run of an arm and judge it; where a busy machine alone spoilt it, as the walk does, again.
+
+    Starved of a core, sysbench itself leaves out or repeats lines of its report (V4, V7).
+    """
     planned = next(one for one in schedule.plan_runs("test", spec, {}) if one.arm == arm)
-    with session(site, arm) as connection:
-        made = execute(Run(planned, site, arm, connection, LIMITS), into, 1)
-    return made, validity.judge(made, LIMITS)
+    for attempt in range(1, 5):
+        with session(site, arm) as connection:
+            made = execute(Run(planned, site, arm, connection, LIMITS), into, attempt)
+        judged = validity.judge(made, LIMITS)
+        if judged.status == "valid" or not all(one.startswith(("V4", "V7")) for one in judged.reasons):
+            break
+        made.path.rename(into.parent / f"{planned.run_id}.a{attempt}")
+    return made, judged
 
 
 def test_the_server_takes_every_manifest(cluster: Cluster):
@@ -230,7 +239,8 @@ def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root:
 
         def cut(*words: Any, **options: Any) -> Any:
             client = started(*words, **options)
-            threading.Timer(2.0, client.popen._stream.sock.shutdown).start()
+            wire = client.popen._stream.sock.sock
+            threading.Timer(2.0, lambda: wire.shutdown(socket.SHUT_RDWR)).start()
             cut.client = client
             return client
 

@@ -137,6 +137,9 @@ class Cluster:
             code = opened.returncode
         except ApiException as error:
             raise SiteError(f"{pod}: {argv[0]} can't be run there: {_said(error)}") from None
+        except ValueError:
+            # In place of an exit code the API says why there is none.
+            raise SiteError(f"{pod}: {argv[0]} can't be run there: the container is not there now") from None
         except (*LOST, TypeError) as error:
             raise SiteError(f"{pod}: the connection to it was lost: {error}") from None
         if code is None:

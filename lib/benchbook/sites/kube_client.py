@@ -91,7 +91,8 @@ class Job:
                 self._stream.update(timeout=seconds)
                 self._said += self._stream.read_channel(OUT) or b""
                 is_over = not self._stream.is_open()
-        except (*LOST, ApiException):
+        except (*LOST, ApiException, TypeError):
+            # The client library has no socket left where it was cut off between two of its steps.
             is_over = True
         else:
             is_over = self._stream is None or not self._stream.is_open()
