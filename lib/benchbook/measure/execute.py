@@ -175,7 +175,7 @@ def _connected(connection: Connection) -> int | None:
         return None
 
 
-def _settled(connection: Connection, wait_s: float = 2.0) -> None:
+def _settled(connection: Connection, wait_s: float = 5.0) -> None:
     """Wait until the client's sessions have left the server, so that counters stand still."""
     deadline = time.monotonic() + wait_s
     while ledger.foreign_sessions(connection) and time.monotonic() < deadline:

@@ -39,7 +39,7 @@ def examine(clone: Path | None = None, port: int = 33060) -> list[Ability]:
     found = [_system(), _python(), *map(_tool, ("sysbench", "mariadbd", "haproxy")), _memory(), _disk(clone)]
     if sys.platform == "linux":
         found += [_cores(), _rights(), _open_files(), _port(port), _port(port + 1), _lock()]
-        found += [_clock(), *abilities.network(), abilities.cpu_quota()]
+        found += [_clock(), _congestion(), *abilities.network(), abilities.cpu_quota()]
     found += [_optional("go", "version", "only for TiDB, which is built from its Go module")]
     found += [
         _tidb(),
@@ -131,6 +131,13 @@ def _clock() -> Ability:
     source = machine.facts()["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
     return judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
+
+
+def _congestion() -> Ability:
+    """BBR paces what is sent, on loopback too: results of a MiB came at half the speed when we looked."""
+    used = machine.facts()["congestion_control"]
+    remedy = "`sysctl net.ipv4.tcp_congestion_control=cubic`; large results wait for the pace otherwise"
+    return judge("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
 
 
 def _tiproxy() -> Ability:

@@ -31,6 +31,7 @@ def facts() -> dict[str, Any]:
         "swappiness": _number("/proc/sys/vm/swappiness"),
         "swap_mib": psutil.swap_memory().total >> 20,
         "clocksource": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "congestion_control": _read("/proc/sys/net/ipv4/tcp_congestion_control"),
         "virtualization": virtualization(),
         "cgroup": cgroup_version(),
         "sysbench": tool_version("sysbench", "--version"),
