@@ -12,18 +12,64 @@ from benchbook import cli
 from benchbook.core import paths, reference, registry, schema
 from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
-from benchbook.core.study_arm import Arm, Cpu, Kernel, Neighbour, Zones
+from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour, Zones
+from benchbook.core.study_engine import ArmData, ArmEngine
+from benchbook.core.study_existing import Existing, Place
+from benchbook.core.study_gke import Gke, Pool
+from benchbook.core.study_kubernetes import (
+    Images,
+    Kubernetes,
+    Placement,
+    Resources,
+    Storage,
+    TidbCluster,
+    TidbPart,
+)
 from benchbook.core.study_sections import Dataset, Engine, Plan, Site, TwinArm, WarmUp, Workload
 
 SECTIONS = {
     "`studies/NAME.yaml`": Study,
     "`site`": Site,
+    "`site.existing`, or null": Existing,
+    "`site.kubernetes`, or null": Kubernetes,
+    "`site.kubernetes.images`": Images,
+    "`site.kubernetes.server`": Resources,
+    "`site.kubernetes.client`": Resources,
+    "`site.kubernetes.storage`": Storage,
+    "`site.kubernetes.tidb`, or null": TidbCluster,
+    "`site.kubernetes.tidb.pd`": TidbPart,
+    "`site.kubernetes.tidb.tikv`": TidbPart,
+    "`site.kubernetes.tidb.tidb`": TidbPart,
+    "`site.kubernetes.gke`, or null": Gke,
+    "`site.kubernetes.gke.pools.NAME`": Pool,
+    "`site.existing`, or null": Existing,
+    "`site.kubernetes`, or null": Kubernetes,
+    "`site.kubernetes.images`": Images,
+    "`site.kubernetes.server`": Resources,
+    "`site.kubernetes.client`": Resources,
+    "`site.kubernetes.storage`": Storage,
+    "`site.kubernetes.tidb`, or null": TidbCluster,
+    "`site.kubernetes.tidb.pd`": TidbPart,
+    "`site.kubernetes.tidb.tikv`": TidbPart,
+    "`site.kubernetes.tidb.tidb`": TidbPart,
+    "`site.kubernetes.gke`, or null": Gke,
+    "`site.kubernetes.gke.pools.NAME`": Pool,
     "`engine`": Engine,
     "`arms.NAME`": Arm,
     "`arms.NAME.cpu.NAME`": Cpu,
     "`arms.NAME.neighbour`, or null": Neighbour,
     "`arms.NAME.zones`, or null": Zones,
     "`arms.NAME.kernel`, or null": Kernel,
+    "`arms.NAME.engine`, or null": ArmEngine,
+    "`arms.NAME.data`, or null": ArmData,
+    "`arms.NAME.load`, or null": Load,
+    "`arms.NAME.placement`, or null": Placement,
+    "`arms.NAME.endpoint`, or null": Place,
+    "`arms.NAME.engine`, or null": ArmEngine,
+    "`arms.NAME.data`, or null": ArmData,
+    "`arms.NAME.load`, or null": Load,
+    "`arms.NAME.placement`, or null": Placement,
+    "`arms.NAME.endpoint`, or null": Place,
     "`aa`, or null": TwinArm,
     "`dataset`": Dataset,
     "`workloads.NAME`": Workload,
