@@ -127,7 +127,7 @@ def test_servers_listen_on_their_own_hosts_only_and_nothing_is_left(rack: Rack, 
     with sites.open_site(study(), home) as site:
         assert [site.missing(arm) for arm in ("direct", "proxy")] == [None, None]
         direct, proxy = site.up("direct"), site.up("proxy")
-        server, relay, client = rack.hosts.values()
+        server, relay, client = (rack.hosts[name] for name in ("server1", "proxy1", "client1"))
         assert server.listening() == {f"{server.address}:{PORT}"} and direct.host == server.address
         assert relay.listening() == {f"{relay.address}:{PORT}"} and proxy.host == relay.address
         assert not client.listening()
@@ -443,3 +443,26 @@ def test_kernel_settings_are_read_back_and_put_back(rack: Rack, home: Path):
         pid = next(pid for pid, text in server.commands().items() if "mariadbd" in text)
         assert f"{4321:<21}" in Path(f"/proc/{pid}/limits").read_text().split("Max open files")[1][:60]
     assert somaxconn() == before
+
+
+@pytest.mark.slow
+def test_arms_on_other_hosts_hold_the_same_data_and_are_told_apart(rack: Rack, home: Path, tmp_path: Path):
+    """What another machine is worth is a question of many a source: two server hosts, one data set."""
+    second = rack.add("server2")
+    home = home.parent / "two"
+    inventory_file = rack.inventory(**PATIENCE)
+    assert "server2" in inventory_file.read_text()
+    arms = {"small": {}, "large": {"hosts": {"server": "server2"}}, "none": {"hosts": {"server": "proxy1"}}}
+    with sites.open_site(study(arms=arms), home) as site:
+        assert site.able == ["small", "large"]
+        assert "no host of the inventory with this name has the role server" in site.missing("none")
+        found = dataset.ensure(site, site.study)
+        assert found["rows"] == {"sbtest1": 200, "sbtest2": 200}
+        # A new look finds both copies, puts both back, and they are the same rows.
+        assert dataset.ensure(site, site.study, found)["fingerprint"] == found["fingerprint"]
+        folders = [make_run(site, arm, tmp_path / "raw") for arm in ("small", "large")]
+        assert second.listening() == {f"{second.address}:{PORT}"}
+        hosts_of = [folder.evidence()["identity_before"]["host"] for folder in folders]
+        assert hosts_of == ["server1", "server2"]
+        assert [validity.judge(folder, LIMITS).status for folder in folders] == ["valid", "valid"]
+        assert site.facts("large")["hosts"]["server"]["name"] == "server2"

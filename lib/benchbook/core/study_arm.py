@@ -11,7 +11,7 @@ from benchbook.core import registry
 from benchbook.core.study_engine import ArmData, ArmEngine
 from benchbook.core.study_existing import Place
 from benchbook.core.study_kubernetes import Placement
-from benchbook.core.study_sections import Model, distinct, enumeration, known
+from benchbook.core.study_sections import Model, Name, distinct, enumeration, known
 
 Access = Annotated[str, known("access", registry.ACCESS), enumeration(registry.ACCESS)]
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
@@ -112,6 +112,9 @@ class Arm(Model):
     """The proxy records all traffic to disk while this arm is measured; only with `access: tiproxy`."""
     placement: Placement | None = None
     """Nodes of this arm's parts in a cluster; null: as `site.kubernetes.nodes` says."""
+    hosts: dict[Literal["server", "proxy", "client"], Name] = Field({}, examples=[{"server": "db2"}])
+    """Hosts of this arm's parts by their names in the inventory, with `site.kind: ssh`; a part left out is on
+    the first host that has its role."""
     endpoint: Place | None = None
     """Where this arm connects, with `site.kind: existing`; null: as `site.existing` says."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)

@@ -68,6 +68,7 @@ def variant(arm: Arm, server_too: bool = True) -> str:
     changed = arm.model_dump(mode="json", include={"engine", "data"}, exclude_defaults=True)
     if not server_too and "data" in changed:
         changed["data"].pop("prewarm", None)
+    changed["host"] = arm.hosts.get("server")
     kept = {key: value for key, value in changed.items() if value}
     return json.dumps(kept, sort_keys=True) if kept else ""
 

@@ -71,6 +71,8 @@ def refused(kind: str, asked: Existing | None, arms: Mapping[str, Any]) -> Itera
     if (kind == "existing") != (asked is not None):
         yield f"site.existing: goes with kind existing, and kind is {kind}; write both or neither"
     for name, arm in arms.items():
+        if kind != "ssh" and arm.hosts:
+            yield f"arms.{name}.hosts: names of an inventory; remove it, or set site.kind: ssh"
         if kind != "existing" and arm.endpoint is not None:
             yield f"arms.{name}.endpoint: a place that exists; remove it, or set site.kind: existing"
         for key, value in arm.setting.items() if kind == "existing" else ():

@@ -11,7 +11,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Kernel
 
 # What an arm may ask for here; anything else that it sets leaves it out by name.
-KNOWN = frozenset({"access", "cpu", "kernel"})
+KNOWN = frozenset({"access", "cpu", "hosts", "kernel"})
 WAYS = ("direct", "haproxy")
 ENGINES = ("mariadb",)
 # What a host needs for its role.
@@ -67,6 +67,9 @@ def obstacle(study: Study, arm: Arm, hosts: Mapping[str, Target]) -> str | None:
     for key in arm.setting:
         if key not in KNOWN:
             return f"{key} is not made on the site ssh"
+    for role, name in arm.hosts.items():
+        if name not in hosts or role not in hosts[name].roles:
+            return f"hosts.{role}: {name}: no host of the inventory with this name has the role {role}"
     if any(cpu.quota is not None for cpu in arm.cpu.values()):
         return "cpu.quota is not made on the site ssh; cores are"
     if arm.access == "haproxy" and not _of(hosts, "proxy"):
@@ -77,7 +80,8 @@ def obstacle(study: Study, arm: Arm, hosts: Mapping[str, Target]) -> str | None:
 def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
     """Return the chain of each arm that can be made; arms that ask for the same server share it.
 
-    The first host with a role has it. Parts of a host take the ports from `site.port` on, in the arms' order.
+    The first host with a role has it, if the arm names no other. Parts of a host take the ports from
+    `site.port` on, in the arms' order.
     """
     made: dict[tuple[object, ...], Part] = {}
 
@@ -96,18 +100,18 @@ def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
             continue
         cores = {part: cpu.cores for part, cpu in arm.cpu.items()}
         server = share(
-            *("server", _of(hosts, "server"), cores.get("server"), arm.kernel),
+            *("server", _of(hosts, "server", arm), cores.get("server"), arm.kernel),
             cpus=cores.get("server"),
             kernel=arm.kernel,
         )
         proxy = None
         if arm.access == "haproxy":
             proxy = share(
-                *("proxy", _of(hosts, "proxy"), cores.get("proxy"), server),
+                *("proxy", _of(hosts, "proxy", arm), cores.get("proxy"), server),
                 cpus=cores.get("proxy"),
                 to=server,
             )
-        found[name] = Chain(server, proxy, _of(hosts, "client"), cores.get("client"))
+        found[name] = Chain(server, proxy, _of(hosts, "client", arm), cores.get("client"))
     return found
 
 
@@ -125,5 +129,6 @@ def summary(study: Study) -> str:
     return "\n".join(lines)
 
 
-def _of(hosts: Mapping[str, Target], role: str) -> str:
-    return next((name for name, target in hosts.items() if role in target.roles), "")
+def _of(hosts: Mapping[str, Target], role: str, arm: Arm | None = None) -> str:
+    asked = arm.hosts.get(role) if arm is not None else None  # type: ignore[call-overload]
+    return asked or next((name for name, target in hosts.items() if role in target.roles), "")

@@ -178,7 +178,10 @@ class SshSite:
             return [f"[ERROR] the log can't be read: {error}"]
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
-        """Shut the baseline's server down cleanly, copy its data under a label, and start it again."""
+        """Shut an arm's server down cleanly, copy its data under a label, and start it again.
+
+        Other servers of the same host get the same data.
+        """
         server = self._server(arm)
         server.ensure()
         if not server.stop():
@@ -188,7 +191,7 @@ class SshSite:
             )
         data.save(server, label)
         for other in self._servers():
-            if other is not server and other.job is not None:
+            if other is not server and other.host is server.host and other.job is not None:
                 self._put_back(other)
         server.ensure()
 
@@ -198,9 +201,12 @@ class SshSite:
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""
-        if not self.has_snapshot(label):
-            raise SiteError("the hosts hold no prepared data of this data set; run the prepare stage again")
-        for server in self._servers():
+        servers = self._servers()
+        if lacking := [server.host.name for server in servers if not data.has(server, label)]:
+            raise SiteError(
+                f"{lacking[0]} holds no prepared data of this data set; run the prepare stage again"
+            )
+        for server in servers:
             self._put_back(server)
 
     def hold(self) -> None:
