@@ -147,6 +147,9 @@ def test_a_changed_setting_is_another_pod():
         for made in (arm("pod", study), arm("pod", other), arm("service", study))
     }
     assert len(digests) == 2
+    elsewhere = kubernetes_study.make(site={"nodes": {"server": {"pool": "other"}}})
+    moved = arm("pod", elsewhere)["StatefulSet", "server"]["spec"]["template"]["metadata"]["annotations"]
+    assert moved["benchbook/digest"] not in digests
 
 
 def test_no_pod_has_an_account_but_as_a_file_and_no_kept_page_shows_it():

@@ -189,7 +189,12 @@ def _readable(value: Any) -> Any:
 
 def _stateful(names: Names, part: Part, template: dict[str, Any]) -> dict[str, Any]:
     labels = dict(names.labels) | {"benchbook/part": part.name}
-    template = template | {"metadata": {**template.get("metadata", {}), "labels": labels}}
+    # Whoever waits for the pod must know it from the one that is about to be replaced.
+    whole = json.dumps(
+        [template["metadata"]["annotations"][kube_pods.DIGEST], template["spec"]], sort_keys=True
+    )
+    digest = hashlib.sha256(whole.encode()).hexdigest()
+    template = template | {"metadata": {"annotations": {kube_pods.DIGEST: digest}, "labels": labels}}
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
