@@ -62,6 +62,8 @@ def obstacle(study: Study, arm: Arm, hosts: Mapping[str, Target]) -> str | None:
     """Return why an arm can't be made on these hosts, or None."""
     if study.engine.name not in ENGINES:
         return f"the site ssh starts {' or '.join(ENGINES)}, not {study.engine.name}"
+    if study.engine.binary is not None:
+        return "engine.binary is not used on the site ssh, where hosts have their own packages; remove it"
     if arm.access not in WAYS:
         return f"access {arm.access} is not made on the site ssh; it knows {' and '.join(WAYS)}"
     for key in arm.setting:

@@ -64,9 +64,8 @@ class Host:
 
     def begin(self, owner: str) -> None:
         """Put the agent on the host and start it; whatever ran there for the same lab is ended first."""
-        order = {"token": self.token, "lease_s": self.target.lease_s, "owner": owner}
         self._hang_up()
-        self.command("serve", order)
+        self.command("serve", {"token": self.token, "lease_s": self.target.lease_s, "owner": owner})
         self.has_begun, self.is_gone = True, False
 
     def look(self) -> dict[str, Any]:
@@ -95,13 +94,10 @@ class Host:
         return self._request(do, arguments)
 
     def _request(self, do: str, arguments: dict[str, Any]) -> Any:
-        number = f"{next(self._numbers)}"
+        number = str(next(self._numbers))
         line = json.dumps({"id": number, "do": do, **arguments}).encode() + b"\n"
         answer_s = float(arguments.get("up_to_s", 0)) + self.target.timeout_s
-        answer = self._persist(lambda: self._ask(number, line, answer_s))
-        if "error" in answer:
-            raise SiteError(f"{self.name}: {answer['error']}")
-        return answer["ok"]
+        return self._unpacked(self._persist(lambda: self._ask(number, line, answer_s)))
 
     def command(self, command: str, order: dict[str, Any] | None = None) -> Any:
         """Run one command of the agent's file and return what it printed."""
@@ -113,9 +109,7 @@ class Host:
                 f"{self.name}: the agent can't run there: {said.strip()[-300:] or 'it said nothing'}; "
                 "install Python 3.9 or newer as `python3`"
             ) from None
-        if "error" in answer:
-            raise SiteError(f"{self.name}: {answer['error']}")
-        return answer["ok"]
+        return self._unpacked(answer)
 
     def fetch(self, name: str, known: dict[str, Any]) -> bytes:
         """Return a file of the agent's folder over SFTP, its bytes held against the hash known."""
@@ -124,6 +118,11 @@ class Host:
             if hashlib.sha256(data).hexdigest() == known["sha256"]:
                 return data
         raise SiteError(f"{self.name}: {name}: not the bytes that were written there; look at its disk")
+
+    def _unpacked(self, answer: dict[str, Any]) -> Any:
+        if "error" in answer:
+            raise SiteError(f"{self.name}: {answer['error']}")
+        return answer["ok"]
 
     def _persist(self, ask: Any) -> Any:
         """Ask, and again after a lost connection, as long as patience lasts; write each outage down."""
@@ -169,7 +168,11 @@ class Host:
         while True:
             while b"\n" in self._heard:
                 heard, _, self._heard = self._heard.partition(b"\n")
-                answer = json.loads(heard)
+                try:
+                    answer = json.loads(heard)
+                except ValueError:
+                    # Some accounts greet whoever logs in, even where nobody reads it.
+                    continue
                 if "id" not in answer:
                     self.is_gone = True
                     raise AgentGone(

@@ -47,7 +47,7 @@ class MariaDB(Remote):
         self.engine, self.password, self.peers = engine, password, peers
         self.word = ""
         self._admin: sqlalchemy.Engine | None = None
-        self.binary = engine.binary or look["tools"]["mariadbd"]
+        self.binary = look["tools"]["mariadbd"]
         if self.binary is None:
             raise SiteError(f"{host.name}: mariadbd is not installed; run `{INSTALL}` there")
         self.version = look["facts"]["mariadb"].partition("-")[0]

@@ -1,0 +1,122 @@
+"""Which part is on which host and port, from a study and an inventory alone; nothing is connected to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook.core.inventory import Target
+from benchbook.core.study import Study
+from benchbook.sites.ssh import arrange
+
+
+def target(name: str, *roles: str) -> Target:
+    """A host whose name is its address."""
+    paths = {"key_file": None, "known_hosts": Path("known"), "folder": None}
+    return Target(name, name, name, roles, 22, "root", **paths, lease_s=9.0, patience_s=5.0, timeout_s=1.0)
+
+
+HOSTS = {
+    one.name: one
+    for one in (
+        *(target("db1", "server"), target("db2", "server"), target("lb1", "proxy")),
+        *(target("gen1", "client"), target("all1", "server", "proxy", "client")),
+    )
+}
+
+
+def study(arms: dict[str, Any], **engine: Any) -> Study:
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "Where is what?",
+            "site": {"kind": "ssh", "inventory": "rack", "port": 4000},
+            "engine": engine,
+            "arms": arms,
+            "aa": None,
+            "dataset": {"tables": 1, "table_size": 10},
+            "workloads": {"oltp_point_select": {}},
+            "threads": (1,),
+            "plan": {"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
+            "warm_up": {},
+            "claims": (),
+        }
+    )
+
+
+def places(arms: dict[str, Any], hosts: dict[str, Target] = HOSTS) -> dict[str, list[str]]:
+    made = arrange.chains(study(arms), hosts)
+    return {
+        arm: [f"{part.name} {part.host}:{part.port}" for part in chain.parts] + [chain.client]
+        for arm, chain in made.items()
+    }
+
+
+def test_the_first_host_with_a_role_has_it_and_arms_share_what_is_alike():
+    found = places({"direct": {}, "again": {}, "proxy": {"access": "haproxy"}})
+    assert found == {
+        "direct": ["server db1:4000", "gen1"],
+        "again": ["server db1:4000", "gen1"],
+        "proxy": ["server db1:4000", "proxy lb1:4000", "gen1"],
+    }
+
+
+def test_an_arm_names_other_hosts_and_each_has_its_own_ports():
+    pinned = {"cpu": {"server": {"cores": (0,)}}}
+    found = places(
+        {
+            "base": {},
+            "node0": pinned,
+            "other": {"hosts": {"server": "db2", "client": "all1"}},
+            "proxied": {"access": "haproxy", "hosts": {"server": "db2"}},
+        }
+    )
+    assert found == {
+        "base": ["server db1:4000", "gen1"],
+        "node0": ["server-2 db1:4001", "gen1"],
+        "other": ["server-3 db2:4000", "all1"],
+        "proxied": ["server-3 db2:4000", "proxy lb1:4000", "gen1"],
+    }
+
+
+def test_one_host_can_be_all_of_it():
+    alone = {"all1": HOSTS["all1"]}
+    assert places({"direct": {}, "proxy": {"access": "haproxy"}}, alone) == {
+        "direct": ["server all1:4000", "all1"],
+        "proxy": ["server all1:4000", "proxy all1:4001", "all1"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ({"access": "tiproxy"}, "access tiproxy is not made on the site ssh"),
+        ({"network": "pod"}, "network is not made"),
+        ({"qos": "guaranteed"}, "qos is not made"),
+        ({"cpu": {"client": {"quota": 1.0}}}, "cpu.quota is not made"),
+        ({"data": {"index": "before"}}, "data is not made"),
+        ({"hosts": {"server": "db3"}}, "hosts.server: db3: no host"),
+        ({"hosts": {"client": "db1"}}, "hosts.client: db1: no host"),
+    ],
+)
+def test_what_hosts_do_not_make_is_said_by_name_and_the_other_arms_are_made(arm: dict, said: str):
+    asked = study({"direct": {}, "odd": arm})
+    assert said in (arrange.obstacle(asked, asked.arms["odd"], HOSTS) or "")
+    assert set(arrange.chains(asked, HOSTS)) == {"direct"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [({"name": "tidb"}, "not tidb"), ({"binary": "/opt/mariadbd"}, "engine.binary is not used")],
+)
+def test_an_engine_that_hosts_do_not_have_is_said(engine: dict, said: str):
+    asked = study({"direct": {}, "other": {}}, **engine)
+    assert said in (arrange.obstacle(asked, asked.arms["direct"], HOSTS) or "")
+
+
+def test_no_proxy_without_a_host_for_it():
+    hosts = {name: HOSTS[name] for name in ("db1", "gen1")}
+    asked = study({"direct": {}, "proxy": {"access": "haproxy"}})
+    assert "has the role proxy" in (arrange.obstacle(asked, asked.arms["proxy"], hosts) or "")
