@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,8 @@ from benchbook.sites import lab as labs
 from benchbook.sites import ports, process, settings
 
 LAST_LINES = 5
+IN_USE = re.compile(r"[Aa]ddress already in use")
+TRIES, TRY_AGAIN_S = 5, 0.5
 
 
 class Supervised:
@@ -87,8 +90,28 @@ class Supervised:
     def _begin(
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> None:
-        """Start the process and wait until `is_ready`, which may raise OSError or KeyError until then."""
-        mark = self.log_mark()
+        """Start the process and wait until `is_ready`, which may raise OSError or KeyError until then.
+
+        Where nobody listens on its port and it is in use all the same, a connection of somebody's goes out
+        from it for a moment (the kernel gives such ports to whoever asks): it is started again.
+        """
+        for tries_left in reversed(range(TRIES)):
+            mark = self.log_mark()
+            self._start(argv, env)
+            try:
+                self._wait(is_ready, mark)
+                return
+            except SiteError:
+                is_borrowed = IN_USE.search("\n".join(self.log_since(mark)))
+                self.stop()
+                if not tries_left or not is_borrowed or ports.listeners(self.place.port):
+                    raise
+                time.sleep(TRY_AGAIN_S)
+            except BaseException:
+                self.stop()
+                raise
+
+    def _start(self, argv: Sequence[str], env: Mapping[str, str] | None) -> None:
         self.child = process.start(
             self.role,
             argv,
@@ -102,21 +125,19 @@ class Supervised:
             cwd=self.folder,
             env=env,
         )
+
+    def _wait(self, is_ready: Callable[[], bool], mark: int) -> None:
         deadline = time.monotonic() + self.start_s
-        try:
-            while not self._is_ready(is_ready):
-                if not self.child.is_alive:
-                    raise SiteError(f"{self.what} did not start; see {self.log}:\n  {self._last_words(mark)}")
-                if time.monotonic() > deadline:
-                    raise SiteError(f"{self.what} was not ready within {self.start_s:.0f} s; see {self.log}")
-                time.sleep(0.02)
-        except BaseException:
-            self.stop()
-            raise
+        while not self._is_ready(is_ready):
+            if not self.is_up:
+                raise SiteError(f"{self.what} did not start; see {self.log}:\n  {self._last_words(mark)}")
+            if time.monotonic() > deadline:
+                raise SiteError(f"{self.what} was not ready within {self.start_s:.0f} s; see {self.log}")
+            time.sleep(0.02)
 
     def _is_ready(self, ask: Callable[[], bool]) -> bool:
         try:
-            return self.child is not None and self.child.is_alive and ask()
+            return self.is_up and ask()
         except (OSError, KeyError):
             return False
 

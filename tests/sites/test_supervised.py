@@ -1,0 +1,71 @@
+"""A part that can't have its port for a moment tries again; one whose port somebody serves does not."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
+from benchbook.sites import supervised
+
+LISTEN = """
+import socket, sys, time
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+time.sleep(60)
+"""
+
+
+class Part(supervised.Supervised):
+    def ensure(self) -> None:
+        self._begin([sys.executable, "-c", LISTEN, str(self.place.port)], self._holds_port)
+
+
+@pytest.fixture
+def part(tmp_path: Path, port: int) -> Iterator[Part]:
+    made = Part(labs.Lab(tmp_path, "token"), labs.Place("part", "127.0.0.1", port))
+    made.lab.own("run", None)
+    yield made
+    made.stop()
+
+
+@contextlib.contextmanager
+def going_out_from(port: int) -> Iterator[socket.socket]:
+    """A connection to somewhere else that the kernel happened to give this port."""
+    with socket.create_server(("127.0.0.1", 0)) as there, socket.socket() as client:
+        client.bind(("127.0.0.1", port))
+        client.connect(there.getsockname())
+        accepted, _ = there.accept()
+        with accepted:
+            yield client
+
+
+def test_a_port_that_a_connection_goes_out_from_is_tried_again(part: Part) -> None:
+    with going_out_from(part.place.port) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        timer = threading.Timer(0.6, client.close)
+        timer.start()
+        part.ensure()
+        timer.join()
+    assert part.is_up
+    assert "already in use" in part.log.read_text()
+
+
+def test_somebody_elses_server_on_the_port_is_left_alone_and_told_of(part: Part, monkeypatch) -> None:
+    monkeypatch.setattr(supervised, "TRY_AGAIN_S", 60.0)
+    with socket.create_server(("127.0.0.1", part.place.port)):
+        with pytest.raises(SiteError, match="did not start"):
+            part.ensure()
+        assert not part.is_up and not part.lab.pidfile("part").exists()
+
+
+def test_one_that_ends_at_once_is_told_with_its_last_words(part: Part) -> None:
+    with pytest.raises(SiteError, match=r"the server did not start; see .*\n  no such thing"):
+        part._begin([sys.executable, "-c", "raise SystemExit('no such thing')"], part._holds_port)
+    assert part.stop() and part.log_since(0) == ["no such thing"]
