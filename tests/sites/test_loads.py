@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import resource
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from benchbook.core.study_arm import Arm, Load
-from benchbook.sites import capture, feasible, layout, loads, tiproxy
+from benchbook.sites import capture, feasible, layout, loads, parts, tiproxy
 
 ANYWHERE = {"server": None, "proxy": None, "client": None}
 
 
-def missing(arm: dict, files: int, monkeypatch: pytest.MonkeyPatch) -> str | None:
+def missing(arm: dict, files: int, monkeypatch: pytest.MonkeyPatch, port: int = 23000) -> str | None:
     """Return why an arm can't be made where so many open files are allowed."""
     monkeypatch.setattr(resource, "getrlimit", lambda what: (files, files))
     one = Arm.model_validate(arm)
-    (chain,) = layout.chains({"one": one}, 35000, ANYWHERE).values()
-    return "; ".join(feasible._files(one, chain)) or None
+    (chain,) = layout.chains({"one": one}, port, ANYWHERE).values()
+    return "; ".join(feasible._load(one, chain)) or None
 
 
 def test_a_load_that_needs_more_files_than_are_allowed_is_told_by_who_needs_them(monkeypatch):
@@ -34,15 +35,29 @@ def test_a_load_that_needs_more_files_than_are_allowed_is_told_by_who_needs_them
     assert missing(direct, resource.RLIM_INFINITY, monkeypatch) is None
 
 
+def test_many_connections_may_take_the_port_that_a_server_is_to_have(tmp_path: Path, monkeypatch):
+    """Eighteen thousand short ones a minute leave as many ports behind, of 28,000 there are."""
+    given = tmp_path / "range"
+    given.write_text("32768\t60999\n")
+    monkeypatch.setattr(feasible, "CLIENT_PORTS", given)
+    short = {"load": {"new_connections_per_s": 300}}
+    told = missing(short, 65536, monkeypatch, port=33260)
+    assert "site.port: 33260 is one that the kernel gives to clients (32768 to 60999)" in told
+    assert "write one below 32768" in told
+    assert missing(short, 65536, monkeypatch, port=32767) is None
+    assert missing({"load": {"idle_connections": 300}}, 65536, monkeypatch, port=33260) is None
+
+
 def test_a_proxy_has_room_for_what_any_arm_asks_of_it():
     arms = {
         name: Arm.model_validate({"access": "haproxy"} | more)
         for name, more in {"none": {}, "idle": {"load": {"idle_connections": 9000}}}.items()
     }
     chains = layout.chains(arms, 35000, ANYWHERE)
-    # One proxy for both arms, so that nothing but the load differs.
-    assert chains["none"].proxy == chains["idle"].proxy
-    assert chains["idle"].load == Load(idle_connections=9000) and chains["none"].load is None
+    # Each load has a proxy of its own, whose memory is that of its connections alone; both are set alike.
+    assert chains["none"].proxy != chains["idle"].proxy and chains["none"].server == chains["idle"].server
+    lab = SimpleNamespace(token="0" * 32)
+    assert parts.Parts(lab, None, chains, ()).connections == 9000
 
 
 def test_lines_of_a_driver_that_ended_in_order():

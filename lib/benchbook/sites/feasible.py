@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from benchbook.core import registry
 from benchbook.core.study_arm import Arm, Kernel
@@ -14,6 +15,9 @@ from benchbook.sites import abilities, capture, kernel, load, loads, procfs, tip
 from benchbook.sites.layout import Chain, suits_netem
 from benchbook.sites.process import PATH
 
+CLIENT_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+# With fewer, a port of ours is hardly ever among them.
+MANY = 4000
 NEEDED_BY = {
     "pod": ("network namespaces", "veth and bridge"),
     "service": ("network namespaces", "veth and bridge", "iptables NAT"),
@@ -48,7 +52,7 @@ def _obstacles(arm: Arm, chain: Chain) -> Iterator[str]:
     elif arm.capture and not capture.is_able(tiproxy.find()):
         yield f"{tiproxy.find()} can't capture traffic; TiProxy can since 1.3.0"
     if arm.load is not None:
-        yield from _files(arm, chain)
+        yield from _load(arm, chain)
     asked = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
     absent = sorted(asked - os.sched_getaffinity(0))
     if absent:
@@ -57,8 +61,16 @@ def _obstacles(arm: Arm, chain: Chain) -> Iterator[str]:
         yield from _kernel(arm.kernel)
 
 
-def _files(arm: Arm, chain: Chain) -> Iterator[str]:
-    """The server, a proxy and our driver each have a file for every connection, a proxy two."""
+def _load(arm: Arm, chain: Chain) -> Iterator[str]:
+    """A file for every connection in server and driver, two in a proxy; and ports that clients don't get."""
+    first, last = map(int, CLIENT_PORTS.read_text(encoding="ascii").split())
+    # A connection that is closed keeps its client's port for a minute (tcp(7), TIME_WAIT).
+    taken = arm.load.idle_connections + 60 * arm.load.new_connections_per_s
+    if taken > MANY and first <= chain.server.port <= last:
+        yield (
+            f"site.port: {chain.server.port} is one that the kernel gives to clients ({first} to {last}), "
+            f"and up to {taken} of these are taken; write one below {first}"
+        )
     is_proxied = chain.proxy is not None or chain.of("relay") is not None
     needed, hard = loads.files_needed(arm.load, is_proxied), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard == resource.RLIM_INFINITY or needed <= hard:

@@ -143,7 +143,8 @@ def _chain(
     if arm.access in registry.THROUGH_SERVICE:
         parts.append(share(("service", parts[-1]), "service", False, to=parts[-1]))
     if registry.ACCESS[arm.access] is not None:
-        key = (arm.access, proxy_cores, proxy_quota, parts[-1])
+        # Memory that a proxy took for one arm's connections must not be seen in another's.
+        key = (arm.access, proxy_cores, proxy_quota, parts[-1], arm.load)
         parts.append(share(key, arm.access, True, to=parts[-1], **room))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, 0, None, cores, quota, None if quota is None else CORE_SHARES)

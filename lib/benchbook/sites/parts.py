@@ -79,10 +79,10 @@ class Parts:
             found += [Hop("proxy", *self.address(chain.entry)), Hop("proxy", *inner, is_behind=True)]
         return found
 
-    def connections(self, part: Part) -> int:
-        """Return how many connections beside sysbench's a part must bear in any arm that has it."""
-        loads = [chain.load for chain in self.chains.values() if part in chain.parts and chain.load]
-        return max((load.connections for load in loads), default=0)
+    @property
+    def connections(self) -> int:
+        """The most connections beside sysbench's in any arm: all proxies are set alike, and bear them."""
+        return max((chain.load.connections for chain in self.chains.values() if chain.load), default=0)
 
     def kernel_of(self, part: Part) -> dict[str, int]:
         """Return the kernel settings that were set for a part, as read back."""
@@ -104,7 +104,7 @@ class Parts:
             return Service(self.network, part.name, part.rank, part.port, *self.address(part.to))
         address, port = self.address(part)
         where, peers = self.where(part), self._peers(part)
-        place = labs.Place(part.name, address, port, where, peers, self.connections(part), part.prepared)
+        place = labs.Place(part.name, address, port, where, peers, self.connections, part.prepared)
         if part.kind == "server":
             arm = next(arm for arm, chain in self.chains.items() if chain.server == part)
             asked = engine_of(self.study, arm)
