@@ -26,7 +26,7 @@ from benchbook.core.study_sections import NAME
 FORMAT = 1
 MANIFEST, README = "manifest.json", "README.txt"
 _PARTS = ("facts.json", "dataset.json", "warm_up.json", "schedule.csv", "findings.json", "metrics.json")
-_FOLDERS = ("raw", "void", "pilots")
+_FOLDERS = ("raw", "void", "pilots", "kubernetes")
 _MOST_MANIFEST = 200_000_000
 _ABOUT = """The evidence of the Benchbook study {study}: raw files as they came, and what was found in them.
 
