@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -272,9 +272,23 @@ def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home
 
 
 @pytest.mark.slow
+def test_a_host_started_anew_between_runs_is_taken_up_again(rack: Rack, home: Path):
+    server = rack.hosts["server1"]
+    with sites.open_site(study(), home) as site:
+        dataset.load(site, site.study)
+        before = site.identity("direct")
+        server.kill()
+        rack.switch_on(server)
+        site.restore(dataset.label(site.study))
+        assert site.up("proxy").host == rack.hosts["proxy1"].address
+        after = site.identity("direct")
+        assert before["config_hash"] == after["config_hash"] and before["started"] != after["started"]
+
+
+@pytest.mark.slow
 def test_a_walk_ends_whole_though_cables_and_power_fail(rack: Rack, home: Path, tmp_path: Path):
     """What failed is void and kept, every planned run is there in the end, and all of them are valid."""
-    plan = {"seed": 3, "blocks": 2, "discard_s": 0, "run_s": 3, "max_repeats": 6}
+    plan = {"seed": 3, "blocks": 2, "discard_s": 0, "run_s": 4, "max_repeats": 6}
     asked = study(workloads={"oltp_point_select": {}}, plan=plan)
     runs = schedule.plan_runs("test", asked, {})
     raw, void = tmp_path / "raw", tmp_path / "void"
@@ -282,16 +296,24 @@ def test_a_walk_ends_whole_though_cables_and_power_fail(rack: Rack, home: Path, 
     faults = [client.unplug, server.kill]
     repairs = [client.plug, lambda: rack.switch_on(server)]
     said: list[str] = []
+    accidents: list[threading.Thread] = []
 
     def say(line: str) -> None:
-        """Break something a second into the run that follows the second and the third that are done."""
+        """Break something in the run that follows the first and the second that are done."""
         said.append(line)
-        if line.startswith(("[2/", "[3/")) and faults:
+        if line.startswith(("[1/", "[2/")) and faults:
             fault, repair = faults.pop(0), repairs.pop(0)
-            accidents.append(threading.Timer(1, lambda: (fault(), time.sleep(3), repair())))
+            accidents.append(threading.Thread(target=strike, args=(fault, repair)))
             accidents[-1].start()
 
-    accidents: list[threading.Timer] = []
+    def strike(fault: Callable[[], None], repair: Callable[[], None]) -> None:
+        """Wait until a client runs, let it get going, break something, and mend it."""
+        while not any("sysbench" in text for text in client.commands().values()):
+            time.sleep(0.05)
+        time.sleep(1)
+        fault()
+        time.sleep(3)
+        repair()
 
     def judge(folder: RunFolder) -> validity.Judgement:
         return validity.judge(folder, LIMITS)
@@ -375,6 +397,7 @@ def test_hosts_end_what_nobody_comes_back_for(rack: Rack, home: Path):
     assert not leftovers(rack)
 
 
+@pytest.mark.slow
 def test_purge_takes_our_data_from_the_hosts_and_only_ours(rack: Rack, home: Path):
     other = home.parent.parent / "purged" / "study"
     with sites.open_site(study(), other) as site:
@@ -390,6 +413,7 @@ def test_purge_takes_our_data_from_the_hosts_and_only_ours(rack: Rack, home: Pat
     assert not away.exists() or any(path.is_dir() for path in away.iterdir()), "the last lab takes the rest"
 
 
+@pytest.mark.slow
 def test_a_host_that_somebody_else_measures_is_left_to_them(rack: Rack, home: Path):
     with sites.open_site(study(), home) as site:
         site.up("direct")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchbook.core.errors import SiteError
@@ -16,12 +17,15 @@ from benchbook.sites.lab import Lab
 from benchbook.sites.network import lab_id
 from benchbook.sites.ssh import clean
 from benchbook.sites.ssh.arrange import Chain, Part, chains
-from benchbook.sites.ssh.host import Host
+from benchbook.sites.ssh.connect import Refused
+from benchbook.sites.ssh.host import Host, Unreachable
 from benchbook.sites.ssh.mariadb import MariaDB
 from benchbook.sites.ssh.parts import HAProxy
 
 # How many renewals of a lease may be lost before it is over.
 RENEWALS = 6
+# Seconds before another try after a host or a part was lost.
+AGAIN_S = (1.0, 3.0)
 
 
 class Living:
@@ -87,6 +91,23 @@ class Living:
                         f"{part.address}:{part.port}, seen from {client.name}, is another server than ours; "
                         "correct `address` in the inventory, or set another site.port in the study"
                     )
+
+    def persevere(self, do: Callable[[], None]) -> None:
+        """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised.
+
+        A host that is started anew has no agent, and what ran there has ended with it: both are begun again.
+        """
+        for wait_s in (*AGAIN_S, None):
+            try:
+                return do()
+            except (Refused, Unreachable):
+                raise
+            except SiteError:
+                lost = [one for one in self.parts.values() if one.job is not None and not one.is_up]
+                is_gone = any(host.is_gone for host in self._hosts.values())
+                if wait_s is None or not (lost or is_gone):
+                    raise
+            time.sleep(wait_s)
 
     def stop(self, only: Part | None = None) -> None:
         """Stop a part; None: all, those nearest to the client first."""

@@ -23,7 +23,6 @@ from benchbook.sites.ssh import arrange, data
 from benchbook.sites.ssh import facts as found
 from benchbook.sites.ssh.client import RemoteClient
 from benchbook.sites.ssh.connect import Refused
-from benchbook.sites.ssh.host import AgentGone
 from benchbook.sites.ssh.living import Living
 from benchbook.sites.ssh.watch import RemoteWatch
 
@@ -89,11 +88,7 @@ class SshSite:
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up; return what sysbench connects to."""
         chain = self._chain(arm)
-        try:
-            self._living.ensure(chain)
-        except AgentGone:
-            # A host was started anew, and what ran there has ended with it.
-            self._living.ensure(chain)
+        self._living.persevere(lambda: self._living.ensure(chain))
         return Endpoint(
             host=chain.entry.address, port=chain.entry.port, database=labs.SCHEMA, secret=self.lab.secret
         )
@@ -201,6 +196,9 @@ class SshSite:
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""
+        self._living.persevere(lambda: self._restore(label))
+
+    def _restore(self, label: str | None) -> None:
         servers = self._servers()
         if lacking := [server.host.name for server in servers if not data.has(server, label)]:
             raise SiteError(
