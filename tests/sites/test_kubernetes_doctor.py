@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import kube_doctor, kube_wait
+from benchbook.sites import clean, kube_doctor, kube_wait
+from benchbook.sites import lab as labs
 from benchbook.sites.kube_api import Cluster, kubeconfig
 
 CONFIG = """
@@ -58,3 +60,17 @@ def test_a_cluster_that_does_not_answer_is_told_with_its_file(unreachable: Path)
 def test_a_context_that_is_not_there_is_told_with_the_remedy(unreachable: Path):
     with pytest.raises(SiteError, match=r"site\.kubernetes\.context"):
         Cluster("elsewhere").version()
+
+
+def test_a_cluster_that_is_gone_keeps_its_record_and_is_told_by_down(unreachable: Path, open_folder: Path):
+    folder = open_folder / "gone"
+    lab = labs.open_lab(folder)
+    record = {"kubeconfig": str(unreachable), "context": None, "namespace": "benchbook-x", "token": lab.token}
+    (folder / "cluster.json").write_text(json.dumps(record))
+    (lab.run / "owner.json").write_text("{}")
+    report = clean.down(folder, purge=True)
+    assert not report.is_clean and str(folder / "cluster.json") in str(report)
+    # All that is on this machine is removed all the same.
+    assert not (lab.run / "owner.json").exists() and (folder / "cluster.json").exists()
+    (folder / "cluster.json").unlink()
+    assert clean.down(folder, purge=True).is_clean

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from benchbook import cluster
 from benchbook.core.errors import SiteError
 from benchbook.core.study_gke import Gke
-from benchbook.sites import gke, gke_commands, gke_disks, kube_layout
+from benchbook.sites import clean, gke, gke_commands, gke_disks, kube_layout
 from tests.sites import kubernetes_study
 
 ID = "0123abcd"
@@ -184,6 +184,8 @@ def test_down_asks_for_each_cluster_by_its_name_and_keeps_it_otherwise(open_fold
     folder = root / "my-study"
     kubeconfig = gke_commands.up(study, folder, recorder)
     assert kubeconfig.parent == folder / "run"
+    # What stops everything on this machine must not lose the only record of what costs money elsewhere.
+    assert clean.down(root, purge=True).is_clean and folder.is_dir()
     asked_for: list[str] = []
 
     def answer(said: str, name: str) -> str:

@@ -21,6 +21,8 @@ from benchbook.sites import parts, process, procfs
 
 OWNER_S = 15.0
 SERVER_S = 60.0
+# What a lab has elsewhere is known by these files alone: a namespace, and a cluster that was made for it.
+FAR = ("cluster.json", "gke.json")
 
 
 @dataclass
@@ -64,16 +66,18 @@ def down(lab_root: Path, purge: bool = False) -> Report:
     ]
     for folder in labs:
         _end_on_hosts(folder, report, purge)
-        _end_in_cluster(folder, report)
+    # A cluster that can't be reached keeps nothing here from being removed.
+    far = [said for folder in labs for said in _end_in_cluster(folder, report)]
     if report.is_clean:
         for folder in labs:
             _remove_from_kernel(folder, report)
     if report.is_clean:
         for folder in labs:
             _remove_leftovers(folder, report)
-            if purge:
+            if purge and not any((folder / name).exists() for name in FAR):
                 shutil.rmtree(folder)
                 report.removed.append(str(folder))
+    report.left += far
     return report
 
 
@@ -132,16 +136,18 @@ def _end_on_hosts(folder: Path, report: Report, purge: bool) -> None:
         hosts.down(folder / "run", token, report, purge)
 
 
-def _end_in_cluster(folder: Path, report: Report) -> None:
-    """Remove the namespace that a lab has in a cluster; most labs have used none."""
-    if not (folder / "run" / "cluster.json").is_file():
-        return
+def _end_in_cluster(folder: Path, report: Report) -> list[str]:
+    """Remove the namespace that a lab has in a cluster; most labs have used none. Return what is left."""
+    record = folder / FAR[0]
+    if not record.is_file():
+        return []
     from benchbook.sites import kube_ground
 
     try:
         report.removed += kube_ground.down(folder)
     except SiteError as error:
-        report.left.append(str(error))
+        return [f"{error} (if that cluster is no more, remove {record})"]
+    return []
 
 
 def _remove_from_kernel(folder: Path, report: Report) -> None:

@@ -24,7 +24,7 @@ def up(study: Study, folder: Path, run: gke.Runner | None = None) -> Path:
     asked, lab = _asked(study), labs.open_lab(folder)
     record = {"gke": asked.model_dump(mode="json"), "id": lab.token[:8]}
     # Before the first command: what is half made must be found again.
-    labs.write_private(lab.run / RECORD, json.dumps(record))
+    labs.write_private(folder / RECORD, json.dumps(record))
     return gke.Gcloud(asked, lab.token[:8], lab.run, run).up()
 
 
@@ -69,13 +69,13 @@ def down(folder: Path, ask: Callable[[str], str] = input, run: gke.Runner | None
     name = ask(f"Remove the cluster {asked.name} with all its nodes and disks? Type its name: ").strip()
     if not gke.Gcloud(asked, id, folder / "run", run).down(name):
         return False
-    (folder / "run" / RECORD).unlink()
+    (folder / RECORD).unlink()
     return True
 
 
 def recorded(folder: Path) -> tuple[Gke, str] | None:
     """Return the cluster that a lab made, with the lab's id, or None."""
-    record = folder / "run" / RECORD
+    record = folder / RECORD
     if not record.is_file():
         return None
     found = json.loads(record.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 """What all parts of a study stand on in a cluster: its namespace, its accounts, and the record of both.
 
 The namespace is ours if it carries the token of our lab, which nobody else has; nothing else is ever removed.
-The lab remembers in `run/cluster.json` where it is, so that `down` finds it without the study.
+The lab remembers in `cluster.json` where it is, so that `down` finds it without the study.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Ground:
             "namespace": self.namespace,
             "token": self.lab.token,
         }
-        labs.write_private(self.lab.run / RECORD, json.dumps(record))
+        labs.write_private(self.lab.folder / RECORD, json.dumps(record))
         user, password = labs.USER, self.lab.password()
         made = kube_engines.accounts(password, kube_sql.ADMIN, self.admin_password(), user, labs.SCHEMA)
         accounts = {
@@ -143,7 +143,7 @@ def down(folder: Path) -> list[str]:
 
     SiteError if the cluster can't be reached or the namespace does not go.
     """
-    record = folder / "run" / RECORD
+    record = folder / RECORD
     if not record.is_file():
         return []
     known = json.loads(record.read_text(encoding="utf-8"))
