@@ -13,7 +13,6 @@ from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.inventory import Target
 from benchbook.sites.abilities import Ability, judge
 from benchbook.sites.ssh.arrange import TOOLS
-from benchbook.sites.ssh.host import Host
 
 PACKAGES = {"mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server"}
 FREE_MIB = 5 << 10
@@ -25,6 +24,9 @@ def examine() -> list[Ability]:
     """Return the abilities of all hosts in inventories that study files name; none without any."""
     named: set[str] = set()
     for name in paths.studies():
+        # Most studies name none, and to check a whole study takes a while.
+        if "inventory:" not in paths.study(name).file.read_text(encoding="utf-8", errors="replace"):
+            continue
         with contextlib.suppress(InputErrors):
             site = load.study(name).site
             named |= {site.inventory} if site.inventory else set()
@@ -50,6 +52,9 @@ def of_inventory(name: str) -> list[Ability]:
 
 
 def _look(target: Target) -> dict[str, Any] | str:
+    # The libraries for SSH take half a second to load; whoever has no hosts need not wait for them.
+    from benchbook.sites.ssh.host import Host
+
     host = Host(target, "doctor", "")
     try:
         sent = time.time()
