@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import os
@@ -185,8 +186,10 @@ def _fail(clone: Clone) -> None:
         servers = [pid for pid in clone.processes() if (procfs.executable(pid) or "").endswith("mariadbd")]
         if servers:
             time.sleep(0.3)
-            os.kill(servers[0], signal.SIGKILL)
-            break
+            # The server that only makes the data folder may have ended by itself.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(servers[0], signal.SIGKILL)
+                break
         time.sleep(0.05)
     process.communicate()
 
