@@ -19,8 +19,6 @@ from benchbook.core.study_gke import Gke, Pool
 
 GCLOUD = "gcloud"
 LABEL = "benchbook-lab"
-# Names the cluster that a stage may make: it costs money, so nothing makes one unasked.
-VARIABLE = "BENCHBOOK_CREATE_CLUSTER"
 # Nodes that repair or upgrade themselves in the middle of a run would be another arm.
 STEADY = ("--no-enable-autoupgrade", "--no-enable-autorepair")
 
