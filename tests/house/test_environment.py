@@ -20,9 +20,6 @@ PRESCRIBED = (
     *("jupyterlab", "papermill", "nbconvert", "pandas", "seaborn"),
     *("sqlalchemy", "pymysql", "fabric", "dvc"),
 )
-# Asked for, and its place is not built yet.
-WAITING = {
-}
 # Nothing can name it: another package takes it up where it is there.
 NEVER_NAMED = {"ruamel-yaml-clib": "makes ruamel.yaml read in C, which `dvc` does all the time"}
 # How the code shows that it uses a dependency, where that isn't an import or a command of the same name.
@@ -135,7 +132,4 @@ def test_every_dependency_is_used(name: str):
     ]
     if name in NEVER_NAMED:
         pytest.skip(NEVER_NAMED[name])
-    if name in WAITING:
-        assert not using, f"{name} is used now: take it out of WAITING"
-        pytest.skip(WAITING[name])
     assert using, f"{name} is asked for and never used"

@@ -235,7 +235,7 @@ def test_the_facts_that_are_part_of_a_run_are_found_on_a_real_site(site: Any):
     site.up("proxy")
     found: Any = site.facts("proxy")
     missing = []
-    for name in schedule.LASTING:
+    for name in schedule.OF_ANY_SITE:
         value = found
         for part in name.split("."):
             value = value.get(part) if isinstance(value, dict) else None

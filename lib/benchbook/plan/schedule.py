@@ -18,12 +18,13 @@ PERCENTILE = 99
 COLUMNS = ("position", "run_id", "block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
 
 # What makes a run another run, apart from its own settings.
-LASTING = (
+OF_ANY_SITE = (
     *("access", "engine.version", "engine.binary_sha256", "engine.variables_sha256", "site.cpus"),
     *("proxy.version", "proxy.binary_sha256", "proxy.config_hash"),
     *("machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel", "machine.sysbench"),
-    *("cluster.version", "node.machine_type", "node.image", "node.zone", "qos_class", "resources"),
 )
+OF_A_CLUSTER = ("cluster.version", "node.machine_type", "node.image", "node.zone", "qos_class", "resources")
+LASTING = (*OF_ANY_SITE, *OF_A_CLUSTER)
 
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
 
