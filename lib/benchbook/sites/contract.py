@@ -123,11 +123,11 @@ class Site(Protocol):
     def log_errors(self, mark: int, arm: str | None = None) -> list[str]:
         """Return the lines of a server's log since a place that tell of an error or a crash."""
 
-    def snapshot(self, label: str = "") -> None:
-        """Keep a copy of the baseline's data under a label; other servers that are up get the same data."""
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
+        """Keep a copy of a server's data under a label; servers that share the copy get the same data."""
 
-    def has_snapshot(self, label: str | None = None) -> bool:
-        """Say whether there is prepared data of this engine, under this label (None: under any)."""
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
+        """Say whether there is prepared data for an arm's server, under this label (None: under any)."""
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""
