@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import kube_manifests, kube_sql, kube_wait, settings
 from benchbook.sites import lab as labs
@@ -145,26 +145,10 @@ class Server:
             : len(asked.version.split("."))
         ] != asked.version.split("."):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        differing = settings.differences(self.asked, variables)
-        if differing:
-            raise SettingsDiffer(differing)
-        return {
-            "name": "mariadb",
-            "version": version,
-            "version_comment": variables["version_comment"],
+        there = settings.taken(self.asked, asked.settings, _without_host(variables), Path(HOME))
+        return there | {
             "image": self.ground.here.images.server,
             "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v mariadbd)"').split()[0],
-            "tls": variables.get("have_ssl", "unknown"),
-            "settings": {
-                key: {
-                    "asked": settings.text(value),
-                    "got": settings.read_back(key, variables),
-                    "from": "study" if key in asked.settings else "benchbook",
-                }
-                for key, value in sorted(self.asked.items())
-            },
-            "variables": len(variables),
-            "variables_sha256": settings.digest(_without_host(variables), Path(HOME)),
         }
 
     def pid(self) -> int:

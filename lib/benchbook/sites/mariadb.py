@@ -11,7 +11,7 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core import files
-from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import mariadb_accounts as accounts
 from benchbook.sites import mariadb_install as install
@@ -119,27 +119,9 @@ class MariaDB(Supervised):
         self.running()
         with self.admin().connect() as connection:
             variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
-        differing = settings.differences(self.asked, variables)
-        if differing:
-            raise SettingsDiffer(differing)
-        read = {
-            key: {
-                "asked": settings.text(value),
-                "got": settings.read_back(key, variables),
-                "from": "study" if key in self.engine.settings else "benchbook",
-            }
-            for key, value in sorted(self.asked.items())
-        }
-        return {
-            "name": "mariadb",
-            "version": variables["version"],
-            "version_comment": variables["version_comment"],
+        return settings.taken(self.asked, self.engine.settings, variables, self.folder) | {
             "binary": str(self.binary),
             "binary_sha256": files.sha256(self.binary),
-            "tls": variables.get("have_ssl", "unknown"),
-            "settings": read,
-            "variables": len(variables),
-            "variables_sha256": settings.digest(variables, self.folder),
             "config_hash": self.config_hash,
         }
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchbook.core.errors import SettingsDiffer
+
 Value = int | float | str | bool
 
 # What every MariaDB of ours starts from unless the study says otherwise: value, and why.
@@ -149,6 +151,33 @@ def read_back(key: str, variables: Mapping[str, str]) -> str | None:
     if key in variables:
         return variables[key]
     return variables.get(key.removeprefix("skip_")) if key.startswith("skip_") else None
+
+
+def taken(
+    asked: Mapping[str, Value], chosen: Mapping[str, Value], variables: Mapping[str, str], folder: Path
+) -> dict[str, Any]:
+    """Return what a MariaDB says of itself, wherever it is; SettingsDiffer where it did not take a setting.
+
+    `asked` is all that it was started with, `chosen` what of it the study chose, `folder` its own.
+    """
+    if differing := differences(asked, variables):
+        raise SettingsDiffer(differing)
+    return {
+        "name": "mariadb",
+        "version": variables["version"],
+        "version_comment": variables["version_comment"],
+        "tls": variables.get("have_ssl", "unknown"),
+        "settings": {
+            key: {
+                "asked": text(value),
+                "got": read_back(key, variables),
+                "from": "study" if key in chosen else "benchbook",
+            }
+            for key, value in sorted(asked.items())
+        },
+        "variables": len(variables),
+        "variables_sha256": digest(variables, folder),
+    }
 
 
 def same(asked: Value, got: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
-from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.errors import SiteError
 from benchbook.sites import mariadb_accounts as accounts
 from benchbook.sites import settings
 from benchbook.sites.lab import SCHEMA, USER
@@ -168,26 +168,10 @@ class MariaDB(Remote):
         self.running()
         with self.admin().connect() as connection:
             variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
-        if differing := settings.differences(self.asked, variables):
-            raise SettingsDiffer(differing)
-        read = {
-            key: {
-                "asked": settings.text(value),
-                "got": settings.read_back(key, variables),
-                "from": "study" if key in self.engine.settings else "benchbook",
-            }
-            for key, value in sorted(self.asked.items())
-        }
-        return {
-            "name": "mariadb",
-            "version": variables["version"],
-            "version_comment": variables["version_comment"],
+        there = settings.taken(self.asked, self.engine.settings, variables, self.folder)  # type: ignore[arg-type]
+        return there | {
             "binary": self.binary,
             "binary_sha256": self.host.call("sha256", path=self.binary),
-            "tls": variables.get("have_ssl", "unknown"),
-            "settings": read,
-            "variables": len(variables),
-            "variables_sha256": settings.digest(variables, self.folder),  # type: ignore[arg-type]
             "config_hash": self.config_hash,
         }
 
