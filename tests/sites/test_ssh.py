@@ -233,6 +233,8 @@ def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: 
     """The client's own cable is out for three seconds: its transactions stall, the run is worth nothing."""
 
     def trip() -> None:
+        while not list((tmp_path / "raw").glob("*.part")):
+            time.sleep(0.05)
         time.sleep(2)
         rack.hosts["client1"].unplug()
         time.sleep(3)
@@ -240,7 +242,7 @@ def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: 
 
     with sites.open_site(study(), home) as site:
         dataset.load(site, site.study)
-        accident = threading.Thread(target=trip)
+        accident = threading.Thread(target=trip, daemon=True)
         accident.start()
         folder = make_run(site, "direct", tmp_path / "raw")
         accident.join()

@@ -28,6 +28,14 @@ class Part(supervised.Supervised):
 
 
 @pytest.fixture
+def port() -> int:
+    """A port that the kernel has nothing on: neither a server nor the last minute of a connection."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
 def part(tmp_path: Path, port: int) -> Iterator[Part]:
     made = Part(labs.Lab(tmp_path, "token"), labs.Place("part", "127.0.0.1", port))
     made.lab.own("run", None)
