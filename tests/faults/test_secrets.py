@@ -186,10 +186,9 @@ def _fail(clone: Clone) -> None:
         servers = [pid for pid in clone.processes() if (procfs.executable(pid) or "").endswith("mariadbd")]
         if servers:
             time.sleep(0.3)
-            # The server that only makes the data folder may have ended by itself.
+            # Each one, until the stage fails: one that only makes the data folder may have ended by itself.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(servers[0], signal.SIGKILL)
-                break
         time.sleep(0.05)
     process.communicate()
 
