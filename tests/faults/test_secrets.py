@@ -179,8 +179,8 @@ def test_no_artefact_and_no_process_shows_the_password(open_folder: Path, inject
 
 
 def _fail(clone: Clone) -> None:
-    """Have a stage fail with the server up, so that a failed notebook and its log are there too."""
-    process = clone.start("benchbook", "stage", "prepare", "tiny")
+    """Have a stage fail whose pilots need the server, so that a failed notebook and its log are there too."""
+    process = clone.start("benchbook", "stage", "warm-up", "tiny")
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         servers = [pid for pid in clone.processes() if (procfs.executable(pid) or "").endswith("mariadbd")]
