@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import sqlalchemy
@@ -18,7 +16,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.core.study_engine import engine_of
-from benchbook.sites import evidence, feasible, layout, loads, lock, monitor, parts, process, procfs
+from benchbook.sites import evidence, feasible, layout, leaving, loads, lock, monitor, parts, process, procfs
 from benchbook.sites import lab as labs
 from benchbook.sites.prepared import Prepared
 
@@ -44,7 +42,6 @@ class LocalSite:
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
         self._keep = (self._lock.fd,)
-        self._ended_by: int | None = None
         self._parts = parts.Parts(self.lab, self.study, self.chains, self._keep)
         if parts.present(self.lab.token, self.lab.run):
             self._parts.clear()
@@ -59,7 +56,8 @@ class LocalSite:
                 self.lab.token,
             ),
         )
-        self._handlers = self._catch_signals()
+        self._signals = leaving.Signals()
+        self._signals.catch()
         return self
 
     def __exit__(
@@ -72,10 +70,7 @@ class LocalSite:
         finally:
             self.lab.pidfile("owner").unlink(missing_ok=True)
             self._lock.release()
-            for signum, handler in self._handlers.items():
-                signal.signal(signum, handler)
-            if self._ended_by is not None:
-                os.kill(os.getpid(), self._ended_by)
+            self._signals.leave()
 
     def missing(self, arm: str) -> str | None:
         """Return why this machine can't make an arm, or None; nothing is started to find out."""
@@ -209,16 +204,3 @@ class LocalSite:
 
     def _server(self, arm: str | None) -> Any:
         return self._parts.get(self._chain(arm).server)
-
-    def _catch_signals(self) -> dict[int, Any]:
-        if threading.current_thread() is not threading.main_thread():
-            return {}
-
-        def leave(signum: int, frame: FrameType | None) -> None:
-            self._ended_by = signum
-            raise SystemExit(128 + signum)
-
-        wanted = [
-            signum for signum in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(signum) is signal.SIG_DFL
-        ]
-        return {signum: signal.signal(signum, leave) for signum in wanted}
