@@ -51,7 +51,7 @@ lint: setup ## Style of the code, and notebooks stored without outputs
 	@ruff check .; style=$$?; sh tools/strip.sh --verify && exit $$style
 
 tidb: setup ## Build the TiDB servers that studies need, each once (minutes; needs Go)
-	@python -m benchbook.sites.tidb_build $(ARGS)
+	@python -m benchbook.sites.tidb.build $(ARGS)
 
 doctor: setup ## What this machine can do, and what it can't and why
 	@benchbook doctor

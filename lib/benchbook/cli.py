@@ -129,9 +129,9 @@ def _plan(arguments: argparse.Namespace) -> int:
 
         print(arrange.summary(study))
     if study.site.kind == "kubernetes":
-        from benchbook.sites import kube_plan
+        from benchbook.sites.kube import plan
 
-        shown = kube_plan.yaml if arguments.manifests else kube_plan.text
+        shown = plan.yaml if arguments.manifests else plan.text
         print(shown(arguments.study, study))
     if arguments.runs:
         print(schedule.table(schedule.plan_runs(arguments.study, study, {})).to_string(index=False))

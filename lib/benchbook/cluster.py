@@ -20,14 +20,14 @@ def parser(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make or remove a study's cluster; return an exit code."""
-    from benchbook.sites import gke_commands
+    from benchbook.sites.gke import commands
     from benchbook.sites.lab import lab_folder
 
     study, folder = load.study(arguments.study), lab_folder(paths.root(), arguments.study)
     if arguments.act == "down":
-        return 0 if gke_commands.down(folder) else 1
-    kubeconfig = gke_commands.up(study, folder)
-    for volume in gke_commands.disks(study, folder, kubeconfig):
+        return 0 if commands.down(folder) else 1
+    kubeconfig = commands.up(study, folder)
+    for volume in commands.volumes(study, folder, kubeconfig):
         print(f"volume {volume}")
     print(f"export BENCHBOOK_KUBECONFIG={kubeconfig}")
     return 0
@@ -38,13 +38,14 @@ def left(lab_root: Path, ask: Callable[[str], str] | None = None, **given: Any) 
 
     Without a person at the terminal nothing is asked and nothing removed.
     """
-    from benchbook.sites import clean, gke_commands
+    from benchbook.sites import clean
+    from benchbook.sites.gke import commands
 
     question = ask or (input if sys.stdin.isatty() else lambda said: "")
     found = []
     for folder in clean.find_labs(lab_root):
-        known = gke_commands.recorded(folder)
-        if known is not None and not gke_commands.down(folder, question, **given):
+        known = commands.recorded(folder)
+        if known is not None and not commands.down(folder, question, **given):
             found.append(
                 f"the cluster {known[0].name} is still there and costs money: "
                 f"`benchbook cluster {folder.name} down`"

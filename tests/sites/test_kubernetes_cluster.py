@@ -26,8 +26,9 @@ from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import session
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites import clean, kube_ground, kube_layout, kube_plan
-from benchbook.sites.kube_api import VARIABLES, Cluster
+from benchbook.sites import clean
+from benchbook.sites.kube import ground, layout, plan
+from benchbook.sites.kube.api import VARIABLES, Cluster
 from tests.sites import kubernetes_study
 
 pytestmark = [
@@ -95,8 +96,8 @@ def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judge
 
 def test_the_server_takes_every_manifest(cluster: Cluster):
     """A dry run on the server's side: admitted as it stands, and nothing of it is kept."""
-    names = kube_layout.names("benchbook", "dry-run", os.urandom(16).hex())
-    manifests = kube_plan.manifests(study(tuple(kubernetes_study.ARMS)), names)
+    names = layout.names("benchbook", "dry-run", os.urandom(16).hex())
+    manifests = plan.applied(study(tuple(kubernetes_study.ARMS)), names)
     cluster.apply(manifests[0])
     try:
         for manifest in manifests:
@@ -108,7 +109,7 @@ def test_the_server_takes_every_manifest(cluster: Cluster):
             cluster.apply(wrong, dry_run=True)
     finally:
         token = dict(names.labels)["benchbook/lab"]
-        assert kube_ground.remove(cluster, names.namespace, token)
+        assert ground.remove(cluster, names.namespace, token)
 
 
 def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, folder: Path, root: Path):
@@ -306,7 +307,7 @@ def test_a_namespace_of_somebody_else_is_left_alone(cluster: Cluster, folder: Pa
         with pytest.raises(SiteError, match="not ours"), sites.open_site(spec, folder):
             pass
         assert not clean.down(folder).is_clean
-        assert kube_ground.exists(cluster, name)
+        assert ground.exists(cluster, name)
     finally:
         token = json.loads((folder / "lab.json").read_text())["token"]
         cluster.core.patch_namespace(name, {"metadata": {"labels": {"benchbook/lab": token}}})

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import clean, kube_doctor, kube_wait
+from benchbook.sites import clean
 from benchbook.sites import lab as labs
-from benchbook.sites.kube_api import Cluster, kubeconfig
+from benchbook.sites.kube import doctor, wait
+from benchbook.sites.kube.api import Cluster, kubeconfig
 
 CONFIG = """
 apiVersion: v1
@@ -45,16 +46,16 @@ def test_the_kubeconfig_is_the_named_one_then_the_common_one_then_that_of_home(
 
 def test_no_kubeconfig_is_no_fault_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHBOOK_KUBECONFIG", str(tmp_path / "none"))
-    (found,) = kube_doctor.examine()
+    (found,) = doctor.examine()
     assert not found.ok and not found.is_needed
     assert "BENCHBOOK_KUBECONFIG" in found.remedy
 
 
 def test_a_cluster_that_does_not_answer_is_told_with_its_file(unreachable: Path):
-    (found,) = kube_doctor.examine()
+    (found,) = doctor.examine()
     assert not found.ok and str(unreachable) in found.detail + found.remedy
     with pytest.raises(SiteError, match="can't be reached"):
-        kube_wait.look(Cluster(), "space", "pod")
+        wait.look(Cluster(), "space", "pod")
 
 
 def test_a_context_that_is_not_there_is_told_with_the_remedy(unreachable: Path):

@@ -12,11 +12,13 @@ from pydantic import ValidationError
 from benchbook import cluster
 from benchbook.core.errors import SiteError
 from benchbook.core.study_gke import Gke
-from benchbook.sites import clean, gke, gke_commands, gke_disks, kube_layout
+from benchbook.sites import clean
+from benchbook.sites.gke import commands, disks, steps
+from benchbook.sites.kube import layout
 from tests.sites import kubernetes_study
 
 ID = "0123abcd"
-NAMES = kube_layout.names("benchbook", "tidb", ID * 4)
+NAMES = layout.names("benchbook", "tidb", ID * 4)
 ZONES = ("us-central1-a", "us-central1-b", "us-central1-c")
 
 
@@ -44,13 +46,13 @@ class Recorder:
         verb, name = argv[3], argv[4]
         if self.fails and verb == self.fails:
             return 1, "ERROR: quota exceeded"
-        if verb == "describe" and f"--format=value(resourceLabels.{gke.LABEL})" in argv:
+        if verb == "describe" and f"--format=value(resourceLabels.{steps.LABEL})" in argv:
             return 0, f"{self.owner}\n"
         if verb == "describe":
             return (0, "RUNNING\n") if name in self.there else (1, "ERROR: not found")
         if verb == "create":
             self.there.add(name)
-            labels = [word for word in argv if word.startswith(f"--labels={gke.LABEL}=")]
+            labels = [word for word in argv if word.startswith(f"--labels={steps.LABEL}=")]
             self.owner = labels[0].rpartition("=")[2] if labels else self.owner
         if verb == "delete":
             self.there.discard(name)
@@ -62,7 +64,7 @@ class Recorder:
 
 def test_a_cluster_in_one_zone_is_these_commands_exactly(tmp_path: Path):
     recorder = Recorder()
-    gke.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+    steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     file = tmp_path / "nodes.yaml"
     assert recorder.verbs("create") == [
         "gcloud container clusters create tidb --project=my-project --location=us-central1-a --quiet "
@@ -87,16 +89,16 @@ def test_a_cluster_in_one_zone_is_these_commands_exactly(tmp_path: Path):
 
 
 def test_several_zones_are_a_cluster_of_their_region_with_nodes_in_each():
-    made = gke.steps(asked(ZONES), ID, Path("f"))[0].make
+    made = steps.steps(asked(ZONES), ID, Path("f"))[0].make
     assert "--location=us-central1" in made
     assert "--node-locations=us-central1-a,us-central1-b,us-central1-c" in made
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path):
     recorder = Recorder(("tidb", "pd"))
-    gke.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+    steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     assert [call.split()[4] for call in recorder.verbs("create")] == ["tikv"]
-    gke.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+    steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     assert len(recorder.verbs("create")) == 1
 
 
@@ -106,7 +108,7 @@ def test_every_command_is_shown_before_it_is_run(tmp_path: Path):
     def say(text: str) -> None:
         shown.append((text, len(recorder.verbs("create"))))
 
-    gke.Gcloud(asked(), ID, tmp_path, recorder).up(say)
+    steps.Gcloud(asked(), ID, tmp_path, recorder).up(say)
     for number, command in enumerate(recorder.verbs("create")):
         text, made_before = shown[number]
         assert command in text and made_before == number
@@ -115,15 +117,15 @@ def test_every_command_is_shown_before_it_is_run(tmp_path: Path):
 def test_somebody_elses_cluster_is_neither_used_nor_removed(tmp_path: Path):
     recorder = Recorder(("tidb",), owner="ffffffff")
     with pytest.raises(SiteError, match="not of this lab"):
-        gke.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+        steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     with pytest.raises(SiteError, match="not of this lab"):
-        gke.Gcloud(asked(), ID, tmp_path, recorder).down("tidb", lambda said: None)
+        steps.Gcloud(asked(), ID, tmp_path, recorder).down("tidb", lambda said: None)
     assert not recorder.verbs("create") and not recorder.verbs("delete")
 
 
 def test_a_cluster_goes_only_when_its_name_is_given(tmp_path: Path):
     recorder = Recorder(("tidb",))
-    tool = gke.Gcloud(asked(), ID, tmp_path, recorder)
+    tool = steps.Gcloud(asked(), ID, tmp_path, recorder)
     assert tool.down("", lambda said: None) is False
     assert tool.down("yes", lambda said: None) is False
     assert not recorder.verbs("delete")
@@ -131,29 +133,29 @@ def test_a_cluster_goes_only_when_its_name_is_given(tmp_path: Path):
     assert recorder.verbs("delete") == [
         "gcloud container clusters delete tidb --project=my-project --location=us-central1-a --quiet"
     ]
-    assert gke.Gcloud(asked(), ID, tmp_path, Recorder()).down("", lambda said: None) is True
+    assert steps.Gcloud(asked(), ID, tmp_path, Recorder()).down("", lambda said: None) is True
 
 
 def test_what_the_provider_says_is_told_and_nothing_more_is_made(tmp_path: Path):
     recorder = Recorder(fails="create")
     with pytest.raises(SiteError, match="quota exceeded"):
-        gke.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
+        steps.Gcloud(asked(), ID, tmp_path, recorder).up(lambda said: None)
     assert len(recorder.verbs("create")) == 1
 
 
 def test_without_the_tool_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SiteError, match="gcloud: No such file"):
-        gke.Gcloud(asked(), ID, tmp_path).up(lambda said: None)
+        steps.Gcloud(asked(), ID, tmp_path).up(lambda said: None)
 
 
 def test_the_plan_shows_every_pool_and_command_and_no_price():
-    lines = gke.summary(asked(ZONES), ID)
+    lines = steps.summary(asked(ZONES), ID)
     assert any("tikv: 9 × c2-standard-16, UBUNTU_CONTAINERD" in line for line in lines)
     shown = "\n".join(lines)
-    for step in gke.steps(asked(ZONES), ID, Path("nodes.yaml")):
+    for step in steps.steps(asked(ZONES), ID, Path("nodes.yaml")):
         assert shlex.join(step.make) in shown
-    assert shlex.join(gke.delete(asked(ZONES))) in shown
+    assert shlex.join(steps.delete(asked(ZONES))) in shown
 
 
 def test_zones_of_another_region_are_refused():
@@ -162,18 +164,18 @@ def test_zones_of_another_region_are_refused():
 
 
 def test_local_ssds_are_mounted_with_the_sources_options_on_their_pools_alone():
-    made = gke_disks.mounting(asked(), NAMES, "busybox:1")
+    made = disks.mounting(asked(), NAMES, "busybox:1")
     template = made["spec"]["template"]["spec"]
     assert "-o defaults,nodelalloc,noatime,discard,nobarrier" in template["containers"][0]["command"][-1]
     terms = template["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert terms["nodeSelectorTerms"][0]["matchExpressions"][0]["values"] == ["tikv"]
-    volumes = gke_disks.volumes(asked(), NAMES, {"tikv": ["node-b", "node-a"], "pd": ["node-c"]}, 300)
+    volumes = disks.volumes(asked(), NAMES, {"tikv": ["node-b", "node-a"], "pd": ["node-c"]}, 300)
     assert [one["metadata"]["name"] for one in volumes] == [
         "benchbook-tidb-0123abcd-node-a-0",
         "benchbook-tidb-0123abcd-node-b-0",
     ]
     assert {one["spec"]["storageClassName"] for one in volumes} == {
-        gke_disks.storage_class(NAMES)["metadata"]["name"]
+        disks.storage_class(NAMES)["metadata"]["name"]
     }
 
 
@@ -182,7 +184,7 @@ def test_down_asks_for_each_cluster_by_its_name_and_keeps_it_otherwise(open_fold
     study = kubernetes_study.make(("pod", "host"), {"gke": asked().model_dump()})
     root = open_folder / "clusters"
     folder = root / "my-study"
-    kubeconfig = gke_commands.up(study, folder, recorder)
+    kubeconfig = commands.up(study, folder, recorder)
     assert kubeconfig.parent == folder / "run"
     # What stops everything on this machine must not lose the only record of what costs money elsewhere.
     assert clean.down(root, purge=True).is_clean and folder.is_dir()

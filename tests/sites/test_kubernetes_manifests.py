@@ -13,17 +13,18 @@ from ruamel.yaml import YAML
 
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites import kube_engines, kube_layout, kube_manifests, kube_plan, kube_tidb, settings
+from benchbook.sites import settings
+from benchbook.sites.kube import engines, layout, manifests, plan, tidb
 from tests.sites import kubernetes_study
 
-NAMES = kube_layout.names("benchbook", "my_study", "0123456789abcdef0123456789abcdef")
+NAMES = layout.names("benchbook", "my_study", "0123456789abcdef0123456789abcdef")
 PASSWORD = "pa55-of-the-test"
 CRD = "BENCHBOOK_TIDB_CRD"
 
 
 def arm(name: str, study: Study | None = None) -> dict[tuple[str, str], dict[str, Any]]:
     study = study or kubernetes_study.make()
-    made = kube_manifests.of_arm(study, NAMES, kube_layout.chains(study)[name])
+    made = manifests.of_arm(study, NAMES, layout.chains(study)[name])
     return {(one["kind"], one["metadata"]["name"]): one for one in made}
 
 
@@ -32,14 +33,14 @@ def pod(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_names_of_two_labs_never_meet_and_fit():
-    long = kube_layout.names("benchbook", "a_study-" * 5, "f" * 32)
+    long = layout.names("benchbook", "a_study-" * 5, "f" * 32)
     assert NAMES.namespace == "benchbook-my-study-01234567"
     assert len(long.namespace) <= 63 and long.namespace.endswith("-ffffffff")
     assert dict(NAMES.labels)["benchbook/lab"] != dict(long.labels)["benchbook/lab"]
 
 
 def test_arms_share_the_server_that_they_ask_for_alike():
-    chains = kube_layout.chains(kubernetes_study.make())
+    chains = layout.chains(kubernetes_study.make())
     servers = {name: chain.server.name for name, chain in chains.items()}
     assert servers == {
         "pod": "server",
@@ -96,7 +97,7 @@ def test_a_limit_of_cores_alone_is_neither():
             }
         }
     )
-    server = kube_layout.chains(half)["host"].server
+    server = layout.chains(half)["host"].server
     assert server.room.qos_class == "Burstable"
     asked = pod(arm("host", half)["StatefulSet", "server-2"])["containers"][0]["resources"]
     assert asked == {"requests": {"cpu": "250m"}, "limits": {"cpu": "250m"}}
@@ -131,7 +132,7 @@ def test_selectors_of_an_arm_go_before_those_of_the_study_and_taints_are_put_up_
 def test_the_server_has_the_settings_of_the_engine_on_one_machine():
     study = kubernetes_study.make()
     written = dict(
-        line.split("=", 1) for line in kube_engines.my_cnf(study.engine, 33900).splitlines() if "=" in line
+        line.split("=", 1) for line in engines.my_cnf(study.engine, 33900).splitlines() if "=" in line
     )
     wanted = {key: settings.text(value) for key, value in settings.complete(study.engine.settings).items()}
     assert {key: written[key] for key in wanted} == wanted
@@ -154,13 +155,13 @@ def test_a_changed_setting_is_another_pod():
 
 def test_no_pod_has_an_account_but_as_a_file_and_no_kept_page_shows_it():
     study = kubernetes_study.make()
-    made = kube_engines.accounts(PASSWORD, "admin", PASSWORD + "2", "benchbook", "sbtest")
-    shared = kube_manifests.of_study(NAMES, {"server-accounts": {"init.sql": made}})
+    made = engines.accounts(PASSWORD, "admin", PASSWORD + "2", "benchbook", "sbtest")
+    shared = manifests.of_study(NAMES, {"server-accounts": {"init.sql": made}})
     everything = [*shared, *(one for name in study.arms for one in arm(name).values())]
     for manifest in everything:
         if manifest["kind"] == "StatefulSet":
             assert all("env" not in container for container in pod(manifest)["containers"])
-    text = kube_manifests.text(everything)
+    text = manifests.text(everything)
     secret = shared[-1]["data"]["init.sql"]
     assert PASSWORD not in text and secret not in text
     assert "left out here" in text
@@ -202,7 +203,7 @@ def test_keys_of_a_cluster_are_refused_on_one_machine():
         Study.model_validate(local | {"site": {"kind": "local"}, "arms": placed})
 
 
-def tidb(**arms: dict[str, Any]) -> Study:
+def tidb_study(**arms: dict[str, Any]) -> Study:
     parts = {
         "version": "v3.0.1",
         "pd": {"config": {"log.level": "info", "replication.location-labels": ("region", "zone")}},
@@ -221,11 +222,11 @@ def tidb(**arms: dict[str, Any]) -> Study:
 
 
 def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes():
-    study = tidb(
+    study = tidb_study(
         pod={"network": "pod", "access": "service"},
         spread={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
     )
-    plain, spread = (kube_tidb.cluster(study, NAMES, name)["spec"] for name in ("pod", "spread"))
+    plain, spread = (tidb.cluster(study, NAMES, name)["spec"] for name in ("pod", "spread"))
     assert {part: plain[part]["replicas"] for part in ("pd", "tikv", "tidb")} == {
         "pd": 3,
         "tikv": 3,
@@ -255,12 +256,12 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
 
 def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
     """On the host's network two clusters would meet on their ports."""
-    study = tidb(
+    study = tidb_study(
         service={"network": "host", "access": "service"},
         outside={"network": "host", "access": "load_balancer"},
         pod={"network": "pod", "access": "service"},
     )
-    made = kube_tidb.manifests(study, NAMES)
+    made = tidb.manifests(study, NAMES)
     assert [(one["kind"], one["metadata"]["name"]) for one in made] == [
         ("TidbCluster", "server"),
         ("Service", "server-balancer"),
@@ -275,7 +276,7 @@ def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
 
 def test_a_proxy_before_a_tidb_cluster_is_refused():
     with pytest.raises(SiteError, match="haproxy"):
-        kube_tidb.cluster(tidb(one={"access": "haproxy"}), NAMES, "one")
+        tidb.cluster(tidb_study(one={"access": "haproxy"}), NAMES, "one")
 
 
 def test_the_operators_own_schema_takes_our_tidb_clusters():
@@ -286,13 +287,13 @@ def test_the_operators_own_schema_takes_our_tidb_clusters():
     definition = YAML(typ="safe").load(Path(file).read_text(encoding="utf-8"))
     version = next(one for one in definition["spec"]["versions"] if one["name"] == "v1alpha1")
     schema = closed(version["schema"]["openAPIV3Schema"])
-    study = tidb(
+    study = tidb_study(
         pod={"network": "pod", "access": "service"},
         host={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
     )
     for name in study.arms:
-        jsonschema.validate(kube_tidb.cluster(study, NAMES, name), schema)
-    wrong = kube_tidb.cluster(study, NAMES, "pod")
+        jsonschema.validate(tidb.cluster(study, NAMES, name), schema)
+    wrong = tidb.cluster(study, NAMES, "pod")
     wrong["spec"]["tikv"]["replica"] = 3
     with pytest.raises(jsonschema.ValidationError, match="replica"):
         jsonschema.validate(wrong, schema)
@@ -318,7 +319,7 @@ def closed(node: Any) -> Any:
 
 def test_a_plan_names_every_resource_and_no_price():
     study = kubernetes_study.make()
-    text = "\n".join(kube_plan.lines("my_study", study))
+    text = "\n".join(plan.lines("my_study", study))
     for kind, name in {key for one in study.arms for key in arm(one)}:
         assert any(kind in line and name in line for line in text.splitlines())
     assert "localhost/bb:1" in text

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.sites import kube_facts, kube_watch, pod_agent
+from benchbook.sites.kube import agent, facts, watch
 
-SAMPLE = Path(kube_watch.__file__).with_name("pod") / "sample.sh"
-AGENT = Path(pod_agent.__file__)
+SAMPLE = Path(watch.__file__).with_name("pod") / "sample.sh"
+AGENT = Path(agent.__file__)
 
 
 def sample(*words: str) -> str:
@@ -56,9 +56,9 @@ def test_a_busy_process_is_seen_to_be_busy_and_its_machine_too():
     finally:
         busy.kill()
         busy.wait()
-    samples = [kube_watch.parse(line) for line in said.splitlines()]
+    samples = [watch.parse(line) for line in said.splitlines()]
     assert len(samples) >= 3 and None not in samples
-    rows = kube_watch.rows("server", samples, 0.5)
+    rows = watch.rows("server", samples, 0.5)
     cores = [row["cpu_cores"] for row in rows if row["part"] == "server"]
     # A loop takes a core, or its share of a machine that others use too.
     assert max(cores) > 0.3 and max(cores) < 1.2
@@ -71,12 +71,12 @@ def test_a_busy_process_is_seen_to_be_busy_and_its_machine_too():
 def test_what_a_pod_does_not_show_is_empty_and_no_nought():
     cut = "12.0|S 1 2"
     first, second = "12.0|||cpu 1 2 3 4 5 6 7 8 0 0||||||", "13.0|||cpu 2 2 3 5 5 6 7 9 0 0||||||"
-    assert kube_watch.parse(cut) is None
+    assert watch.parse(cut) is None
     # The process is gone, memory and pressure are not shown; the machine's ticks are there.
-    one, two = kube_watch.parse(first), kube_watch.parse(second)
+    one, two = watch.parse(first), watch.parse(second)
     assert one is not None and two is not None
     assert one["cpu_s"] is None and one["kills"] is None
-    rows = kube_watch.rows("server", [one, two], 0.0)
+    rows = watch.rows("server", [one, two], 0.0)
     assert [row["part"] for row in rows] == ["machine"]
     assert "rss_mib" not in rows[0] and rows[0]["psi_cpu_pct"] == ""
 
@@ -114,10 +114,10 @@ def test_a_job_can_be_ended_and_a_program_that_is_not_there_is_told(agent):
 
 @pytest.mark.parametrize(("said", "cores"), [("2", 2.0), ("500m", 0.5), ("15890m", 15.89)])
 def test_processor_quantities_are_read_in_cores(said: str, cores: float):
-    assert kube_facts.cores(said) == cores
+    assert facts.cores(said) == cores
 
 
 def test_the_kubelets_settings_are_those_that_change_what_a_pod_gets():
     said = json.dumps({"kubeletconfig": {"cpuManagerPolicy": "static", "maxPods": 110, "address": "0.0.0.0"}})
-    assert kube_facts.kubelet(said) == {"cpuManagerPolicy": "static", "maxPods": 110}
-    assert "not available" in kube_facts.kubelet(None)
+    assert facts.kubelet(said) == {"cpuManagerPolicy": "static", "maxPods": 110}
+    assert "not available" in facts.kubelet(None)

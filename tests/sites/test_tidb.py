@@ -27,10 +27,11 @@ from benchbook.core.study import Study
 from benchbook.measure import dataset, execute, ledger
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites import abilities, clean, network, tidb_build
+from benchbook.sites import abilities, clean, network
 from benchbook.sites import lab as labs
+from benchbook.sites.tidb import build
 
-BUILT = [version for version in tidb_build.versions() if tidb_build.cached(version).is_file()]
+BUILT = [version for version in build.versions() if build.cached(version).is_file()]
 LACKING = [ability.name for ability in abilities.network()[:3] if not ability.ok]
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {LACKING}")
 needs_tidb = pytest.mark.skipif(not BUILT, reason="no TiDB was built here; `make tidb` builds it in minutes")
@@ -276,7 +277,7 @@ def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, open
 def test_two_versions_are_two_servers_with_the_same_rows_each_from_a_copy_of_its_own(study, opened) -> None:
     arms = {
         "new": {},
-        "named": {"engine": {"binary": str(tidb_build.cached(BUILT[0]))}},
+        "named": {"engine": {"binary": str(build.cached(BUILT[0]))}},
         "old": {"engine": {"version": BUILT[1]}},
         "first": {"data": {"index": "before"}},
         "mariadb": {"engine": {"name": "mariadb"}},
@@ -302,30 +303,30 @@ def test_two_versions_are_two_servers_with_the_same_rows_each_from_a_copy_of_its
 def test_without_go_and_without_a_built_server_the_arm_is_skipped_by_name(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(tidb_build.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(tidb_build.shutil, "which", lambda *_, **__: None)
-    assert "there is no Go; `apt-get install golang`" in tidb_build.obstacle(None, None)
-    assert "3.0: TiDB can be built as 6.6 or" in tidb_build.obstacle("3.0", None)
-    assert "no program there" in tidb_build.obstacle(None, str(tmp_path / "absent"))
+    monkeypatch.setenv(build.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(build.shutil, "which", lambda *_, **__: None)
+    assert "there is no Go; `apt-get install golang`" in build.obstacle(None, None)
+    assert "3.0: TiDB can be built as 6.6 or" in build.obstacle("3.0", None)
+    assert "no program there" in build.obstacle(None, str(tmp_path / "absent"))
     monkeypatch.undo()
     if shutil.which("go") is not None:
-        assert tidb_build.obstacle("6.6", None) is None
+        assert build.obstacle("6.6", None) is None
 
 
 def test_another_pin_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server built from other sources must never be taken for this one."""
-    monkeypatch.setenv(tidb_build.VARIABLE, str(tmp_path / "engines"))
-    copy = shutil.copytree(tidb_build.RECIPES, tmp_path / "recipes")
-    monkeypatch.setattr(tidb_build, "RECIPES", copy)
-    version = tidb_build.versions()[0]
-    before = tidb_build.cached(version)
+    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "engines"))
+    copy = shutil.copytree(build.RECIPES, tmp_path / "recipes")
+    monkeypatch.setattr(build, "RECIPES", copy)
+    version = build.versions()[0]
+    before = build.cached(version)
     (copy / version / "go.sum").open("a").write("x\n")
-    assert tidb_build.cached(version) != before and before.is_relative_to(tmp_path / "engines")
+    assert build.cached(version) != before and before.is_relative_to(tmp_path / "engines")
 
 
 @pytest.mark.parametrize(("go", "told"), [("go1.19.8", False), ("go1.23.0", True), ("devel", True)])
 def test_the_linker_is_told_what_its_version_of_go_understands(go: str, told: bool) -> None:
-    linker = tidb_build._linked(tidb_build.flags("6.6"), go)[-1]
+    linker = build._linked(build.flags("6.6"), go)[-1]
     assert ("-checklinkname=0" in linker) == told and linker.startswith("-ldflags=")
 
 
@@ -334,17 +335,17 @@ def test_the_linker_is_told_what_its_version_of_go_understands(go: str, told: bo
 def test_a_server_is_built_once_and_nothing_of_the_building_is_left(
     open_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setenv(tidb_build.VARIABLE, str(open_folder / "engines"))
+    monkeypatch.setenv(build.VARIABLE, str(open_folder / "engines"))
     lab = labs.open_lab(open_folder / "building")
     try:
-        program = tidb_build.program(lab, "6.6", None)
+        program = build.program(lab, "6.6", None)
     except SiteError as error:
         if any(words in str(error) for words in ("dial tcp", "lookup ", "proxy")):
             pytest.skip("the modules can't be had here")
         raise
     assert "building tidb-server 6.6" in capsys.readouterr().out
-    assert tidb_build.said_version(program) == tidb_build.release("6.6").removeprefix("v")
+    assert build.said_version(program) == build.release("6.6").removeprefix("v")
     assert {path.name for path in program.parent.iterdir()} == {"tidb-server", "built.json"}
     assert not (lab.run / "build").exists() and os.access(program, os.X_OK)
     before = program.stat().st_mtime_ns
-    assert tidb_build.program(lab, "6.6", None).stat().st_mtime_ns == before
+    assert build.program(lab, "6.6", None).stat().st_mtime_ns == before

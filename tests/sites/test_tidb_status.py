@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.sites import tidb_settings, tidb_status
+from benchbook.sites.tidb import config, status
 
 METRICS = """# HELP tidb_executor_statement_total Counter of StmtNode.
 # TYPE tidb_executor_statement_total counter
@@ -25,23 +25,23 @@ process_start_time_seconds 1.67e+09
 
 
 def test_counters_are_sums_over_results_under_the_names_that_the_checks_know() -> None:
-    found = tidb_status.counters(tidb_status.parse(METRICS))
+    found = status.counters(status.parse(METRICS))
     # 19783 + 5 executions, ignored errors among them, as MariaDB counts them.
     assert found["Com_stmt_execute"] == 19788 and found["Com_stmt_prepare"] == 7
     assert (found["Com_select"], found["Com_update"], found["Com_insert"]) == (12, 3, 0)
     # 8 + 1 ended, 4 never got in.
     assert found["Connections"] == 13 and found["Aborted_connects"] == 4
     assert found["Questions"] == 19783 + 5 + 7 + 2
-    assert "Rows_sent" not in found and "Rows_sent" in tidb_status.ABSENT
+    assert "Rows_sent" not in found and "Rows_sent" in status.ABSENT
 
 
 def test_a_label_with_quotes_and_braces_is_read_whole() -> None:
-    ((name, labels, value),) = tidb_status.parse('one{a="x\\"}{",b="y"} -1.5\n')
+    ((name, labels, value),) = status.parse('one{a="x\\"}{",b="y"} -1.5\n')
     assert (name, labels, value) == ("one", {"a": 'x\\"}{', "b": "y"}, -1.5)
 
 
 def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted_name() -> None:
-    text = tidb_settings.toml(
+    text = config.toml(
         {"log.level": "error", "enable-telemetry": False, "log.file.max-days": 3, "x.ratio": 0.5}
     )
     assert text.splitlines() == [
@@ -53,7 +53,7 @@ def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted
         "[x]",
         "ratio=0.5",
     ]
-    assert tidb_status.flat({"log": {"level": "error", "file": {"max-days": 3}}}) == {
+    assert status.flat({"log": {"level": "error", "file": {"max-days": 3}}}) == {
         "log.level": "error",
         "log.file.max-days": 3,
     }
@@ -64,13 +64,13 @@ def test_items_go_into_sections_that_an_old_parser_reads_and_come_back_by_dotted
     [("5.4.0-alpha-1", True, False), ("6.0.0", True, False), ("6.1.0", False, True), ("7.5", False, True)],
 )
 def test_the_plan_cache_is_on_in_the_way_of_each_version(version: str, item: bool, variable: bool) -> None:
-    asked = tidb_settings.complete({}, version)
+    asked = config.complete({}, version)
     assert ("prepared-plan-cache.enabled" in asked.items) == item
     assert ("tidb_enable_prepared_plan_cache" in asked.variables) == variable
 
 
 def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
-    asked = tidb_settings.complete({"performance.max-procs": 2, "tidb_retry_limit": 10}, "6.6.0")
+    asked = config.complete({"performance.max-procs": 2, "tidb_retry_limit": 10}, "6.6.0")
     items = {"log.level": "error", "enable-telemetry": False, "performance.max-procs": 0}
     variables = {name: "OFF" if value is False else "ON" for name, value in asked.variables.items()}
     found = asked.differences(items, variables | {"tidb_retry_limit": "7"})
@@ -81,4 +81,4 @@ def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
 
 def test_what_would_open_the_server_is_the_labs_to_say() -> None:
     asked = {"security.skip-grant-table": True, "status.status-host": "0.0.0.0", "log.level": "info"}
-    assert tidb_settings.reserved(asked) == ["security.skip-grant-table", "status.status-host"]
+    assert config.reserved(asked) == ["security.skip-grant-table", "status.status-host"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 SITES = {
     "local": "benchbook.sites.local:LocalSite",
-    "kubernetes": "benchbook.sites.kubernetes:KubernetesSite",
+    "kubernetes": "benchbook.sites.kube.site:KubernetesSite",
     "ssh": "benchbook.sites.ssh.site:SshSite",
     "existing": "benchbook.sites.existing:ExistingSite",
 }
-ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb:TiDB"}
+ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb.server:TiDB"}
 # Engines that have a settings file with items beside variables: names with a dot or a dash.
 WITH_ITEMS = frozenset({"tidb"})
 # Engines that leave gaps between the ids they give, so that rows are loaded with ids of our own.

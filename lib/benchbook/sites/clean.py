@@ -141,10 +141,10 @@ def _end_in_cluster(folder: Path, report: Report) -> list[str]:
     record = folder / FAR[0]
     if not record.is_file():
         return []
-    from benchbook.sites import kube_ground
+    from benchbook.sites.kube import ground
 
     try:
-        report.removed += kube_ground.down(folder)
+        report.removed += ground.down(folder)
     except SiteError as error:
         return [f"{error} (if that cluster is no more, remove {record})"]
     return []

@@ -12,21 +12,11 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.sites import (
-    abilities,
-    capture,
-    haproxy,
-    loads,
-    lock,
-    machine,
-    ports,
-    procfs,
-    tidb_build,
-    tiproxy,
-)
+from benchbook.sites import abilities, capture, haproxy, loads, lock, machine, ports, procfs, tiproxy
 from benchbook.sites.abilities import Ability, install_command, judge, manager
 from benchbook.sites.lab import free_bytes, lab_root
 from benchbook.sites.process import PATH
+from benchbook.sites.tidb import build
 
 GIB = 1 << 30
 # Reading the wall clock through these does not ask the hypervisor or a slow chip.
@@ -47,9 +37,9 @@ def examine(clone: Path | None = None, port: int = 33060) -> list[Ability]:
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
     ]
     # Loaded here: the client of Kubernetes takes longer to load than all else takes to look.
-    from benchbook.sites import kube_doctor
+    from benchbook.sites.kube import doctor
 
-    found += kube_doctor.examine()
+    found += doctor.examine()
     return sorted(found, key=lambda ability: not ability.is_needed)
 
 
@@ -149,12 +139,12 @@ def _tiproxy() -> Ability:
 
 
 def _tidb() -> Ability:
-    built = [version for version in tidb_build.versions() if tidb_build.cached(version).is_file()]
-    missing = [version for version in tidb_build.versions() if version not in built]
+    built = [version for version in build.versions() if build.cached(version).is_file()]
+    missing = [version for version in build.versions() if version not in built]
     told = [f"{' and '.join(built)} built"] if built else []
     told += [f"{' and '.join(missing)} built when an arm first needs it, in minutes"] if missing else []
-    refused = tidb_build.obstacle(None, None)
-    detail = refused.partition(";")[0] if refused else f"{'; '.join(told)}; kept in {tidb_build.engines()}"
+    refused = build.obstacle(None, None)
+    detail = refused.partition(";")[0] if refused else f"{'; '.join(told)}; kept in {build.engines()}"
     remedy = (refused or "").partition("; ")[2] + "; without it such arms are skipped"
     return judge("tidb", refused is None, detail, remedy, is_needed=False)
 

@@ -9,12 +9,12 @@ from typing import Any
 from kubernetes import client
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import kube_facts, kube_manifests, kube_pods, kube_wait
-from benchbook.sites.kube_api import wait_for
-from benchbook.sites.kube_client import Job
-from benchbook.sites.kube_ground import Ground
-from benchbook.sites.kube_layout import SERVICE_PORT, Chain, Part
-from benchbook.sites.kube_server import Server
+from benchbook.sites.kube import facts, manifests, pods, wait
+from benchbook.sites.kube.api import wait_for
+from benchbook.sites.kube.client import Job
+from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
+from benchbook.sites.kube.server import Server
 
 NO_BALANCER = (
     "no provider behind this cluster gives load balancers; use a cluster of a cloud, or install one such as "
@@ -43,7 +43,7 @@ class Arms:
             return NOT_DRIVEN
         if chain.access == "load_balancer":
             if self._balancers is None:
-                self._balancers = kube_facts.has_balancers(self.ground.cluster) is not False
+                self._balancers = facts.has_balancers(self.ground.cluster) is not False
             if not self._balancers:
                 return NO_BALANCER
         return None
@@ -66,7 +66,7 @@ class Arms:
         if chain.service is None:
             return address, chain.server.port
         if chain.access == "load_balancer":
-            balancer = kube_manifests.service(self.ground.names, chain.server, chain.service)
+            balancer = manifests.service(self.ground.names, chain.server, chain.service)
             self.ground.apply(chain.service, [balancer])
         return self._service(chain.service, address), SERVICE_PORT
 
@@ -74,18 +74,18 @@ class Arms:
         """Return the pod of a client, neighbour or proxy, running; `address` is what a proxy leads to."""
         known = self._pods.get(part.name)
         if known is not None and (part.to is None or address is None or known[1] == address):
-            now = kube_wait.look(self.ground.cluster, self.ground.namespace, part.pod)
+            now = wait.look(self.ground.cluster, self.ground.namespace, part.pod)
             if now is not None and same(now, known[0]):
                 return now
         here = self.ground
         if part.kind == "proxy":
             assert address is not None
-            manifests = kube_manifests.of_proxy(here.study, here.names, part, address)
+            made = manifests.of_proxy(here.study, here.names, part, address)
         else:
-            manifests = [kube_manifests.of_client(here.study, here.names, part)]
-        here.apply(part.name, manifests)
-        digest = manifests[-1]["spec"]["template"]["metadata"]["annotations"][kube_pods.DIGEST]
-        pod = kube_wait.running(here.cluster, here.namespace, part.pod, digest, here.here.wait_s)
+            made = [manifests.of_client(here.study, here.names, part)]
+        here.apply(part.name, made)
+        digest = made[-1]["spec"]["template"]["metadata"]["annotations"][pods.DIGEST]
+        pod = wait.running(here.cluster, here.namespace, part.pod, digest, here.here.wait_s)
         self._pods[part.name] = (pod, address)
         return pod
 
@@ -101,10 +101,10 @@ class Arms:
         """Raise SiteError if a part that is up is no longer the one it was."""
         for server in self._servers.values():
             if server.word is not None and not server.is_alive():
-                seen = kube_wait.events(self.ground.cluster, self.ground.namespace, server.part.pod)
+                seen = wait.events(self.ground.cluster, self.ground.namespace, server.part.pod)
                 raise SiteError(f"{server.part.pod} ended by itself; its events: {'; '.join(seen)}")
         for name, (pod, _) in self._pods.items():
-            now = kube_wait.look(self.ground.cluster, self.ground.namespace, pod.metadata.name)
+            now = wait.look(self.ground.cluster, self.ground.namespace, pod.metadata.name)
             if now is None or not same(now, pod):
                 raise SiteError(f"{name} ended by itself")
 
@@ -142,7 +142,7 @@ class Arms:
     def node(self, name: str) -> dict[str, Any]:
         """Return what a node is, asked once."""
         if name not in self._nodes:
-            self._nodes[name] = kube_facts.node(self.ground.cluster, name)
+            self._nodes[name] = facts.node(self.ground.cluster, name)
         return self._nodes[name]
 
     def client_cores(self, chain: Chain) -> float:
@@ -164,7 +164,7 @@ class Arms:
             return next((one.ip or one.hostname for one in ingress), None)
 
         if not (host := wait_for(given, wait_s)):
-            seen = "; ".join(kube_wait.events(self.ground.cluster, self.ground.namespace, name))
+            seen = "; ".join(wait.events(self.ground.cluster, self.ground.namespace, name))
             raise SiteError(f"Service {name}: no address after {wait_s} s. Its events: {seen or 'none'}")
         return str(host)
 

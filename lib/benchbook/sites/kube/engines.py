@@ -11,7 +11,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import settings
-from benchbook.sites.kube_pods import ACCOUNT, CONFIG, HOME
+from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME
 
 OWN = f"{HOME}/own"
 MARIADB = """make_data() {{

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import kube_facts
 from benchbook.sites.abilities import Ability, judge
-from benchbook.sites.kube_api import VARIABLES, Cluster, kubeconfig
+from benchbook.sites.kube import facts
+from benchbook.sites.kube.api import VARIABLES, Cluster, kubeconfig
 
 # What a study does there, as the API's review of rights asks for it.
 RIGHTS = (
@@ -34,7 +34,7 @@ def examine() -> list[Ability]:
     lacking = [f"{verb} {what}" for verb, group, what in RIGHTS if not _may(cluster, verb, group, what)]
     remedy = "ask who runs the cluster for these rights"
     found.append(_judge("cluster rights", not lacking, ", ".join(lacking) or "all that studies need", remedy))
-    has = kube_facts.has_balancers(cluster)
+    has = facts.has_balancers(cluster)
     remedy = "use a cluster of a cloud, or install MetalLB; without it `load_balancer` arms are skipped"
     detail = {True: "given", False: "nothing gives them", None: "nodes may not be looked at"}[has]
     found.append(_judge("load balancers", has is not False, detail, remedy))

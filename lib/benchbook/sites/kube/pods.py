@@ -6,7 +6,7 @@ from typing import Any
 
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Kubernetes
-from benchbook.sites.kube_layout import Part, Room, asked
+from benchbook.sites.kube.layout import Part, Room, asked
 
 HOME = "/var/lib/benchbook"
 TOOLS = "/opt/benchbook"

@@ -14,9 +14,9 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_kubernetes import Kubernetes, Selector, TidbPart
-from benchbook.sites import kube_layout
-from benchbook.sites.kube_layout import Chain, Names, asked, room
-from benchbook.sites.kube_pods import HOSTNAME, resources, tolerations
+from benchbook.sites.kube import layout
+from benchbook.sites.kube.layout import Chain, Names, asked, room
+from benchbook.sites.kube.pods import HOSTNAME, resources, tolerations
 
 API, KIND = "pingcap.com/v1alpha1", "TidbCluster"
 # What the operator calls the parts, and the role whose nodes each takes.
@@ -31,7 +31,7 @@ STORED = ("pd", "tikv")
 def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
     """Return the clusters of all arms, each once, and the Services that are reached from outside."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for arm, chain in kube_layout.chains(study).items():
+    for arm, chain in layout.chains(study).items():
         made = [cluster(study, names, arm)]
         if chain.service is not None and chain.access == "load_balancer":
             made.append(balancer(names, chain))
@@ -42,7 +42,7 @@ def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
 
 def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     """Return the TidbCluster of an arm; SiteError where the study asks for none, or for what it can't be."""
-    here, arm, server = asked(study), study.arms[name], kube_layout.chains(study)[name].server
+    here, arm, server = asked(study), study.arms[name], layout.chains(study)[name].server
     if here.tidb is None:
         raise SiteError("site.kubernetes.tidb: missing; say how many PD, TiKV and TiDB there are to be")
     if arm.access not in ("direct", "service", "load_balancer"):

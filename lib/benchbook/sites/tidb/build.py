@@ -24,7 +24,7 @@ from benchbook.sites.supervised import tail
 
 VARIABLE = "BENCHBOOK_ENGINES"
 INSTALL = "apt-get install golang"
-RECIPES = Path(__file__).resolve().parents[3] / "tools" / "tidb"
+RECIPES = Path(__file__).resolve().parents[4] / "tools" / "tidb"
 PACKAGE = "github.com/pingcap/tidb/tidb-server"
 MODULE = re.compile(r"github\.com/pingcap/tidb v\S*?\.(\d{14})-([0-9a-f]{12})")
 BUILD_S = 3600.0

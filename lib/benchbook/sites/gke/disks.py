@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.core.study_gke import Gke
-from benchbook.sites.kube_layout import Names
+from benchbook.sites.kube.layout import Names
 
 CLASS = "benchbook-local"
 MOUNTS = "/mnt/disks"

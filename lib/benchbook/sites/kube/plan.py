@@ -7,8 +7,9 @@ from typing import Any
 
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Role
-from benchbook.sites import gke, kube_layout, kube_manifests, kube_tidb
-from benchbook.sites.kube_layout import Names, Part, asked
+from benchbook.sites.gke import steps
+from benchbook.sites.kube import layout, manifests, tidb
+from benchbook.sites.kube.layout import Names, Part, asked
 
 # Stands for the lab's token, which is drawn when the lab is made.
 UNKNOWN = "0" * 32
@@ -19,8 +20,8 @@ ROW_BYTES = 250
 
 def lines(name: str, study: Study) -> list[str]:
     """Return what a study needs and makes in a cluster, in lines as `benchbook plan` shows them."""
-    here, names = asked(study), kube_layout.names(asked(study).namespace_prefix, name, UNKNOWN)
-    chains = kube_layout.chains(study)
+    here, names = asked(study), layout.names(asked(study).namespace_prefix, name, UNKNOWN)
+    chains = layout.chains(study)
     found = [
         "needs",
         "  cluster   one that BENCHBOOK_KUBECONFIG, KUBECONFIG or ~/.kube/config names"
@@ -33,12 +34,12 @@ def lines(name: str, study: Study) -> list[str]:
     for role, labels in sorted({item for arm in study.arms for item in _nodes(study, arm)}):
         found.append(f"  nodes     for {role}: {labels}")
     found.append(f"makes in namespace {names.namespace[: -len(UNKNOWN[:8])]}…")
-    for manifest in manifests(study, names):
+    for manifest in applied(study, names):
         found.append(
             f"  {manifest['kind']:12}{manifest['metadata']['name']}{_room(manifest, chains.values())}"
         )
     if here.gke is not None:
-        found += gke.summary(here.gke, UNKNOWN[:8])
+        found += steps.summary(here.gke, UNKNOWN[:8])
     return found
 
 
@@ -49,20 +50,20 @@ def text(name: str, study: Study) -> str:
 
 def yaml(name: str, study: Study) -> str:
     """Return all manifests of a study as YAML, with nothing of it secret."""
-    names = kube_layout.names(asked(study).namespace_prefix, name, UNKNOWN)
-    return kube_manifests.text(manifests(study, names))
+    names = layout.names(asked(study).namespace_prefix, name, UNKNOWN)
+    return manifests.text(applied(study, names))
 
 
-def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
+def applied(study: Study, names: Names) -> list[dict[str, Any]]:
     """Return everything a study applies, each once, with nothing of it secret."""
-    shared = kube_manifests.of_study(names, {"server-accounts": {}, "client-account": {}})
+    shared = manifests.of_study(names, {"server-accounts": {}, "client-account": {}})
     if asked(study).tidb is not None:
-        mine = {chain.client: None for chain in kube_layout.chains(study).values()}
-        clients = [kube_manifests.of_client(study, names, part) for part in mine]
-        return [*shared, *kube_tidb.manifests(study, names), *clients]
+        mine = {chain.client: None for chain in layout.chains(study).values()}
+        clients = [manifests.of_client(study, names, part) for part in mine]
+        return [*shared, *tidb.manifests(study, names), *clients]
     made: dict[tuple[str, str], dict[str, Any]] = {}
-    for chain in kube_layout.chains(study).values():
-        for manifest in kube_manifests.of_arm(study, names, chain):
+    for chain in layout.chains(study).values():
+        for manifest in manifests.of_arm(study, names, chain):
             made.setdefault((manifest["kind"], manifest["metadata"]["name"]), manifest)
     return [*shared, *made.values()]
 
@@ -70,7 +71,7 @@ def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
 def _images(study: Study) -> list[str]:
     here = asked(study)
     if here.tidb is not None:
-        parts = [f"pingcap/{part}:{here.tidb.version}" for part in kube_tidb.PARTS]
+        parts = [f"pingcap/{part}:{here.tidb.version}" for part in tidb.PARTS]
         return [*parts, here.images.client]
     used = [here.images.server, here.images.client]
     if any(arm.access == "haproxy" for arm in study.arms.values()):
@@ -92,7 +93,7 @@ def _data_gib(study: Study) -> float:
     return max(1.0, data.tables * data.table_size * ROW_BYTES / GIB)
 
 
-def _room(manifest: dict[str, Any], chains: Iterable[kube_layout.Chain]) -> str:
+def _room(manifest: dict[str, Any], chains: Iterable[layout.Chain]) -> str:
     if manifest["kind"] != "StatefulSet":
         return ""
     parts: dict[str, Part] = {part.name: part for chain in chains for part in chain.parts}

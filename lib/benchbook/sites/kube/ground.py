@@ -15,10 +15,10 @@ from kubernetes import client
 
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites import kube_engines, kube_layout, kube_manifests, kube_sql
 from benchbook.sites import lab as labs
-from benchbook.sites.kube_api import Cluster, wait_for
-from benchbook.sites.kube_pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
+from benchbook.sites.kube import engines, layout, manifests, sql
+from benchbook.sites.kube.api import Cluster, wait_for
+from benchbook.sites.kube.pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
 
 RECORD = "cluster.json"
 GONE_S = 180.0
@@ -29,9 +29,9 @@ class Ground:
 
     def __init__(self, study: Study, lab: labs.Lab) -> None:
         self.study, self.lab = study, lab
-        self.here = kube_layout.asked(study)
+        self.here = layout.asked(study)
         self.cluster = Cluster(self.here.context)
-        self.names = kube_layout.names(self.here.namespace_prefix, lab.folder.name, lab.token)
+        self.names = layout.names(self.here.namespace_prefix, lab.folder.name, lab.token)
         self.applied: dict[str, list[dict[str, Any]]] = {}
 
     @property
@@ -50,23 +50,23 @@ class Ground:
         }
         labs.write_private(self.lab.folder / RECORD, json.dumps(record))
         user, password = labs.USER, self.lab.password()
-        made = kube_engines.accounts(password, kube_sql.ADMIN, self.admin_password(), user, labs.SCHEMA)
+        made = engines.accounts(password, sql.ADMIN, self.admin_password(), user, labs.SCHEMA)
         accounts = {
             SERVER_ACCOUNTS: {"init.sql": made},
             CLIENT_ACCOUNT: {self.lab.secret.name: self.lab.secret.read_text(encoding="utf-8")},
         }
-        self.apply("study", kube_manifests.of_study(self.names, accounts))
+        self.apply("study", manifests.of_study(self.names, accounts))
 
-    def apply(self, what: str, manifests: list[dict[str, Any]]) -> None:
+    def apply(self, what: str, objects: list[dict[str, Any]]) -> None:
         """Apply manifests, unless the very same were applied under this name by us already."""
-        if self.applied.get(what) != manifests:
-            for manifest in manifests:
+        if self.applied.get(what) != objects:
+            for manifest in objects:
                 self.cluster.apply(manifest)
-            self.applied[what] = manifests
+            self.applied[what] = objects
 
     def text(self, *names: str) -> str:
         """Return what was applied under some names, as YAML without secrets."""
-        return kube_manifests.text([one for name in names for one in self.applied.get(name, [])])
+        return manifests.text([one for name in names for one in self.applied.get(name, [])])
 
     def admin_password(self) -> str:
         """Return the administrator's password, drawn when first asked for, known to the lab alone."""

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.kube_api import Cluster
+from benchbook.sites.kube.api import Cluster
 
 TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")

@@ -16,9 +16,10 @@ import sqlalchemy
 from benchbook.core import files
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import settings, tidb_build, tidb_data, tidb_settings
+from benchbook.sites import settings
 from benchbook.sites.supervised import Supervised, tail
-from benchbook.sites.tidb_status import ABSENT, Status
+from benchbook.sites.tidb import build, config, data
+from benchbook.sites.tidb.status import ABSENT, Status
 
 USERS = ("mysql", "nobody")
 STORAGE = "unistore, embedded: one process, writes not synced"
@@ -35,20 +36,20 @@ class TiDB(Supervised):
     stop_s = 60.0
 
     def __init__(self, lab: labs.Lab, engine: Any, place: labs.Place, keep: tuple[int, ...] = ()) -> None:
-        self.binary = tidb_build.program(lab, engine.version, engine.binary, keep)
-        self.version = tidb_build.said_version(self.binary)
+        self.binary = build.program(lab, engine.version, engine.binary, keep)
+        self.version = build.said_version(self.binary)
         if engine.version is not None and not starts_with(self.version, engine.version):
             raise SiteError(
                 f"engine.version: asked {engine.version}, {self.binary} is {self.version}; "
                 "name another program in engine.binary"
             )
-        if forbidden := tidb_settings.reserved(engine.settings):
+        if forbidden := config.reserved(engine.settings):
             raise SiteError(
                 f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
             )
         super().__init__(lab, place, keep, _user())
         self.engine = engine
-        self.asked = tidb_settings.complete(engine.settings, self.version)
+        self.asked = config.complete(engine.settings, self.version)
         self.status = Status(place.address, place.port + 1)
         self.data = self.folder / "data"
         self.socket = lab.socket(self.folder / "t.sock")
@@ -60,14 +61,14 @@ class TiDB(Supervised):
     @staticmethod
     def obstacle(engine: Any) -> str | None:
         """Return why this machine can't make such a server, or None; nothing is built to find out."""
-        return tidb_build.obstacle(engine.version, engine.binary)
+        return build.obstacle(engine.version, engine.binary)
 
     @property
     def made_with(self) -> dict[str, Any]:
         """What a data folder depends on: another value needs another folder. Variables are kept in it."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made = {"engine": "tidb", "version": self.version, "settings": variables}
-        return made | {"locks": tidb_data.locks(self.lab)}
+        return made | {"locks": data.locks(self.lab)}
 
     def ensure(self) -> None:
         """Start the server unless it runs and answers, making its data at need; prove that it is ours.
@@ -78,7 +79,7 @@ class TiDB(Supervised):
             return
         self.stop()
         self._must_have_ports(self.place.port, self.status.port)
-        tidb_data.make(self.lab, self.place, self._private, self.made_with, self.user, self.keep, self._env)
+        data.make(self.lab, self.place, self._private, self.made_with, self.user, self.keep, self._env)
         self._write_config()
         here = [f"-host={self.place.address}", f"-P={self.place.port}"]
         here += [f"-status-host={self.place.address}", f"-status={self.status.port}"]
@@ -87,8 +88,8 @@ class TiDB(Supervised):
             with self._connect() as connection:
                 with connection.cursor() as cursor:
                     self._set_variables(cursor)
-                    tidb_data.admit(cursor, self.lab.password(), self.place.peers)
-                tidb_data.prove(self.lab, self.place, connection, self.running().pid, self.data)
+                    data.admit(cursor, self.lab.password(), self.place.peers)
+                data.prove(self.lab, self.place, connection, self.running().pid, self.data)
         except BaseException:
             self.stop()
             raise
@@ -141,7 +142,7 @@ class TiDB(Supervised):
             }
             for key, value in sorted((self.asked.items | self.asked.variables).items())
         }
-        kept = {key: value for key, value in variables.items() if key not in tidb_settings.VOLATILE}
+        kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
         return {
             "name": "tidb",
             "version": self.version,
@@ -149,7 +150,7 @@ class TiDB(Supervised):
             "storage": STORAGE,
             "binary": str(self.binary),
             "binary_sha256": files.sha256(self.binary),
-            "built_with": (tidb_build.built(self.binary) or {}).get("go"),
+            "built_with": (build.built(self.binary) or {}).get("go"),
             "tls": variables.get("have_ssl", "unknown"),
             "settings": read,
             "variables": len(variables),
@@ -162,7 +163,7 @@ class TiDB(Supervised):
         return [line for line in self.log_since(mark) if CRASH.search(line)]
 
     def _connect(self) -> pymysql.Connection:
-        return tidb_data.connect(self.socket, tidb_data.secret(self.lab))
+        return data.connect(self.socket, data.secret(self.lab))
 
     def _inform(self, connection: pymysql.Connection, record: Any) -> None:
         with connection.cursor() as cursor:
@@ -170,14 +171,14 @@ class TiDB(Supervised):
             record.info["session"] = int(cursor.fetchone()[0])
         record.info.update(books=self.status.books, absent=ABSENT, connected=self.status.connected)
 
-    def _argv(self, data: Path, socket: Path) -> list[str]:
-        storage = ["-store=unistore", f"-path={data}", f"-socket={socket}"]
+    def _argv(self, store: Path, socket: Path) -> list[str]:
+        storage = ["-store=unistore", f"-path={store}", f"-socket={socket}"]
         return [str(self.binary), f"-config={self.config}", *storage]
 
-    def _private(self, data: Path, socket: Path) -> list[str]:
+    def _private(self, store: Path, socket: Path) -> list[str]:
         """Return the command line of the first start: a socket and nothing else listens."""
         self._write_config()
-        return [*self._argv(data, socket), "-P=0", "-report-status=false"]
+        return [*self._argv(store, socket), "-P=0", "-report-status=false"]
 
     def _is_ready_now(self) -> bool:
         if not self.status.answers:
@@ -195,7 +196,7 @@ class TiDB(Supervised):
         for name, value in self.asked.variables.items():
             if name in there and not settings.same(value, there[name]):
                 try:
-                    statement, given = tidb_settings.assignment(name, value)
+                    statement, given = config.assignment(name, value)
                     cursor.execute(statement, (given,))
                 except pymysql.err.MySQLError as error:
                     raise SiteError(f"engine.settings.{name}: {value}: the server says: {error}") from None
@@ -203,7 +204,7 @@ class TiDB(Supervised):
     def _write_config(self) -> None:
         """Write the settings file; unknown to old versions, the places of scratch files are ignored there."""
         places = {"temp-dir": str(self.folder / "tmp"), "tmp-storage-path": str(self.folder / "tmp")}
-        labs.write_private(self.config, tidb_settings.toml(places | self.asked.items), self.user)
+        labs.write_private(self.config, config.toml(places | self.asked.items), self.user)
 
     def _last_words(self, mark: int) -> str:
         said = "\n  ".join(self.log_errors(mark)[-5:]) or tail(self.log)

@@ -11,11 +11,12 @@ import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
-from benchbook.sites import kube_manifests, kube_sql, kube_wait, settings
 from benchbook.sites import lab as labs
-from benchbook.sites.kube_ground import Ground
-from benchbook.sites.kube_layout import Part
-from benchbook.sites.kube_pods import HOME, TOOLS
+from benchbook.sites import settings
+from benchbook.sites.kube import manifests, sql, wait
+from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.pods import HOME, TOOLS
 from benchbook.sites.mariadb import CRASH
 
 START_S = 300.0
@@ -45,7 +46,7 @@ class Server:
     def ensure(self) -> Any:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
         if self.word is not None:
-            pod = kube_wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+            pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
             if pod is not None and self._is_known(pod) and self._answers():
                 return pod
         pod = self.pod()
@@ -55,8 +56,8 @@ class Server:
         mark = self.log_mark()
         self._do("start", word)
         began = time.monotonic()
-        while (said := kube_sql.word(self.reach, self.ground.admin_password())) != word:
-            now = kube_wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        while (said := sql.word(self.reach, self.ground.admin_password())) != word:
+            now = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
             if now is None or not self._is_known(now):
                 raise SiteError(f"{self.part.pod}: the server did not start:\n  {self._last_words(mark)}")
             if time.monotonic() - began > START_S:
@@ -70,13 +71,11 @@ class Server:
 
     def pod(self) -> Any:
         """Make the server's pod, or find it, and return it running; the server in it may be asleep."""
-        ground, manifests = (
-            self.ground,
-            kube_manifests.of_server(self.ground.study, self.ground.names, self.part),
-        )
-        ground.apply(self.part.name, manifests)
-        digest = manifests[-1]["spec"]["template"]["metadata"]["annotations"][kube_wait.DIGEST]
-        pod = kube_wait.running(ground.cluster, ground.namespace, self.part.pod, digest, ground.here.wait_s)
+        ground = self.ground
+        made = manifests.of_server(ground.study, ground.names, self.part)
+        ground.apply(self.part.name, made)
+        digest = made[-1]["spec"]["template"]["metadata"]["annotations"][wait.DIGEST]
+        pod = wait.running(ground.cluster, ground.namespace, self.part.pod, digest, ground.here.wait_s)
         wanted = self.part.room.qos_class
         if pod.status.qos_class != wanted:
             raise SiteError(
@@ -101,11 +100,11 @@ class Server:
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account; each connection is new."""
-        return kube_sql.engine(self.reach, self.ground.admin_password(), labs.SCHEMA, self._count)
+        return sql.engine(self.reach, self.ground.admin_password(), labs.SCHEMA, self._count)
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
-        pod = kube_wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
         if pod is None or self.word is None:
             raise SiteError(f"{self.part.pod}: the server does not run; call site.up(arm) first")
         pid, started, digest = self._do("who").split()
@@ -157,7 +156,7 @@ class Server:
 
     def is_alive(self) -> bool:
         """Say whether pod and server are those that were started."""
-        pod = kube_wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
         return pod is not None and self._is_known(pod)
 
     def log_mark(self) -> int:
@@ -197,7 +196,7 @@ class Server:
         )
 
     def _answers(self) -> bool:
-        return kube_sql.word(self.reach, self.ground.admin_password()) == self.word
+        return sql.word(self.reach, self.ground.admin_password()) == self.word
 
     def _last_words(self, mark: int) -> str:
         try:

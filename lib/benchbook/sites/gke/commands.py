@@ -9,9 +9,10 @@ from pathlib import Path
 from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_gke import Gke
-from benchbook.sites import gke, gke_disks, kube_layout
 from benchbook.sites import lab as labs
-from benchbook.sites.kube_api import Cluster, wait_for
+from benchbook.sites.gke import disks, steps
+from benchbook.sites.kube import layout
+from benchbook.sites.kube.api import Cluster, wait_for
 
 RECORD = "gke.json"
 # Any image with `sh`, `sleep` and `nsenter`; the system's own tools format and mount.
@@ -19,28 +20,28 @@ DISKS_IMAGE = "debian:bookworm-slim"
 MOUNT_S = 600.0
 
 
-def up(study: Study, folder: Path, run: gke.Runner | None = None) -> Path:
+def up(study: Study, folder: Path, run: steps.Runner | None = None) -> Path:
     """Make what is missing of a study's cluster, and return the kubeconfig that reaches it."""
     asked, lab = _asked(study), labs.open_lab(folder)
     record = {"gke": asked.model_dump(mode="json"), "id": lab.token[:8]}
     # Before the first command: what is half made must be found again.
     labs.write_private(folder / RECORD, json.dumps(record))
-    return gke.Gcloud(asked, lab.token[:8], lab.run, run).up()
+    return steps.Gcloud(asked, lab.token[:8], lab.run, run).up()
 
 
-def disks(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
+def volumes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
     """Format and mount the local SSDs of a cluster and make a volume of each; return the volumes' names."""
-    asked, lab, here = _asked(study), labs.open_lab(folder), kube_layout.asked(study)
+    asked, lab, here = _asked(study), labs.open_lab(folder), layout.asked(study)
     if not any(pool.local_ssds for pool in asked.pools.values()):
         return []
-    cluster, names = Cluster(None, kubeconfig), kube_layout.names("benchbook", "disks", lab.token)
+    cluster, names = Cluster(None, kubeconfig), layout.names("benchbook", "disks", lab.token)
     space = {"apiVersion": "v1", "kind": "Namespace"}
     cluster.apply({**space, "metadata": {"name": names.namespace, "labels": dict(names.labels)}})
-    cluster.apply(gke_disks.storage_class(names))
-    made = cluster.apply(gke_disks.mounting(asked, names, DISKS_IMAGE))
+    cluster.apply(disks.storage_class(names))
+    made = cluster.apply(disks.mounting(asked, names, DISKS_IMAGE))
 
     def mounted() -> bool:
-        status = cluster.apply(gke_disks.mounting(asked, names, DISKS_IMAGE)).status
+        status = cluster.apply(disks.mounting(asked, names, DISKS_IMAGE)).status
         return bool(
             status and status.desiredNumberScheduled and status.numberReady == status.desiredNumberScheduled
         )
@@ -54,20 +55,20 @@ def disks(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
         pool = (node.metadata.labels or {}).get("benchbook-pool")
         if pool in asked.pools:
             nodes.setdefault(pool, []).append(node.metadata.labels["kubernetes.io/hostname"])
-    volumes = gke_disks.volumes(asked, names, nodes, here.storage.size_gib)
-    for volume in volumes:
+    made = disks.volumes(asked, names, nodes, here.storage.size_gib)
+    for volume in made:
         cluster.apply(volume)
-    return [volume["metadata"]["name"] for volume in volumes]
+    return [volume["metadata"]["name"] for volume in made]
 
 
-def down(folder: Path, ask: Callable[[str], str] = input, run: gke.Runner | None = None) -> bool:
+def down(folder: Path, ask: Callable[[str], str] = input, run: steps.Runner | None = None) -> bool:
     """Remove the cluster that a lab made, once its name has been typed; say whether none is left."""
     known = recorded(folder)
     if known is None:
         return True
     asked, id = known
     name = ask(f"Remove the cluster {asked.name} with all its nodes and disks? Type its name: ").strip()
-    if not gke.Gcloud(asked, id, folder / "run", run).down(name):
+    if not steps.Gcloud(asked, id, folder / "run", run).down(name):
         return False
     (folder / RECORD).unlink()
     return True
@@ -83,7 +84,7 @@ def recorded(folder: Path) -> tuple[Gke, str] | None:
 
 
 def _asked(study: Study) -> Gke:
-    asked = kube_layout.asked(study).gke
+    asked = layout.asked(study).gke
     if asked is None:
         raise InputErrors(["site.kubernetes.gke: missing; describe the cluster, or use one that is there"])
     return asked

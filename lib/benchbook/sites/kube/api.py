@@ -19,8 +19,8 @@ from kubernetes.stream import stream
 from websocket import WebSocketException
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.kube_layout import MANAGER
-from benchbook.sites.kube_tunnel import Tunnel
+from benchbook.sites.kube.layout import MANAGER
+from benchbook.sites.kube.tunnel import Tunnel
 
 VARIABLES = ("BENCHBOOK_KUBECONFIG", "KUBECONFIG")
 # The ways in which a connection to the API ends before its work is done.

@@ -1,6 +1,6 @@
 """Load from a kept pod: a job that outlives the connection it was asked for over, and its output, checked.
 
-The job runs under a watcher in the pod (`pod_agent`). One connection waits for its end; if it is lost it is
+The job runs under a watcher in the pod (`agent`). One connection waits for its end; if it is lost it is
 opened again, and what the job printed is fetched from its files when it has ended.
 """
 
@@ -20,9 +20,9 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import kube_wait
-from benchbook.sites.kube_api import LOST, OUT, Cluster
-from benchbook.sites.kube_pods import ACCOUNT, TOOLS
+from benchbook.sites.kube import wait
+from benchbook.sites.kube.api import LOST, OUT, Cluster
+from benchbook.sites.kube.pods import ACCOUNT, TOOLS
 
 AGENT = ("python3", f"{TOOLS}/agent.py")
 RETRY_S = 1.0
@@ -147,7 +147,7 @@ class Job:
         return self.cluster.must(self.namespace, self.pod, [*AGENT, *words], stdin)
 
     def _pod_uid(self) -> str | None:
-        found = kube_wait.look(self.cluster, self.namespace, self.pod)
+        found = wait.look(self.cluster, self.namespace, self.pod)
         if found is None or found.metadata.deletion_timestamp is not None:
             return None
         statuses = found.status.container_statuses or ()

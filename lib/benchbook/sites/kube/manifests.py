@@ -18,12 +18,12 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from benchbook.core.study import Study
-from benchbook.sites import kube_engines, kube_pods
-from benchbook.sites.kube_layout import SERVICE_PORT, Chain, Names, Part, asked
+from benchbook.sites.kube import engines, pods
+from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked
 
 HERE = Path(__file__).parent
 # What a pod finds in /opt/benchbook.
-TOOLS = {"server.sh": "pod/server.sh", "sample.sh": "pod/sample.sh", "agent.py": "pod_agent.py"}
+TOOLS = {"server.sh": "pod/server.sh", "sample.sh": "pod/sample.sh", "agent.py": "agent.py"}
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
 
 # Connections follow from the open files that a container is allowed, which may be a thousand million.
@@ -70,14 +70,14 @@ def of_study(names: Names, accounts: Mapping[str, Mapping[str, str]]) -> list[di
 
 def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
     """Return a server's settings, its Service, and the StatefulSet that holds it."""
-    files = kube_engines.files(study.engine, server.port)
+    files = engines.files(study.engine, server.port)
     settings = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": _meta(names, server.name, part=server.name),
         "data": files,
     }
-    template = kube_pods.server(study, server, digest(files))
+    template = pods.server(study, server, digest(files))
     storage = asked(study).storage
     whole = _stateful(names, server, template)
     if storage.storage_class is not None:
@@ -126,7 +126,7 @@ def of_arm(study: Study, names: Names, chain: Chain, address: str | None = None)
 
 def of_client(study: Study, names: Names, part: Part) -> dict[str, Any]:
     """Return the StatefulSet that holds a pod in which load is made."""
-    return _stateful(names, part, kube_pods.client(study, part, digest({})))
+    return _stateful(names, part, pods.client(study, part, digest({})))
 
 
 def of_proxy(study: Study, names: Names, proxy: Part, address: str | None) -> list[dict[str, Any]]:
@@ -146,7 +146,7 @@ def of_proxy(study: Study, names: Names, proxy: Part, address: str | None) -> li
             "metadata": _meta(names, proxy.name, part=proxy.name),
             "data": {"haproxy.cfg": text},
         },
-        _stateful(names, proxy, kube_pods.proxy(study, proxy, digest({"haproxy.cfg": text}))),
+        _stateful(names, proxy, pods.proxy(study, proxy, digest({"haproxy.cfg": text}))),
     ]
 
 
@@ -190,11 +190,9 @@ def _readable(value: Any) -> Any:
 def _stateful(names: Names, part: Part, template: dict[str, Any]) -> dict[str, Any]:
     labels = dict(names.labels) | {"benchbook/part": part.name}
     # Whoever waits for the pod must know it from the one that is about to be replaced.
-    whole = json.dumps(
-        [template["metadata"]["annotations"][kube_pods.DIGEST], template["spec"]], sort_keys=True
-    )
+    whole = json.dumps([template["metadata"]["annotations"][pods.DIGEST], template["spec"]], sort_keys=True)
     digest = hashlib.sha256(whole.encode()).hexdigest()
-    template = template | {"metadata": {"annotations": {kube_pods.DIGEST: digest}, "labels": labels}}
+    template = template | {"metadata": {"annotations": {pods.DIGEST: digest}, "labels": labels}}
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",

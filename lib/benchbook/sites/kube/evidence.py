@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 from benchbook.core import files, paths
-from benchbook.sites import kube_facts, kube_wait
-from benchbook.sites.kube_arms import Arms
-from benchbook.sites.kube_layout import Chain
+from benchbook.sites.kube import wait
+from benchbook.sites.kube.arms import Arms
+from benchbook.sites.kube.facts import cluster, cpu_model
+from benchbook.sites.kube.layout import Chain
 
 # Where the manifests of an arm are kept: data/STUDY/kubernetes/ARM.yaml.
 FOLDER = "kubernetes"
@@ -40,11 +41,11 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         "qos_class": lives.status.qos_class,
         "resources": _plain(lives.spec.containers[0].resources),
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
-        "cluster": kube_facts.cluster(arms.ground.cluster),
+        "cluster": cluster(arms.ground.cluster),
         "node": node,
         "client_node": its,
         "machine": {
-            "cpu_model": kube_facts.cpu_model(server.run("cat", "/proc/cpuinfo")),
+            "cpu_model": cpu_model(server.run("cat", "/proc/cpuinfo")),
             "cores": node.get("cores"),
             "memory_mib": node.get("memory_mib"),
             "kernel": server.run("uname", "-r"),
@@ -66,7 +67,7 @@ def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
     for part in (chain.proxy, chain.client):
         if part is None:
             continue
-        pod = kube_wait.look(arms.ground.cluster, arms.ground.namespace, part.pod)
+        pod = wait.look(arms.ground.cluster, arms.ground.namespace, part.pod)
         statuses = (pod.status.container_statuses or ()) if pod is not None else ()
         found |= {
             f"{part.kind}_pod": pod.metadata.uid if pod is not None else "gone",

@@ -14,12 +14,13 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.sites import kube_arms, kube_copies, kube_evidence, kube_layout, leaving, lock
 from benchbook.sites import lab as labs
-from benchbook.sites.kube_client import Job, PodClient
-from benchbook.sites.kube_ground import Ground
-from benchbook.sites.kube_server import Server
-from benchbook.sites.kube_watch import PodWatch
+from benchbook.sites import leaving, lock
+from benchbook.sites.kube import arms, copies, evidence, layout
+from benchbook.sites.kube.client import Job, PodClient
+from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.server import Server
+from benchbook.sites.kube.watch import PodWatch
 
 
 class KubernetesSite:
@@ -34,14 +35,14 @@ class KubernetesSite:
     def __init__(self, study: Study, lab: Path) -> None:
         self.study = study
         self._folder = lab
-        self.chains = kube_layout.chains(study)
+        self.chains = layout.chains(study)
 
     def __enter__(self) -> KubernetesSite:
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
         self._signals = leaving.Signals()
         self.ground = Ground(self.study, self.lab)
-        self._arms = kube_arms.Arms(self.ground, self.chains)
+        self._arms = arms.Arms(self.ground, self.chains)
         try:
             self.ground.prepare()
             # What a killed owner left: load that goes on, and pods of arms that are no more.
@@ -92,11 +93,11 @@ class KubernetesSite:
     def facts(self, arm: str) -> dict[str, Any]:
         """Return what server, proxy, nodes and cluster say they are; writes what was applied beside the
         study's data."""
-        return kube_evidence.facts(self._arms, arm, self._chain(arm))
+        return evidence.facts(self._arms, arm, self._chain(arm))
 
     def identity(self, arm: str) -> dict[str, Any]:
         """Return what tells this arm's pods from any other, and that the Service leads to them."""
-        return kube_evidence.identity(self._arms, self._chain(arm))
+        return evidence.identity(self._arms, self._chain(arm))
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
@@ -157,15 +158,15 @@ class KubernetesSite:
     def snapshot(self, label: str = "") -> None:
         """Keep a copy of the baseline's data under a label; other servers that are up get the same data."""
         first = self._server(None)
-        kube_copies.save(first, [one for one in self._servers() if one is not first], label)
+        copies.save(first, [one for one in self._servers() if one is not first], label)
 
     def has_snapshot(self, label: str | None = None) -> bool:
         """Say whether there is prepared data of this engine, under this label (None: under any)."""
-        return kube_copies.find(self._awake(), label) is not None
+        return copies.find(self._awake(), label) is not None
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""
-        kube_copies.put_back(self._awake(), label)
+        copies.put_back(self._awake(), label)
 
     def hold(self) -> None:
         """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
@@ -179,7 +180,7 @@ class KubernetesSite:
         if arm is None:
             self._arms.sleep()
 
-    def _chain(self, arm: str | None) -> kube_layout.Chain:
+    def _chain(self, arm: str | None) -> layout.Chain:
         try:
             return self.chains[self.study.baseline if arm is None else arm]
         except KeyError:

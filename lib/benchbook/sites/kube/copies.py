@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.kube_api import OUT
-from benchbook.sites.kube_server import SCRIPT, Server
+from benchbook.sites.kube.api import OUT
+from benchbook.sites.kube.server import SCRIPT, Server
 
 CHUNK = 1 << 20
 COPY_S = 7200.0

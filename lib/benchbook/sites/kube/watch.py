@@ -1,7 +1,7 @@
 """What is seen of the pods and their machines during one run, each second, from inside them.
 
 A shell loop in the pods of server and proxy writes down what `/proc` says (`pod/sample.sh`), the client's
-watcher does so for the client (`pod_agent`). What a pod does not show is left empty, and never 0.
+watcher does so for the client (`agent`). What a pod does not show is left empty, and never 0.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.kube_api import Cluster
-from benchbook.sites.kube_client import PodClient
-from benchbook.sites.kube_pods import TOOLS
+from benchbook.sites.kube.api import Cluster
+from benchbook.sites.kube.client import PodClient
+from benchbook.sites.kube.pods import TOOLS
 from benchbook.sites.monitor import COLUMNS
 
 SCRIPT = ("sh", f"{TOOLS}/sample.sh")
