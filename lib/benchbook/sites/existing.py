@@ -22,7 +22,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import existing_server as server
 from benchbook.sites import lab as labs
-from benchbook.sites import leaving, lock, machine, monitor, process
+from benchbook.sites import leaving, lock, machine, monitor, process, sql
 
 MARKS = "existing.json"
 TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")
@@ -123,12 +123,7 @@ class ExistingSite:
         """Return the benchmark's own account at an endpoint, there is no other; each connection is new."""
         place = self._place(self.study.baseline if arm is None else arm)
         if place not in self._engines:
-            made = sqlalchemy.create_engine(
-                "mysql+pymysql://",
-                creator=lambda: self._connect(*place),
-                poolclass=sqlalchemy.NullPool,
-                hide_parameters=True,
-            )
+            made = sql.engine(lambda: self._connect(*place))
             if self.asked.is_shared:
                 event.listen(made, "connect", self._say_shared)
             self._engines[place] = made

@@ -15,7 +15,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import mariadb_accounts as accounts
 from benchbook.sites import mariadb_install as install
-from benchbook.sites import process, settings
+from benchbook.sites import process, settings, sql
 from benchbook.sites.supervised import Supervised, tail
 
 CRASH = re.compile(
@@ -38,7 +38,7 @@ class MariaDB(Supervised):
         self._admin: sqlalchemy.Engine | None = None
         self.binary = install.find_binary(engine.binary)
         self.version = install.binary_version(self.binary)
-        if engine.version is not None and not starts_with(self.version, engine.version):
+        if not sql.is_version(self.version, engine.version):
             raise SiteError(
                 f"engine.version: asked {engine.version}, {self.binary} is {self.version}; "
                 f"install that version (`{install.INSTALL}`), or name its program in engine.binary"
@@ -91,28 +91,14 @@ class MariaDB(Supervised):
         The server knows it by the user of this process (unix_socket), so there is no password.
         """
         if self._admin is None:
-            self._admin = sqlalchemy.create_engine(
-                "mysql+pymysql://", creator=self._connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
-            )
+            self._admin = sql.engine(self._connect)
         return self._admin
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
         child = self.running()
-        try:
-            with self.admin().connect() as connection:
-                row = connection.exec_driver_sql("SELECT VERSION(), @@datadir, @@port, @@server_uid").one()
-        except sqlalchemy.exc.OperationalError as error:
-            raise SiteError(f"the server does not answer: {error.orig}; see {self.log}") from None
-        return {
-            "pid": child.pid,
-            "started": child.started,
-            "version": row[0],
-            "datadir": row[1],
-            "port": int(row[2]),
-            "server_uid": row[3],
-            "config_hash": self.config_hash,
-        }
+        said = sql.identity(self.admin(), f"the server (its log: {self.log})")
+        return {"pid": child.pid, "started": child.started} | said | {"config_hash": self.config_hash}
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
@@ -173,8 +159,3 @@ class MariaDB(Supervised):
     def _last_words(self, mark: int) -> str:
         said = "\n  ".join(self.log_errors(mark)) or tail(self.log)
         return f"{said}\n  (or check engine.settings)"
-
-
-def starts_with(version: str, asked: str) -> bool:
-    """Say whether a version is what was asked for, from the left: 10.11 accepts 10.11.6."""
-    return version.split(".")[: len(asked.split("."))] == asked.split(".")

@@ -16,7 +16,7 @@ from kubernetes import client
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.kube import engines, layout, manifests, sql
+from benchbook.sites.kube import connect, engines, layout, manifests
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
 
@@ -50,7 +50,7 @@ class Ground:
         }
         labs.write_private(self.lab.folder / RECORD, json.dumps(record))
         user, password = labs.USER, self.lab.password()
-        made = engines.accounts(password, sql.ADMIN, self.admin_password(), user, labs.SCHEMA)
+        made = engines.accounts(password, connect.ADMIN, self.admin_password(), user, labs.SCHEMA)
         accounts = {
             SERVER_ACCOUNTS: {"init.sql": made},
             CLIENT_ACCOUNT: {self.lab.secret.name: self.lab.secret.read_text(encoding="utf-8")},

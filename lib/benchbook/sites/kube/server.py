@@ -12,8 +12,8 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
-from benchbook.sites import settings
-from benchbook.sites.kube import manifests, sql, wait
+from benchbook.sites import settings, sql
+from benchbook.sites.kube import connect, manifests, wait
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Part
 from benchbook.sites.kube.pods import HOME, TOOLS
@@ -56,7 +56,7 @@ class Server:
         mark = self.log_mark()
         self._do("start", word)
         began = time.monotonic()
-        while (said := sql.word(self.reach, self.ground.admin_password())) != word:
+        while (said := connect.word(self.reach, self.ground.admin_password())) != word:
             now = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
             if now is None or not self._is_known(now):
                 raise SiteError(f"{self.part.pod}: the server did not start:\n  {self._last_words(mark)}")
@@ -100,7 +100,7 @@ class Server:
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account; each connection is new."""
-        return sql.engine(self.reach, self.ground.admin_password(), labs.SCHEMA, self._count)
+        return connect.engine(self.reach, self.ground.admin_password(), labs.SCHEMA, self._count)
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
@@ -108,23 +108,13 @@ class Server:
         if pod is None or self.word is None:
             raise SiteError(f"{self.part.pod}: the server does not run; call site.up(arm) first")
         pid, started, digest = self._do("who").split()
-        try:
-            with self.admin().connect() as connection:
-                row = connection.exec_driver_sql(
-                    "SELECT VERSION(), @@datadir, @@port, @@server_uid, @@report_host"
-                ).one()
-        except sqlalchemy.exc.OperationalError as error:
-            raise SiteError(f"{self.part.pod}: the server does not answer: {error.orig}") from None
+        said = sql.identity(self.admin(), f"{self.part.pod}: the server", with_word=True)
         status = pod.status.container_statuses[0]
         last = status.last_state.terminated
         return {
             "pid": int(pid),
             "started": int(started),
-            "version": row[0],
-            "datadir": row[1],
-            "port": int(row[2]),
-            "server_uid": row[3],
-            "word": row[4],
+            **said,
             "config_hash": digest,
             "pod": pod.metadata.uid,
             "node": pod.spec.node_name,
@@ -140,9 +130,7 @@ class Server:
         with self.admin().connect() as connection:
             variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
         asked, version = self.ground.study.engine, variables["version"]
-        if asked.version is not None and version.split("-")[0].split(".")[
-            : len(asked.version.split("."))
-        ] != asked.version.split("."):
+        if not sql.is_version(version.split("-")[0], asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
         there = settings.taken(self.asked, asked.settings, _without_host(variables), Path(HOME))
         return there | {
@@ -196,7 +184,7 @@ class Server:
         )
 
     def _answers(self) -> bool:
-        return sql.word(self.reach, self.ground.admin_password()) == self.word
+        return connect.word(self.reach, self.ground.admin_password()) == self.word
 
     def _last_words(self, mark: int) -> str:
         try:

@@ -11,7 +11,7 @@ import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import mariadb_accounts as accounts
-from benchbook.sites import settings
+from benchbook.sites import settings, sql
 from benchbook.sites.lab import SCHEMA, USER
 from benchbook.sites.mariadb import CRASH
 from benchbook.sites.mariadb_install import INSTALL
@@ -51,11 +51,10 @@ class MariaDB(Remote):
         if self.binary is None:
             raise SiteError(f"{host.name}: mariadbd is not installed; run `{INSTALL}` there")
         self.version = look["facts"]["mariadb"].partition("-")[0]
-        asked = engine.version
-        if asked is not None and self.version.split(".")[: asked.count(".") + 1] != asked.split("."):
+        if not sql.is_version(self.version, engine.version):
             raise SiteError(
-                f"engine.version: asked {asked}, {host.name} has {self.version}; install that version there "
-                f"(`{INSTALL}`)"
+                f"engine.version: asked {engine.version}, {host.name} has {self.version}; "
+                f"install that version there (`{INSTALL}`)"
             )
         if forbidden := settings.reserved(engine.settings):
             raise SiteError(
@@ -115,9 +114,7 @@ class MariaDB(Remote):
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account over the socket, one new connection each time."""
         if self._admin is None:
-            self._admin = sqlalchemy.create_engine(
-                "mysql+pymysql://", creator=self.connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
-            )
+            self._admin = sql.engine(self.connect)
         return self._admin
 
     def answers(self) -> bool:
@@ -147,21 +144,9 @@ class MariaDB(Remote):
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
         self.running()
-        try:
-            with self.admin().connect() as connection:
-                row = connection.exec_driver_sql("SELECT VERSION(), @@datadir, @@port, @@server_uid").one()
-        except sqlalchemy.exc.OperationalError as error:
-            raise SiteError(f"the server on {self.host.name} does not answer: {error.orig}") from None
-        return {
-            "host": self.host.name,
-            "pid": self.pid,
-            "started": self.started,
-            "version": row[0],
-            "datadir": row[1],
-            "port": int(row[2]),
-            "server_uid": row[3],
-            "config_hash": self.config_hash,
-        }
+        said = sql.identity(self.admin(), f"the server on {self.host.name}")
+        mine = {"host": self.host.name, "pid": self.pid, "started": self.started}
+        return mine | said | {"config_hash": self.config_hash}
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""

@@ -16,7 +16,7 @@ import sqlalchemy
 from benchbook.core import files
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import settings
+from benchbook.sites import settings, sql
 from benchbook.sites.supervised import Supervised, tail
 from benchbook.sites.tidb import build, config, data
 from benchbook.sites.tidb.status import ABSENT, Status
@@ -38,7 +38,7 @@ class TiDB(Supervised):
     def __init__(self, lab: labs.Lab, engine: Any, place: labs.Place, keep: tuple[int, ...] = ()) -> None:
         self.binary = build.program(lab, engine.version, engine.binary, keep)
         self.version = build.said_version(self.binary)
-        if engine.version is not None and not starts_with(self.version, engine.version):
+        if not sql.is_version(self.version, engine.version):
             raise SiteError(
                 f"engine.version: asked {engine.version}, {self.binary} is {self.version}; "
                 "name another program in engine.binary"
@@ -102,9 +102,7 @@ class TiDB(Supervised):
         `absent`, the counters that there are not.
         """
         if self._admin is None:
-            self._admin = sqlalchemy.create_engine(
-                "mysql+pymysql://", creator=self._connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
-            )
+            self._admin = sql.engine(self._connect)
             sqlalchemy.event.listen(self._admin, "connect", self._inform)
         return self._admin
 
@@ -209,11 +207,6 @@ class TiDB(Supervised):
     def _last_words(self, mark: int) -> str:
         said = "\n  ".join(self.log_errors(mark)[-5:]) or tail(self.log)
         return f"{said}\n  (or check engine.settings)"
-
-
-def starts_with(version: str, asked: str) -> bool:
-    """Say whether a version is what was asked for, from the left: 6.6 accepts 6.6.0-alpha."""
-    return re.split(r"[.-]", version)[: len(asked.split("."))] == asked.split(".")
 
 
 def _user() -> str | None:

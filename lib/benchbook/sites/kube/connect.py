@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pymysql
-import sqlalchemy
+
+from benchbook.sites import sql
 
 ADMIN = "benchbook_admin"
 # A connection that was silent for longer is tried before it is used: what is between may have dropped it.
@@ -58,9 +59,7 @@ def engine(reach: Callable[[], Any], password: str, schema: str, lost: Callable[
             reach, lost, user=ADMIN, password=password, database=schema, connect_timeout=10, read_timeout=600
         )
 
-    return sqlalchemy.create_engine(
-        "mysql+pymysql://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
-    )
+    return sql.engine(connect)
 
 
 def word(reach: Callable[[], Any], password: str, timeout_s: float = 5.0) -> str | None:

@@ -1,0 +1,44 @@
+"""What every site asks of a server over SQL, however its connections are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pymysql
+import sqlalchemy
+
+from benchbook.core.errors import SiteError
+
+WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server_uid": "@@server_uid"}
+# MariaDB keeps it for us: a word drawn at each start, given on the command line.
+WORD = {"word": "@@report_host"}
+
+
+def engine(connect: Callable[[], pymysql.Connection]) -> sqlalchemy.Engine:
+    """Return an engine whose every connection is a new one from `connect`; its errors show no values.
+
+    None is kept open: a connection that idles is one more session on a server that is being measured.
+    """
+    return sqlalchemy.create_engine(
+        "mysql+pymysql://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
+    )
+
+
+def identity(admin: sqlalchemy.Engine, what: str, *, with_word: bool = False) -> dict[str, Any]:
+    """Return version, datadir, port and server_uid of a MariaDB, and its word if asked; costs one connection.
+
+    SiteError, which names `what`, if it does not answer.
+    """
+    asked = WHO | WORD if with_word else WHO
+    try:
+        with admin.connect() as connection:
+            row = connection.exec_driver_sql(f"SELECT {', '.join(asked.values())}").one()
+    except sqlalchemy.exc.OperationalError as error:
+        raise SiteError(f"{what} does not answer: {error.orig}") from None
+    return dict(zip(asked, row, strict=True)) | {"port": int(row[2])}
+
+
+def is_version(version: str, asked: str | None) -> bool:
+    """Say whether a version is what was asked for, from the left: 10.11 accepts 10.11.6, None accepts all."""
+    return asked is None or version.split(".")[: asked.count(".") + 1] == asked.split(".")
