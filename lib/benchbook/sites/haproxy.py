@@ -21,26 +21,28 @@ INSTALL = "apt-get install haproxy"
 MAX_CONNECTIONS = 4096
 FOR_SYSBENCH = 1024
 
-# No health checks: each would be a connection in the server's books that no client made.
-CONFIG = """global
-    maxconn {maxconn}
-    nbthread {threads}
-    stats socket {socket} mode 600 level admin
-
+# How connections are relayed, on every site.
+DEFAULTS = """
 defaults
     mode tcp
     balance leastconn
     timeout connect 10s
     timeout client 1h
     timeout server 1h
-
+"""
+# No health checks: each would be a connection in the server's books that no client made.
+CONFIG = f"""global
+    maxconn {{maxconn}}
+    nbthread {{threads}}
+    stats socket {{socket}} mode 600 level admin
+{DEFAULTS}
 frontend client
-    bind {address}:{port}
-    maxconn {maxconn}
+    bind {{address}}:{{port}}
+    maxconn {{maxconn}}
     default_backend server
 
 backend server
-    server db {server}
+    server db {{server}}
 """
 
 

@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from benchbook.core.study import Study
+from benchbook.sites.haproxy import DEFAULTS
 from benchbook.sites.kube import engines, pods
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked
 
@@ -27,23 +28,16 @@ TOOLS = {"server.sh": "pod/server.sh", "sample.sh": "pod/sample.sh", "agent.py":
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
 
 # Connections follow from the open files that a container is allowed, which may be a thousand million.
-PROXY = """global
+PROXY = f"""global
     fd-hard-limit 65536
-    {threads}
-
-defaults
-    mode tcp
-    balance leastconn
-    timeout connect 10s
-    timeout client 1h
-    timeout server 1h
-
+    {{threads}}
+{DEFAULTS}
 frontend client
-    bind :{port}
+    bind :{{port}}
     default_backend server
 
 backend server
-    server db {server}:{behind}
+    server db {{server}}:{{behind}}
 """
 
 
