@@ -19,16 +19,9 @@ from benchbook.plan import schedule
 from benchbook.read import validity
 from tests.faults import leftovers
 from tests.faults.book import Book
+from tests.limits import LIMITS
 
 # How busy this machine is must not matter here: what must be noticed is the fault that was injected.
-LIMITS = {
-    "steal_pct": 100.0,
-    "client_wait": 10.0,
-    "client_cpu": 1.0,
-    "pause_ms": 60_000.0,
-    "overrun_s": 30.0,
-    "clock_step_s": 60.0,
-}
 STUDY = {
     "title": "Faults",
     "question": "Is every fault noticed?",

@@ -20,7 +20,8 @@ from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix
 from benchbook.plan import schedule
 from benchbook.read import validity
-from tests.faults.scene import LIMITS, STUDY
+from tests.faults.scene import STUDY
+from tests.limits import LIMITS
 
 PLAN = {"seed": 5, "blocks": 1, "discard_s": 0, "run_s": 2, "max_repeats": 5}
 

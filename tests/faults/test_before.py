@@ -25,7 +25,8 @@ from benchbook.measure.ledger import session
 from benchbook.measure.preflight import NotReady
 from benchbook.sites import ports, process, procfs
 from tests.faults import leftovers
-from tests.faults.scene import LIMITS, Scene
+from tests.faults.scene import Scene
+from tests.limits import LIMITS
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")

@@ -18,7 +18,7 @@ from benchbook.core.runfolder import RunFolder
 from benchbook.read import validity
 from tests.faults import leftovers
 from tests.faults.book import Book
-from tests.faults.scene import LIMITS
+from tests.limits import LIMITS
 from tests.pipeline.clone import Clone, make, wait_until
 
 pytestmark = pytest.mark.server

@@ -17,7 +17,7 @@ from benchbook.read import validity
 from tests.faults import leftovers
 from tests.faults.book import Book
 from tests.faults.conftest import PORT
-from tests.faults.scene import LIMITS
+from tests.limits import LIMITS
 
 pytestmark = pytest.mark.server
 ROOT = Path(__file__).resolve().parents[2]

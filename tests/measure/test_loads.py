@@ -22,7 +22,8 @@ from benchbook.measure import dataset, execute
 from benchbook.plan import more_blocks, schedule
 from benchbook.read import tidy
 from benchbook.sites import loads, process
-from tests.measure.conftest import LIMITS, PORT
+from tests.limits import LIMITS
+from tests.measure.conftest import PORT
 from tests.measure.test_matrix import Store, while_running
 
 ROOMY = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "max_connections": 1000}

@@ -20,7 +20,7 @@ from benchbook.core.study import Study
 from benchbook.measure import execute, matrix
 from benchbook.plan import schedule
 from benchbook.read import validity
-from tests.measure.conftest import LIMITS
+from tests.limits import LIMITS
 
 Make = Callable[..., Study]
 

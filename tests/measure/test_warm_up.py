@@ -11,7 +11,7 @@ import pytest
 from benchbook.core.study import Study
 from benchbook.measure import dataset, warm_up
 from benchbook.measure.ledger import session
-from tests.measure.conftest import LIMITS
+from tests.limits import LIMITS
 
 Make = Callable[..., Study]
 

@@ -19,13 +19,10 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
+from tests.limits import LIMITS
 
 pytestmark = pytest.mark.server
 PASSWORD = "Pa55 w#rd"
-LIMITS = {
-    **{"steal_pct": 100.0, "client_wait": 10.0, "client_cpu": 1.0, "pause_ms": 60_000.0},
-    **{"overrun_s": 30.0, "clock_step_s": 60.0, "free_mib": 1, "error_ratio": 0.5, "rate_ratio": 0.02},
-}
 
 
 def openssl(folder: Path, *words: str) -> None:

@@ -29,6 +29,7 @@ from benchbook.read import validity
 from benchbook.sites import clean
 from benchbook.sites.kube import ground, layout, plan
 from benchbook.sites.kube.api import VARIABLES, Cluster
+from tests.limits import LIMITS
 from tests.sites import kubernetes_study
 
 pytestmark = [
@@ -41,8 +42,6 @@ pytestmark = [
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_IMAGE", "localhost/bb:1")
 IMAGES = {"images": dict.fromkeys(("server", "client", "proxy"), IMAGE)}
-# A busy machine must not void runs here: these tests are about the cluster.
-LIMITS = {"steal_pct": 100.0, "client_wait": 10.0, "pause_ms": 60000.0, "client_cpu": 1.0, "overrun_s": 60.0}
 ARMS = ("pod", "host", "service", "haproxy", "best-effort", "guaranteed")
 
 

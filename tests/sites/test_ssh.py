@@ -30,16 +30,12 @@ from benchbook.sites.ssh import clean as hosts
 from benchbook.sites.ssh import doctor
 from benchbook.sites.ssh.connect import Refused
 from benchbook.sites.ssh.host import Unreachable
+from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Machine, Rack, run, unable
 
 UNABLE = unable()
 pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))]
 
-# This machine may be busy with other things, and these tests are not about how busy it is.
-LIMITS = {
-    **{"steal_pct": 100.0, "client_wait": 10.0, "client_cpu": 1.0, "pause_ms": 60_000.0},
-    **{"overrun_s": 30.0, "clock_step_s": 60.0, "free_mib": 1, "error_ratio": 0.5, "rate_ratio": 0.02},
-}
 PORT = 33060
 # Short enough for a test: how long a lost connection is waited for, and when hosts give up on us.
 PATIENCE = {"timeout_s": 2.0, "patience_s": 25.0, "lease_s": 30.0}

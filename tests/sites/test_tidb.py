@@ -30,20 +30,12 @@ from benchbook.read import validity
 from benchbook.sites import abilities, clean, network
 from benchbook.sites import lab as labs
 from benchbook.sites.tidb import build
+from tests.limits import LIMITS
 
 BUILT = [version for version in build.versions() if build.cached(version).is_file()]
 LACKING = [ability.name for ability in abilities.network()[:3] if not ability.ok]
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {LACKING}")
 needs_tidb = pytest.mark.skipif(not BUILT, reason="no TiDB was built here; `make tidb` builds it in minutes")
-# This machine may be busy with other things, and these tests are not about how busy it is.
-LIMITS = {
-    "steal_pct": 100.0,
-    "client_wait": 10.0,
-    "client_cpu": 1.0,
-    "pause_ms": 60_000.0,
-    "overrun_s": 30.0,
-    "clock_step_s": 60.0,
-}
 RUN = {"plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}, "threads": (3,)}
 
 
