@@ -108,6 +108,14 @@ class Arm(Model):
     """How this arm's data are loaded and warmed; null: as in all other arms."""
     load: Load | None = None
     """Connections beside sysbench's: idle ones, or new ones each second; null: none."""
+    clients: int = Field(1, ge=1, le=16, examples=[3])
+    """sysbench processes of one run, which begin together and share threads and rate; their counts are added
+    and their latencies merged. Client i uses server i modulo `servers`."""
+    servers: int = Field(1, ge=1, le=16, examples=[3])
+    """Servers of this arm, each with the same prepared data; the study's other arms use the first."""
+    options_by: Literal["arguments", "file"] = "arguments"
+    """How sysbench gets its options: as `arguments`, or from a `file` that is kept with the run. A script's
+    own options are arguments always, since sysbench ignores them in a file."""
     capture: bool = False
     """The proxy records all traffic to disk while this arm is measured; only with `access: tiproxy`."""
     placement: Placement | None = None

@@ -1,0 +1,96 @@
+"""One run made of several clients and servers: who has which share of it.
+
+Threads are split evenly, for a study whose threads can't be is refused. A rate is split to the transaction.
+Each client has a seed of its own, since with one seed all would ask for the same rows at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchbook.core import registry
+
+# Keys of an arm's setting.
+CLIENTS, SERVERS, OPTIONS_BY = "clients", "servers", "options_by"
+SEEDS = 2**31 - 2
+# Far from the steps of 1 by which the arms of a group differ; prime to SEEDS, so that no two are alike.
+SEED_STEP = 1_640_531_527
+
+
+def clients(setting: Mapping[str, Any] | None) -> int:
+    """Return how many clients an arm's setting asks for."""
+    return int((setting or {}).get(CLIENTS, 1))
+
+
+def servers(setting: Mapping[str, Any] | None) -> int:
+    """Return how many servers an arm's setting asks for."""
+    return int((setting or {}).get(SERVERS, 1))
+
+
+def server_of(client: int, servers: int) -> int:
+    """Return the number of the server that a client uses."""
+    return client % servers
+
+
+def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, int]:
+    """Return threads, rate and seed of one client of a planned run; all shares make the plan's numbers.
+
+    `plan` has the keys threads, rate and seed. The first client keeps the plan's seed.
+    """
+    rate = int(plan.get("rate") or 0)
+    return {
+        "threads": plan["threads"] // clients,
+        "rate": rate // clients + (number < rate % clients),
+        "seed": 1 + (plan["seed"] - 1 + number * SEED_STEP) % SEEDS,
+    }
+
+
+def refused(
+    kind: str, arms: Mapping[str, Any], threads: Sequence[int], rates: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield what does not go with several clients or servers, each as `path.to.key: what is wrong; what to
+    write`.
+
+    `rates` are the rates of the workloads by name, where they are numbers.
+    """
+    for name, arm in arms.items():
+        place, count = f"arms.{name}", arm.clients
+        for key in (CLIENTS, SERVERS):
+            if getattr(arm, key) > 1 and kind not in registry.SEVERAL:
+                able = ", ".join(sorted(registry.SEVERAL))
+                yield f"{place}.{key}: {getattr(arm, key)}: a site of kind {kind} has one; use kind {able}"
+        if count % arm.servers:
+            yield (
+                f"{place}.{SERVERS}: {arm.servers}: {count} clients can't be shared out evenly among them; "
+                f"write clients: {arm.servers} or a multiple"
+            )
+        odd = [level for level in threads if level % count]
+        if odd:
+            nearest = sorted({max(count, count * round(level / count)) for level in threads})
+            yield (
+                f"threads: {odd[0]}: arm {name} has {count} clients, and each needs the same number of "
+                f"threads; write multiples of {count}, such as {nearest}"
+            )
+        for workload, rate in rates.items():
+            if 0 < rate < count:
+                yield (
+                    f"workloads.{workload}.rate: {rate}: arm {name} has {count} clients, and one without "
+                    f"a share would run as fast as it goes; write {count} or more"
+                )
+        if arm.servers > 1:
+            yield from _of_servers(place, arm)
+        if arm.options_by != "arguments" and kind != "local":
+            yield f"{place}.{OPTIONS_BY}: {arm.options_by}: only with site.kind: local; remove it"
+
+
+def _of_servers(place: str, arm: Any) -> Iterator[str]:
+    """Yield what stands between clients and server, and would stand before one of several alone."""
+    if arm.access != "direct":
+        yield (
+            f"{place}.access: {arm.access}: leads to one server, and the arm has {arm.servers}; write "
+            "direct, or servers: 1"
+        )
+    for key in ("zones", "load"):
+        if getattr(arm, key) is not None:
+            yield f"{place}.{key}: is made for one server, and the arm has {arm.servers}; remove it"

@@ -1,0 +1,109 @@
+"""Shares of several clients make the whole, and what can't be shared out is refused with its remedy."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from benchbook.core import several
+from benchbook.core.study import Study
+from benchbook.plan import schedule
+
+
+def study(**changes) -> Study:
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "Who has which share?",
+            "site": {},
+            "engine": {},
+            "arms": {"one": {}, "three": {"clients": 3, "servers": 3}},
+            "aa": None,
+            "dataset": {"tables": 1, "table_size": 100},
+            "workloads": {"oltp_point_select": {}},
+            "threads": (12,),
+            "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
+            "warm_up": {},
+            "claims": (),
+        }
+        | changes
+    )
+
+
+def test_shares_make_the_whole():
+    plan = {"threads": 12, "rate": 100, "seed": 7}
+    shares = [several.share(plan, number, 3) for number in range(3)]
+    # 100 = 34 + 33 + 33.
+    assert [one["rate"] for one in shares] == [34, 33, 33]
+    assert [one["threads"] for one in shares] == [4, 4, 4]
+    assert several.share({**plan, "rate": 0}, 0, 3)["rate"] == 0, "a closed loop stays one"
+
+
+def test_no_two_clients_ask_for_the_same_rows():
+    last = 2**31 - 2
+    for seed in (1, 7, last):
+        seeds = [several.share({"threads": 16, "seed": seed}, number, 16)["seed"] for number in range(16)]
+        assert seeds[0] == seed
+        assert len(set(seeds)) == 16
+        assert all(1 <= one <= last for one in seeds)
+
+
+def test_client_i_uses_server_i_modulo_their_number():
+    assert [several.server_of(client, 3) for client in range(6)] == [0, 1, 2, 0, 1, 2]
+
+
+def test_runs_of_arms_without_the_keys_are_the_runs_they_were():
+    one, three = schedule.plan_runs("test", study(), {})
+    if one.arm != "one":
+        one, three = three, one
+    assert one.arm_setting == {"access": "direct"}
+    assert three.arm_setting == {"access": "direct", "clients": 3, "servers": 3}
+    assert (several.clients(one.arm_setting), several.servers(three.arm_setting)) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "changes, says",
+    [
+        ({"threads": (12, 16)}, r"threads: 16: arm three has 3 clients.*multiples of 3, such as \[12, 15\]"),
+        ({"threads": (1,)}, r"such as \[3\]"),
+        ({"arms": {"a": {}, "b": {"clients": 2, "servers": 3}}}, r"arms.b.servers: 3: 2 clients.*clients: 3"),
+        ({"arms": {"a": {}, "b": {"clients": 4, "servers": 3}}}, r"arms.b.servers: 3: 4 clients"),
+        (
+            {"arms": {"a": {}, "b": {"clients": 3, "servers": 3, "access": "haproxy"}}},
+            r"arms.b.access: haproxy: leads to one server, and the arm has 3; write direct",
+        ),
+        (
+            {"arms": {"a": {}, "b": {"clients": 3, "servers": 3, "load": {"idle_connections": 5}}}},
+            r"arms.b.load: is made for one server.*remove it",
+        ),
+        (
+            {"arms": {name: {"clients": 3, "servers": 3, "zones": {"latency_ms": 1}} for name in "ab"}},
+            r"arms.b.zones: is made for one server",
+        ),
+        ({"workloads": {"oltp_point_select": {"rate": 2}}}, r"oltp_point_select.rate: 2: arm three has 3"),
+        (
+            {"site": {"kind": "existing", "existing": {"host": "db", "account_file": "x"}}},
+            r"arms.three.clients: 3: a site of kind existing has one; use kind .*local",
+        ),
+        (
+            {
+                "site": {"kind": "kubernetes"},
+                "arms": {"a": {}, "b": {"options_by": "file"}},
+            },
+            r"arms.b.options_by: file: only with site.kind: local",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes, says):
+    with pytest.raises(ValidationError, match=says):
+        study(**changes)
+
+
+def test_several_clients_of_one_server_may_have_a_proxy_and_a_load():
+    arms = {
+        "a": {},
+        "b": {"clients": 3, "access": "haproxy"},
+        "c": {"clients": 3, "load": {"idle_connections": 5}},
+    }
+    made = study(arms=arms, engine={"settings": {"max_connections": 200}})
+    assert made.arms["b"].clients == 3
