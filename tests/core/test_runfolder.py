@@ -166,3 +166,57 @@ def test_files_that_are_no_folders_are_no_runs(raw: Path, tmp_path: Path):
     assert [folder.name for folder in runfolder.listing(raw)] == [RUN]
     assert runfolder.unfinished(raw) == []
     assert (list(runfolder.listing(tmp_path / "none")), runfolder.unfinished(tmp_path / "none")) == ([], [])
+
+
+def of_three(raw: Path) -> RunFolder:
+    """Make the folder of a run with three clients."""
+    plan = {"run_id": RUN, "threads": 6, "arm_setting": {"access": "direct", "clients": 3}}
+    part = runfolder.begin(raw, plan)
+    for name in runfolder.content(plan)[1:]:
+        (part / name).write_text(f"{name}\n")
+    return runfolder.keep(runfolder.seal(part, 1), raw)
+
+
+def test_what_every_client_printed_is_in_the_manifest(raw: Path):
+    folder = of_three(raw)
+    assert folder.verify() == []
+    assert [name for name in folder.manifest()["files"] if name.startswith("client-")] == [
+        "client-1/sysbench.out",
+        "client-1/sysbench.err",
+        "client-2/sysbench.out",
+        "client-2/sysbench.err",
+    ]
+    out = folder.path / "client-2" / "sysbench.out"
+    out.write_text("CLIENT-2/sysbench.out\n")
+    assert folder.verify() == ["client-2/sysbench.out: its bytes are not those of the manifest"]
+    out.unlink()
+    (folder.path / "client-2" / "sysbench.cnf").write_text("threads=2\n")
+    (folder.path / "client-3").mkdir()
+    assert folder.verify() == [
+        "client-2/sysbench.out: missing",
+        "client-2/sysbench.cnf: not listed in the manifest",
+        "client-3: not listed in the manifest",
+    ]
+
+
+def test_a_client_without_a_log_is_never_sealed_and_never_left_out_of_the_manifest(raw: Path):
+    folder = of_three(raw)
+    manifest = folder.manifest()
+    del manifest["files"]["client-1/sysbench.out"]
+    (folder.path / "client-1" / "sysbench.out").unlink()
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+    assert folder.verify() == ["manifest.json: KeyError: 'client-1/sysbench.out'"]
+    part = folder.path.rename(raw / f"{RUN}.part")
+    with pytest.raises(FileNotFoundError):
+        runfolder.seal(part, 1)
+
+
+def test_options_in_a_file_are_kept_with_the_run():
+    setting = {"clients": 2, "options_by": "file"}
+    assert runfolder.content({"arm_setting": setting})[5:] == (
+        "sysbench.cnf",
+        "client-1/sysbench.out",
+        "client-1/sysbench.err",
+        "client-1/sysbench.cnf",
+    )
+    assert runfolder.content({}) == runfolder.content({"arm_setting": {}}) == runfolder.CONTENT

@@ -1,7 +1,8 @@
 """The run folder: the contract between measuring and reading.
 
 A folder is complete or absent. While a run goes on its files are in `NAME.part`; once its manifest with
-the hashes of all files is on disk the folder takes its name, and nothing in it is written again.
+the hashes of all files is on disk the folder takes its name, and nothing in it is written again. Where a run
+has several clients, what those after the first printed is in folders of their own, `client-1` and so on.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import files
+from benchbook.core import files, several
 from benchbook.core.model import FORMAT
 
 OUT, ERR = "sysbench.out", "sysbench.err"
+# What a client got its options from, where they were not arguments.
+OPTIONS = "sysbench.cnf"
 PLAN, EVIDENCE, MONITOR, MANIFEST, VOID = (
     "plan.json",
     "evidence.json",
@@ -27,6 +30,19 @@ PLAN, EVIDENCE, MONITOR, MANIFEST, VOID = (
 )
 CONTENT = (PLAN, OUT, ERR, EVIDENCE, MONITOR)
 PART = ".part"
+
+
+def of_client(number: int, name: str) -> str:
+    """Return where a client's file is below the run folder."""
+    return name if number == 0 else f"client-{number}/{name}"
+
+
+def content(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that the folder of a planned run has beside its manifest."""
+    setting = plan.get("arm_setting")
+    names = (OUT, ERR, OPTIONS) if several.has_file(setting) else (OUT, ERR)
+    found = [of_client(number, name) for number in range(several.clients(setting)) for name in names]
+    return (*CONTENT, *(name for name in found if name not in CONTENT))
 
 
 @dataclass(frozen=True)
@@ -61,7 +77,8 @@ class RunFolder:
         try:
             manifest = self.manifest()
             listed = manifest["files"]
-            recorded = {name: (listed[name]["sha256"], listed[name]["bytes"]) for name in CONTENT}
+            names = dict.fromkeys([*CONTENT, *listed, *self._content()])
+            recorded = {name: (listed[name]["sha256"], listed[name]["bytes"]) for name in names}
         except (OSError, ValueError, KeyError, TypeError) as error:
             return [f"{MANIFEST}: {type(error).__name__}: {error}"]
         problems = []
@@ -75,15 +92,26 @@ class RunFolder:
                 problems.append(f"{name}: missing")
             elif file.stat().st_size != size or files.sha256(file) != digest:
                 problems.append(f"{name}: its bytes are not those of the manifest")
-        extra = sorted(set(os.listdir(self.path)) - set(CONTENT) - {MANIFEST})
+        there = {path.relative_to(self.path).as_posix() for path in self.path.rglob("*")}
+        folders = {str(Path(name).parent) for name in recorded}
+        extra = sorted(there - set(recorded) - folders - {MANIFEST})
         problems += [f"{name}: not listed in the manifest" for name in extra]
         return problems
+
+    def _content(self) -> tuple[str, ...]:
+        """Return the files that its plan asks for; a plan that can't be read is told by its hash."""
+        try:
+            return content(self.plan())
+        except (OSError, ValueError, TypeError, AttributeError):
+            return CONTENT
 
 
 def begin(parent: Path, plan: dict[str, Any]) -> Path:
     """Make `RUN_ID.part` with its plan on disk, for a run that is about to start; return its path."""
     part = parent / (plan["run_id"] + PART)
     part.mkdir(parents=True)
+    for name in content(plan):
+        (part / name).parent.mkdir(exist_ok=True)
     files.write_json(part / PLAN, plan)
     return part
 
@@ -92,7 +120,7 @@ def seal(part: Path, attempt: int) -> RunFolder:
     """Write the manifest from the bytes read back after they reached the disk; the folder is whole from
     here."""
     listed = {}
-    for name in CONTENT:
+    for name in content(json.loads((part / PLAN).read_bytes())):
         with (part / name).open("rb") as stream:
             os.fsync(stream.fileno())
         listed[name] = {"sha256": files.sha256(part / name), "bytes": (part / name).stat().st_size}
@@ -100,7 +128,8 @@ def seal(part: Path, attempt: int) -> RunFolder:
     files.write_json(
         part / MANIFEST, {"format": FORMAT, "run_id": run_id, "attempt": attempt, "files": listed}
     )
-    _sync(part)
+    for folder in (*part.glob("client-*"), part):
+        _sync(folder)
     return RunFolder(part)
 
 

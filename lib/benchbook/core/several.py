@@ -28,6 +28,11 @@ def servers(setting: Mapping[str, Any] | None) -> int:
     return int((setting or {}).get(SERVERS, 1))
 
 
+def has_file(setting: Mapping[str, Any] | None) -> bool:
+    """Say whether an arm's setting has sysbench's options in a file."""
+    return (setting or {}).get(OPTIONS_BY, "arguments") == "file"
+
+
 def server_of(client: int, servers: int) -> int:
     """Return the number of the server that a client uses."""
     return client % servers
