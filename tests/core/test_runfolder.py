@@ -181,10 +181,10 @@ def test_what_every_client_printed_is_in_the_manifest(raw: Path):
     folder = of_three(raw)
     assert folder.verify() == []
     assert [name for name in folder.manifest()["files"] if name.startswith("client-")] == [
-        "client-1/sysbench.out",
         "client-1/sysbench.err",
-        "client-2/sysbench.out",
+        "client-1/sysbench.out",
         "client-2/sysbench.err",
+        "client-2/sysbench.out",
     ]
     out = folder.path / "client-2" / "sysbench.out"
     out.write_text("CLIENT-2/sysbench.out\n")

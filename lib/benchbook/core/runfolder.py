@@ -77,7 +77,7 @@ class RunFolder:
         try:
             manifest = self.manifest()
             listed = manifest["files"]
-            names = dict.fromkeys([*CONTENT, *listed, *self._content()])
+            names = dict.fromkeys([*CONTENT, *listed, *self.content()])
             recorded = {name: (listed[name]["sha256"], listed[name]["bytes"]) for name in names}
         except (OSError, ValueError, KeyError, TypeError) as error:
             return [f"{MANIFEST}: {type(error).__name__}: {error}"]
@@ -98,8 +98,8 @@ class RunFolder:
         problems += [f"{name}: not listed in the manifest" for name in extra]
         return problems
 
-    def _content(self) -> tuple[str, ...]:
-        """Return the files that its plan asks for; a plan that can't be read is told by its hash."""
+    def content(self) -> tuple[str, ...]:
+        """Return the files that its plan asks for, or those of any run where the plan can't be read."""
         try:
             return content(self.plan())
         except (OSError, ValueError, TypeError, AttributeError):
@@ -120,7 +120,7 @@ def seal(part: Path, attempt: int) -> RunFolder:
     """Write the manifest from the bytes read back after they reached the disk; the folder is whole from
     here."""
     listed = {}
-    for name in content(json.loads((part / PLAN).read_bytes())):
+    for name in RunFolder(part).content():
         with (part / name).open("rb") as stream:
             os.fsync(stream.fileno())
         listed[name] = {"sha256": files.sha256(part / name), "bytes": (part / name).stat().st_size}
