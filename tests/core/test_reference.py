@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchbook import cli
-from benchbook.core import paths, reference, registry, schema
+from benchbook.core import paths, reference, registry, schema, study_hosts
 from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour, Zones
@@ -31,6 +31,10 @@ SECTIONS = {
     "`studies/NAME.yaml`": Study,
     "`site`": Site,
     "`site.existing`, or null": Existing,
+    "`site.tiup`, or null": study_hosts.Tiup,
+    "`site.tiup.pd`": study_hosts.TiupPart,
+    "`site.tiup.tikv`": study_hosts.TiupPart,
+    "`site.tiup.tidb`": study_hosts.TiupPart,
     "`site.kubernetes`, or null": Kubernetes,
     "`site.kubernetes.images`": Images,
     "`site.kubernetes.server`": Resources,
@@ -52,6 +56,8 @@ SECTIONS = {
     "`arms.NAME.data`, or null": ArmData,
     "`arms.NAME.load`, or null": Load,
     "`arms.NAME.placement`, or null": Placement,
+    "`arms.NAME.proxy`, or null": study_hosts.HostProxy,
+    "`arms.NAME.numa`, or null": study_hosts.Numa,
     "`arms.NAME.endpoint`, or null": Place,
     "`aa`, or null": TwinArm,
     "`dataset`": Dataset,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import getpass
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,10 +16,14 @@ from benchbook.core.errors import InputErrors
 from benchbook.core.explain import validate
 from benchbook.core.study_sections import Model, Name, distinct
 
-ROLES = ("server", "proxy", "client")
-Role = Literal["server", "proxy", "client"]
+ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
+Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]
+# Roles that only a TiDB cluster has.
+OF_A_CLUSTER = ("pd", "tikv", "control")
+Program = Literal["mariadbd", "mariadb-install-db", "haproxy", "sysbench", "tidb-server", "tiproxy", "tiup"]
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
 FOLDER = r"^(/[A-Za-z0-9_.-]+)+$"
+FilePath = Annotated[str, Field(pattern=FOLDER)]
 VARIABLE = "BENCHBOOK_INVENTORY"
 BASE = "inventories"
 
@@ -47,6 +52,25 @@ class Access(Model):
     folder: str | None = Field(None, pattern=FOLDER, examples=["/var/lib/benchbook"])
     """Folder for servers' data and for the agent, on a disk that is to be measured; null:
     /var/lib/benchbook for root, else .benchbook in the user's home."""
+    gateway: Name | None = None
+    """Name under `gateways` of the jump host that leads to it; null: it is reached directly."""
+    programs: dict[Program, FilePath] | None = Field(None, examples=[{"tiproxy": "/opt/tiproxy/tiproxy"}])
+    """Paths of programs that are not where the host's own packages are; null: none."""
+
+
+class Gateway(Model):
+    """A jump host: nothing is done on it, connections to other hosts go through it."""
+
+    host: Annotated[str, AfterValidator(_no_socket)] = Field(pattern=ADDRESS, examples=["198.51.100.7"])
+    """Name or address at which its SSH answers."""
+    port: int = Field(22, ge=1, le=65535, examples=[22])
+    """Port of its SSH server."""
+    user: str | None = Field(None, pattern=r"^[a-z_][a-z0-9_-]{0,31}$", examples=["me"])
+    """User to log in as; null: your own name."""
+    key_file: str | None = Field(None, min_length=1, examples=["~/.ssh/id_ed25519"])
+    """Private key, as for hosts; null: the keys of your SSH agent and of `~/.ssh`."""
+    known_hosts: str | None = Field(None, min_length=1, examples=["~/.ssh/known_hosts"])
+    """File with its key, as for hosts; null: `~/.ssh/known_hosts`."""
 
 
 class Machine(Access):
@@ -59,7 +83,8 @@ class Machine(Access):
     )
     """Address at which other hosts reach it, and to which its server binds; null: `host`."""
     roles: Annotated[tuple[Role, ...], Field(min_length=1), AfterValidator(distinct)]
-    """What it is for: `server`, `proxy`, `client`; several each."""
+    """What it is for: `server`, `proxy`, `client`, and for TiDB clusters `pd`, `tikv`, `control` (where
+    `tiup` is); several each."""
 
     @field_validator("roles", mode="before")
     @classmethod
@@ -74,6 +99,8 @@ class Inventory(Model):
     """How all hosts are reached that don't say otherwise."""
     hosts: dict[Name, Machine] = Field(min_length=1)
     """The hosts by name."""
+    gateways: dict[Name, Gateway] = Field({})
+    """Jump hosts by name."""
     lease_s: float = Field(900.0, ge=5, le=86_400, examples=[900.0])
     """Seconds after which a host ends what we started there, if it hears no more of us."""
     patience_s: float = Field(300.0, ge=1, le=86_400, examples=[300.0])
@@ -90,12 +117,18 @@ class Inventory(Model):
             )
         seen: dict[tuple[Any, ...], str] = {}
         for name, machine in self.hosts.items():
-            place = (machine.host, machine.port or self.defaults.port or 22)
+            # The same address behind two gateways is two hosts.
+            way = machine.gateway or self.defaults.gateway
+            place = (way, machine.host, machine.port or self.defaults.port or 22)
             if place in seen:
                 wrong.append(
                     f"hosts.{name}: the same host as {seen[place]}; give one all the roles, remove the other"
                 )
             seen.setdefault(place, name)
+            if way is not None and way not in self.gateways:
+                wrong.append(
+                    f"hosts.{name}.gateway: {way}: no such name under gateways; write it there, or remove it"
+                )
         wrong += [
             f"hosts: no host has the role {role}; add it to one"
             for role in ("server", "client")
@@ -126,6 +159,8 @@ class Target:
     lease_s: float
     patience_s: float
     timeout_s: float
+    gateway: Target | None = None
+    programs: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def file(name: str) -> Path:
@@ -164,6 +199,28 @@ def _target(inventory: Inventory, name: str, base: Path) -> Target:
         key_file=base / Path(key).expanduser() if key else None,
         known_hosts=base / Path(known).expanduser(),
         folder=said("folder"),
+        lease_s=inventory.lease_s,
+        patience_s=inventory.patience_s,
+        timeout_s=inventory.timeout_s,
+        gateway=_gateway(inventory, said("gateway"), base),
+        programs={**(common.programs or {}), **(machine.programs or {})},
+    )
+
+
+def _gateway(inventory: Inventory, name: str | None, base: Path) -> Target | None:
+    if name is None:
+        return None
+    jump = inventory.gateways[name]
+    return Target(
+        name=name,
+        host=jump.host,
+        address=jump.host,
+        roles=(),
+        port=jump.port,
+        user=jump.user or getpass.getuser(),
+        key_file=base / Path(jump.key_file).expanduser() if jump.key_file else None,
+        known_hosts=base / Path(jump.known_hosts or "~/.ssh/known_hosts").expanduser(),
+        folder=None,
         lease_s=inventory.lease_s,
         patience_s=inventory.patience_s,
         timeout_s=inventory.timeout_s,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core import registry, several, study_existing
+from benchbook.core import registry, several, study_existing, study_hosts
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
 from benchbook.core.study_engine import mistakes
@@ -145,6 +145,9 @@ class Study(Model):
         yield from mistakes(self.engine, self.arms)
         yield from refused(self.site.kind, self.site.kubernetes, self.arms)
         yield from study_existing.refused(self.site.kind, self.site.existing, self.arms)
+        yield from study_hosts.refused(
+            self.site.kind, self.site.tls, self.site.tiup, self.engine, self.arms
+        )
         fixed = {name: one.rate for name, one in self.workloads.items() if not isinstance(one.rate, Rate)}
         yield from several.refused(self.site.kind, self.arms, self.threads, fixed)
         twin = self.aa

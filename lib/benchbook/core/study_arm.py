@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from benchbook.core import registry
 from benchbook.core.study_engine import ArmData, ArmEngine
 from benchbook.core.study_existing import Place
+from benchbook.core.study_hosts import HostProxy, Numa
 from benchbook.core.study_kubernetes import Placement
 from benchbook.core.study_sections import Model, Name, distinct, enumeration, known
 
@@ -123,6 +124,10 @@ class Arm(Model):
     hosts: dict[Literal["server", "proxy", "client"], Name] = Field({}, examples=[{"server": "db2"}])
     """Hosts of this arm's parts by their names in the inventory, with `site.kind: ssh`; a part left out is on
     the first host that has its role."""
+    proxy: HostProxy | None = None
+    """Version and settings of this arm's proxy, with `site.kind: ssh`; null: as the site has them."""
+    numa: Numa | None = None
+    """NUMA nodes of the parts of a cluster that `tiup` makes; null binds nothing."""
     endpoint: Place | None = None
     """Where this arm connects, with `site.kind: existing`; null: as `site.existing` says."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)

@@ -20,6 +20,7 @@ from benchbook.core.study_base import NAME as NAME
 from benchbook.core.study_base import Model, distinct, enumeration, known
 from benchbook.core.study_base import Name as Name
 from benchbook.core.study_existing import Existing
+from benchbook.core.study_hosts import Tiup
 from benchbook.core.study_kubernetes import Kubernetes
 
 MAX_INT32 = 2_147_483_647
@@ -47,6 +48,11 @@ class Site(Model):
     """The endpoint, for `kind: existing`; null for other kinds."""
     inventory: Name | None = None
     """Name of the inventory of hosts, for `kind: ssh` (docs/ssh.md); null for other kinds."""
+    tiup: Tiup | None = None
+    """A TiDB cluster on the hosts, for `kind: ssh` and `engine.name: tidb`; null: one TiDB with its embedded
+    storage on the server's host."""
+    tls: Literal["off", "required"] = "off"
+    """Encryption between client and server, for `kind: ssh`: with certificates of our own, read back."""
     kubernetes: Kubernetes | None = None
     """How arms are made in a cluster, for `kind: kubernetes`; null takes all its defaults."""
 

@@ -1,0 +1,129 @@
+"""The sections of a study file about hosts: a TiDB cluster made by tiup, and what an arm may ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from benchbook.core.study_base import Model, distinct
+
+Scalar = int | float | str | bool
+Item = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$")]
+# The words of HAProxy's settings that a study may give, each with the section it stands in.
+HAPROXY = {
+    **{"maxconn": "global", "nbthread": "global"},
+    **dict.fromkeys(
+        ("retries", "balance", "timeout connect", "timeout client", "timeout server"), "defaults"
+    ),
+}
+Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*([. ][a-z0-9-]+)*$")]
+
+
+class TiupPart(Model):
+    """One part of a TiDB cluster on hosts: on how many of those with its role, and its settings."""
+
+    hosts: int = Field(3, ge=1, le=99, examples=[3])
+    """Hosts that it is put on: the first of the inventory with its role (`pd`, `tikv`; of TiDB `server`)."""
+    config: dict[Item, Scalar] = Field({})
+    """Settings in the part's own names with dots, such as `rocksdb.defaultcf.block-cache-size`."""
+
+
+class Tiup(Model):
+    """A TiDB cluster that `tiup` makes on hosts, from the host with the role `control`. Its version is the
+    engine's, written out, such as 8.0.0."""
+
+    user: str = Field("tidb", pattern=r"^[a-z_][a-z0-9_-]{0,31}$", examples=["tidb"])
+    """User that the cluster runs as; `tiup` makes it where it is missing."""
+    login: str = Field("root", pattern=r"^[a-z_][a-z0-9_-]{0,31}$", examples=["root"])
+    """User that `tiup` logs in as on the hosts; it must be root there, or become it."""
+    identity_file: str | None = Field(
+        None, pattern=r"^(~|/)[A-Za-z0-9_./-]*$", examples=["~/.ssh/id_ed25519"]
+    )
+    """Private key on the control host for these logins; null: the one that `tiup` takes by itself."""
+    pd: TiupPart = TiupPart()
+    """The placement driver."""
+    tikv: TiupPart = TiupPart()
+    """The storage."""
+    tidb: TiupPart = TiupPart()
+    """The servers that clients connect to, themselves or through a proxy, which relays to all of them. An
+    item here is read back like those of `engine.settings`."""
+    wait_s: int = Field(900, ge=10, le=7200, examples=[900])
+    """Longest time that one command of `tiup` may take, in seconds."""
+
+
+class HostProxy(Model):
+    """The proxy of one arm on hosts."""
+
+    version: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["1.0.0"])
+    """Version that must be found, from the left; null accepts any and records it."""
+    settings: dict[Word, int | str | bool] = Field({}, examples=[{"proxy.conn-buffer-size": 131072}])
+    """Settings in the proxy's own words: of TiProxy items of its file, of HAProxy `maxconn`, `nbthread`,
+    `retries`, `balance`, and the timeouts for `connect`, `client` and `server`."""
+
+    @field_validator("settings")
+    @classmethod
+    def _plain(cls, values: dict[str, Any]) -> dict[str, Any]:
+        for name, value in values.items():
+            if isinstance(value, str) and not all(char.isalnum() or char in "._:/-" for char in value):
+                raise ValueError(f"{name}: {value!r} holds characters that a settings file cannot carry")
+        return values
+
+
+Node = Annotated[int, Field(ge=0, le=1023, examples=[0])]
+
+
+class Numa(Model):
+    """Instances of a cluster's parts bound to NUMA nodes: on each host one for each node."""
+
+    tidb: Annotated[tuple[Node, ...], AfterValidator(distinct)] = ()
+    """Nodes with a TiDB each, which then uses as many cores as its node has; none: one TiDB on all nodes."""
+    tikv: Annotated[tuple[Node, ...], AfterValidator(distinct)] = ()
+    """Nodes with a TiKV each; none: one TiKV on all nodes."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+def refused(
+    kind: str, tls: Literal["off", "required"], tiup: Tiup | None, engine: Any, arms: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield what is asked of hosts that they can't give, each as `path.to.key: what is wrong; what to
+    write`."""
+    if kind != "ssh":
+        if tiup is not None:
+            yield f"site.tiup: a cluster on hosts; remove it, or set site.kind: ssh (kind is {kind})"
+        if tls != "off":
+            yield f"site.tls: {tls}: made with site.kind: ssh only; remove it"
+    elif tiup is not None and engine.name != "tidb":
+        yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
+    for name, arm in arms.items():
+        if arm.proxy is not None:
+            if kind != "ssh":
+                yield f"arms.{name}.proxy: a proxy on a host; remove it, or set site.kind: ssh"
+            elif arm.access not in ("haproxy", "tiproxy"):
+                yield f"arms.{name}.proxy: access is {arm.access}; write haproxy or tiproxy, or remove it"
+            elif arm.access == "haproxy" and (odd := sorted(set(arm.proxy.settings) - set(HAPROXY))):
+                yield f"arms.{name}.proxy.settings.{odd[0]}: not taken; use {', '.join(HAPROXY)}"
+        if arm.numa is not None and tiup is None:
+            yield f"arms.{name}.numa: binds parts of a cluster; write site.tiup, or cpu.server.cores"
+        if tls != "off" and arm.access == "tiproxy":
+            yield f"arms.{name}.access: tiproxy: has no certificate of ours; write haproxy or direct"
+        if tiup is None:
+            continue
+        version = (arm.engine.version if arm.engine is not None else None) or engine.version
+        if version is None or version.count(".") < 2:
+            yield f"engine.version: {version}: tiup needs it whole (arm {name}); write one such as 8.0.0"
+        if tls != "off":
+            yield "site.tls: required: not made with tiup; remove it"
+        instances = tiup.tidb.hosts * (len(arm.numa.tidb) if arm.numa is not None and arm.numa.tidb else 1)
+        if arm.servers > instances:
+            yield (
+                f"arms.{name}.servers: {arm.servers}: the cluster has {instances} TiDB; "
+                "raise site.tiup.tidb.hosts"
+            )
