@@ -132,3 +132,24 @@ def test_another_engine_or_load_is_another_server_with_a_copy_of_its_own() -> No
     # Each has a status port behind its own.
     assert [servers[name].port for name in arms] == [34000, 34002, 34004, 34006, 34006]
     assert made["relay"].entry.port == 34008
+
+
+def test_an_arm_with_three_servers_has_two_of_its_own_and_shares_the_first() -> None:
+    arms = {
+        "one": Arm(),
+        "three": Arm(clients=3, servers=3),
+        "proxy": Arm(access="haproxy"),
+        "pair": Arm(clients=2, servers=2),
+    }
+    found = layout.chains(arms, 33000, CPUS, engine="tidb")
+    # TiDB takes two ports each; the proxy comes after the servers of the arms before it.
+    assert [(part.name, part.port) for part in found["three"].servers] == [
+        ("server", 33000),
+        ("server-2", 33002),
+        ("server-3", 33004),
+    ]
+    assert found["one"].servers == found["three"].servers[:1]
+    assert found["pair"].servers == found["three"].servers[:2], "what is the same is made once"
+    assert found["proxy"].every[-1].port == 33006
+    assert found["three"].entry == found["three"].server
+    assert {part.prepared for part in found["three"].every} == {"snapshot"}

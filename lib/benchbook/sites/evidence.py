@@ -13,6 +13,9 @@ from benchbook.sites import capture, cgroups, delay, loads, machine, neighbour, 
 from benchbook.sites.layout import Chain, Part
 from benchbook.sites.parts import Parts
 
+# What is told of an arm's servers after the first, which have the same settings.
+OF_OTHERS = ("version", "config_hash")
+
 
 def facts(
     parts: Parts, chain: Chain, study: Study, arm: str, cpus: Mapping[str, list[int] | None]
@@ -44,20 +47,27 @@ def facts(
         }
     host, port = parts.address(chain.entry)
     found["moment"]["endpoint"] = f"{host}:{port}"
+    if chain.others:
+        # Each reads its own settings back, and is refused where it did not take them.
+        said = {part.name: parts.get(part).facts() for part in chain.others}
+        found["servers"] = {name: {key: one[key] for key in OF_OTHERS} for name, one in said.items()}
     return found
 
 
 def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
     """Return what tells an arm's parts from any others, and that its arrangement is in force now."""
     found: dict[str, Any] = {}
-    for part in chain.parts:
-        found |= parts.get(part).identity()
+    for part in chain.every:
+        said = parts.get(part).identity()
+        found |= {part.name: said} if part in chain.others else said
         group = parts.group(part)
         if group is not None:
-            found[f"{part.kind}_group"] = group.in_force()
+            kind = part.name if part in chain.others else part.kind
+            found[f"{kind}_group"] = group.in_force()
             _must_be_inside(group, parts.get(part).child.pid)
-    if chain.server.is_pod:
-        found["namespace"] = _namespace(parts, chain.server)
+    for part in chain.servers if chain.server.is_pod else ():
+        name = f"{part.name}_namespace" if part in chain.others else "namespace"
+        found[name] = _namespace(parts, part)
     return found
 
 

@@ -47,18 +47,32 @@ class Part:
 
 @dataclass(frozen=True)
 class Chain:
-    """All that one arm needs; `parts` run from the server to what the client connects to."""
+    """All that one arm needs; `parts` run from the server to what the client connects to.
+
+    `others` are its servers after the first, which clients reach directly.
+    """
 
     parts: tuple[Part, ...]
     neighbour: Neighbour | None
     client: Part
     load: Load | None = None
     captures: bool = False
+    others: tuple[Part, ...] = ()
 
     @property
     def server(self) -> Part:
         """The server at the end."""
         return self.parts[0]
+
+    @property
+    def servers(self) -> tuple[Part, ...]:
+        """All servers, the first one first."""
+        return (self.server, *self.others)
+
+    @property
+    def every(self) -> tuple[Part, ...]:
+        """All parts of the arm."""
+        return (*self.parts, *self.others)
 
     @property
     def entry(self) -> Part:
@@ -133,6 +147,10 @@ def _chain(
     own |= {"kernel": kernel, "latency_ms": delay, "variant": variant(arm), "prepared": prepared}
     program = (arm.engine.name if arm.engine is not None else None) or engine
     parts = [share(("server", *own.values()), "server", True, program, **own)]
+    others = tuple(
+        share(("server", *own.values(), number), "server", True, program, **own)
+        for number in range(1, arm.servers)
+    )
     proxy_cores, proxy_quota = rooms["proxy"]
     weight = None if proxy_quota is None else CORE_SHARES
     room = {"cpus": proxy_cores, "quota": proxy_quota, "shares": weight}
@@ -148,7 +166,7 @@ def _chain(
         parts.append(share(key, arm.access, True, to=parts[-1], **room))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, 0, None, cores, quota, None if quota is None else CORE_SHARES)
-    return Chain(tuple(parts), arm.neighbour, client, arm.load, arm.capture)
+    return Chain(tuple(parts), arm.neighbour, client, arm.load, arm.capture, others)
 
 
 def _room(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:

@@ -12,11 +12,24 @@ from typing import Any
 
 import sqlalchemy
 
+from benchbook.core import several
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.core.study_engine import engine_of
-from benchbook.sites import evidence, feasible, layout, leaving, loads, lock, monitor, parts, process, procfs
+from benchbook.sites import (
+    begin,
+    evidence,
+    feasible,
+    layout,
+    leaving,
+    loads,
+    lock,
+    monitor,
+    parts,
+    process,
+    procfs,
+)
 from benchbook.sites import lab as labs
 from benchbook.sites.prepared import Prepared
 
@@ -30,6 +43,7 @@ class LocalSite:
     """
 
     database = labs.SCHEMA
+    ready_s = 0.5
 
     def __init__(self, study: Study, lab: Path) -> None:
         self.study = study
@@ -85,8 +99,14 @@ class LocalSite:
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
         chain = self._chain(arm)
         self._parts.ensure(chain)
-        host, port = self._parts.address(chain.entry)
-        return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret)
+        return self._endpoint(chain.entry)
+
+    def endpoints(self, arm: str) -> list[Endpoint]:
+        """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
+        first, others = self.up(arm), self._chain(arm).others
+        places = [first, *map(self._endpoint, others)]
+        clients = self.study.arms[arm].clients
+        return [places[several.server_of(number, len(places))] for number in range(clients)]
 
     def facts(self, arm: str) -> dict[str, Any]:
         """Return what server, proxy and machine say they are; SettingsDiffer if a setting was not taken.
@@ -102,7 +122,7 @@ class LocalSite:
     def monitored(self, arm: str) -> dict[str, list[int]]:
         """Return the processes whose CPU and memory belong to an arm, by part; a delaying hop is a proxy."""
         found: dict[str, list[int]] = {}
-        for part in self._chain(arm).parts:
+        for part in self._chain(arm).every:
             child = self._parts.get(part).child
             if child is not None:
                 found.setdefault("server" if part.kind == "server" else "proxy", []).append(child.pid)
@@ -120,6 +140,10 @@ class LocalSite:
         """Return the administrative account over a server's socket; each connection is new."""
         return self._server(arm).admin()
 
+    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
+        """Return the administrative account on each server of an arm, in their order."""
+        return [server.admin() for server in self._servers(arm)]
+
     def allowance(self, arm: str) -> float:
         """Return how many cores' time the client may use."""
         client = self._chain(arm).client
@@ -135,11 +159,17 @@ class LocalSite:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         arm: str | None = None,
-    ) -> process.Child:
-        """Start a load client where an arm's client runs, supervised like the server, output into files."""
-        return process.start(
-            "client",
-            argv,
+        number: int = 0,
+        begin_at: float | None = None,
+    ) -> begin.Timed:
+        """Start a load client where an arm's client runs, supervised like the server, output into files.
+
+        With `begin_at` it is started now and becomes its program at that moment of the monotonic clock.
+        """
+        note = self.lab.run / f"begun-{number}" if begin_at is not None else None
+        child = process.start(
+            "client" if number == 0 else f"client-{number}",
+            argv if begin_at is None or note is None else begin.waiting(argv, begin_at, note),
             token=self.lab.token,
             folder=self.lab.folder,
             out=out,
@@ -150,20 +180,24 @@ class LocalSite:
             cwd=cwd,
             env=env,
         )
+        return begin.timed(child, note)
 
-    def watch(self, arm: str, client: process.Child, path: Path) -> monitor.Monitor:
-        """Return what watches a client, an arm's parts and the machine, and writes its table to a path."""
-        driver = loads.pid(self.lab)
-        watched = {"client": [client.pid], **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
-        return monitor.Monitor(watched, path, client.pid, self._parts.hops(self._chain(arm)))
+    def watch(
+        self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
+    ) -> monitor.Monitor:
+        """Return what watches clients, an arm's parts and the machine, and writes its table to a path."""
+        driver, pids = loads.pid(self.lab), [one.pid for one in (client, *others)]
+        watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
+        return monitor.Monitor(watched, path, *pids, hops=self._parts.hops(self._chain(arm)))
 
-    def log_mark(self, arm: str | None = None) -> int:
-        """Return a place in a server's log, for `log_errors`."""
-        return self._server(arm).log_mark()
+    def log_mark(self, arm: str | None = None) -> list[int]:
+        """Return a place in the logs of an arm's servers, for `log_errors`."""
+        return [server.log_mark() for server in self._servers(arm)]
 
-    def log_errors(self, mark: int, arm: str | None = None) -> list[str]:
-        """Return the lines of a server's log since a place that tell of an error or a crash."""
-        return self._server(arm).log_errors(mark)
+    def log_errors(self, mark: Sequence[int], arm: str | None = None) -> list[str]:
+        """Return the lines of the logs since a place that tell of an error or a crash."""
+        marked = zip(self._servers(arm), mark, strict=True)
+        return [line for server, place in marked for line in server.log_errors(place)]
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Keep a copy of the data of an arm's server under a label, for all arms that share them."""
@@ -203,4 +237,11 @@ class LocalSite:
             raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
 
     def _server(self, arm: str | None) -> Any:
-        return self._parts.get(self._chain(arm).server)
+        return self._servers(arm)[0]
+
+    def _servers(self, arm: str | None) -> list[Any]:
+        return [self._parts.get(part) for part in self._chain(arm).servers]
+
+    def _endpoint(self, part: layout.Part) -> Endpoint:
+        host, port = self._parts.address(part)
+        return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret)

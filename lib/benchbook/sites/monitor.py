@@ -36,23 +36,24 @@ MIB = 1024 * 1024
 class Monitor:
     """Sample processes and machine once a second from a thread of its own, between `start` and `stop`.
 
-    `parts` maps a part (client, proxy, server, driver) to its process ids, `hops` say what connections are
-    counted for their bytes. A process that ends is no error: its last second is simply the last one seen.
+    `parts` maps a part (client, proxy, server, driver) to its process ids, `clients` are those of the load
+    clients in their order, `hops` say what connections are counted for their bytes. A process that ends is no
+    error: its last second is simply the last one seen.
     Stop it when the client has ended and been waited for: only then has the kernel its CPU seconds in the
     books.
     """
 
     def __init__(
-        self, parts: Mapping[str, Sequence[int]], path: Path, client: int, hops: Sequence[Hop] = ()
+        self, parts: Mapping[str, Sequence[int]], path: Path, *clients: int, hops: Sequence[Hop] = ()
     ) -> None:
         self.parts = {
             part: [process for pid in pids if (process := _process(pid))] for part, pids in parts.items()
         }
         self.path = path
-        self.client = client
+        self.clients = clients
         self.longest_pause_ms = 0.0
         self.steal_pct = 0.0
-        self.runqueue_wait_s = 0.0
+        self.runqueue_waits_s = [0.0 for _ in clients]
         self.client_cpu_s = 0.0
         self.oom_kills = 0
         self.clock_step_s = 0.0
@@ -119,10 +120,16 @@ class Monitor:
             self._rows.append([second, "machine", *_machine(whole, times, span), *_pressure(), "", ""])
             whole, last = times, now
 
+    @property
+    def runqueue_wait_s(self) -> float:
+        """Seconds that the threads of all clients have waited for a core."""
+        return sum(self.runqueue_waits_s)
+
     def _waited(self) -> None:
-        waited = _runqueue_wait_s(self.client)
-        if waited is not None:
-            self.runqueue_wait_s = max(self.runqueue_wait_s, waited)
+        for place, client in enumerate(self.clients):
+            waited = _runqueue_wait_s(client)
+            if waited is not None:
+                self.runqueue_waits_s[place] = max(self.runqueue_waits_s[place], waited)
 
     def _tick(self) -> None:
         last = looked = time.monotonic()

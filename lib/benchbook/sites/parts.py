@@ -35,7 +35,7 @@ class Parts:
 
     def ensure(self, chain: Chain) -> None:
         """Start every part of an arm that does not run, from the server to the client."""
-        for part in chain.parts:
+        for part in chain.every:
             if part.is_pod and part.latency_ms is not None:
                 self.network.pod(part.rank + 1)
                 self.network.delay(part.rank + 1, part.latency_ms)
@@ -74,7 +74,7 @@ class Parts:
         """Return where the bytes of an arm's server and proxy are counted; all hops between are one proxy."""
         relay, service = chain.of("relay"), chain.of("service")
         inner = self.address(service if relay is None and service is not None else chain.server)
-        found = [Hop("server", *inner)]
+        found = [Hop("server", *inner), *(Hop("server", *self.address(part)) for part in chain.others)]
         if relay is not None or chain.proxy is not None:
             found += [Hop("proxy", *self.address(chain.entry)), Hop("proxy", *inner, is_behind=True)]
         return found
@@ -106,7 +106,7 @@ class Parts:
         where, peers = self.where(part), self._peers(part)
         place = labs.Place(part.name, address, port, where, peers, self.connections, part.prepared)
         if part.kind == "server":
-            arm = next(arm for arm, chain in self.chains.items() if chain.server == part)
+            arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
             asked = engine_of(self.study, arm)
             engine = load(registry.ENGINES[asked.name])(self.lab, asked, place, self.keep)
             snapshot.heal(engine.data)
@@ -119,7 +119,7 @@ class Parts:
 
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Return where a server's connections come from: the bridge, if packets to it cross or name it."""
-        mine = [chain for chain in self.chains.values() if part in chain.parts]
+        mine = [chain for chain in self.chains.values() if part in chain.every]
         is_crossed = part.is_pod or any(chain.of("service") is not None for chain in mine)
         here = () if part.is_pod else (labs.LOOPBACK,)
         return (*here, self.network.gateway) if is_crossed else here

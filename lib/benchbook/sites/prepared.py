@@ -65,7 +65,8 @@ class Prepared:
 
     def _servers(self) -> list[Any]:
         """Return every distinct server of the arms that this machine can make."""
-        return [self.living.get(part) for part in dict.fromkeys(self.chains[arm].server for arm in self.able)]
+        parts = dict.fromkeys(part for arm in self.able for part in self.chains[arm].servers)
+        return [self.living.get(part) for part in parts]
 
     def _put_back(self, server: Any) -> None:
         server.stop()
