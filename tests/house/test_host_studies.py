@@ -1,0 +1,64 @@
+"""The studies for hosts ask what their sources print: sizes, thread levels, and the time that these took."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from benchbook.compare import claims
+from benchbook.core import load, source
+from benchbook.core.study import Study
+from benchbook.plan import schedule
+from benchbook.read import published
+from tests.house import tree
+
+# What each stands for, and the minutes that its source's runs took for as many arms; None: no length printed.
+PUBLISHED_MINUTES = {
+    **{f"tiproxy-haproxy-{load}": 120 for load in ("point-select", "read-only", "write-only", "read-write")},
+    **{"tiproxy-haproxy-result-rows": 160, "tiproxy-haproxy-vcpus": 80},
+    # One arm was published.
+    **{"tidb-upgrade": None, "tidb-sysbench-howto": 3 * 180},
+}
+
+
+def study(name: str) -> Study:
+    return load.study_file(tree.ROOT / "studies" / f"{name}.yaml")
+
+
+def origin(name: str) -> str:
+    return "tiproxy-haproxy" if name.startswith("tiproxy-haproxy") else name
+
+
+def levels(cells: pd.DataFrame) -> set[int]:
+    """Return all thread levels that a source prints, those of several processes added."""
+    found = {int(level) for level in cells["threads"].dropna()} if "threads" in cells else set()
+    if "processes" in cells:
+        both = cells[["processes", "threads_per_process"]].dropna().astype(int).prod(axis=1)
+        found |= set(both)
+    return found
+
+
+def test_no_study_for_hosts_is_left_out():
+    found = {path.stem for path in (tree.ROOT / "studies").glob("*.yaml") if "kind: ssh" in path.read_text()}
+    assert found == set(PUBLISHED_MINUTES)
+
+
+@pytest.mark.parametrize("name", PUBLISHED_MINUTES)
+def test_sizes_and_levels_are_those_that_the_source_prints(name: str):
+    asked, options = study(name), source.load(origin(name)).sysbench.options
+    assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
+    assert set(asked.threads) <= levels(published.load(origin(name)).cells) | {768}
+
+
+@pytest.mark.parametrize("name", PUBLISHED_MINUTES)
+def test_it_takes_no_longer_than_what_was_published(name: str):
+    asked, most = study(name), PUBLISHED_MINUTES[name]
+    seconds = schedule.seconds(asked, schedule.plan_runs(name, asked, {}))
+    assert seconds <= 60 * (most if most is not None else 400)
+    assert most is None or seconds > 0.9 * 60 * most, "and the time is used"
+
+
+@pytest.mark.parametrize("name", PUBLISHED_MINUTES)
+def test_claims_that_it_names_are_answered_or_wait_for_their_condition(name: str):
+    _, left = claims.answerable(study(name), published.claims(study(name).claims))
+    assert not [text for text in left if "below-80-percent-cpu" not in text]
