@@ -18,7 +18,7 @@ import pytest
 from benchbook import sites
 from benchbook.compare import findings
 from benchbook.core.params import Analysis
-from benchbook.measure import dataset, execute
+from benchbook.measure import clients, dataset
 from benchbook.plan import more_blocks, schedule
 from benchbook.read import tidy
 from benchbook.sites import loads, process
@@ -126,7 +126,7 @@ def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(
         threads=(8,),
         plan={"seed": 3, "blocks": 5, "discard_s": 1, "run_s": 6, "max_repeats": 3},
     )
-    wait, stops = execute._wait, []
+    wait, stops = clients.wait, []
 
     def stop_once(pid: int) -> None:
         time.sleep(3.0)
@@ -135,19 +135,19 @@ def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(
         os.kill(pid, signal.SIGCONT)
         stops.append(pid)
 
-    def waiting(popen: Any, deadline_s: float) -> tuple[int, str]:
+    def waiting(running: Any, deadline_s: float) -> None:
         thread = None
         if list(store.raw.glob("*-stopped-*.part")):
             (pid,) = store.site.monitored("stopped")["server"]
             thread = threading.Thread(target=stop_once, args=(pid,))
             thread.start()
         try:
-            return wait(popen, deadline_s)
+            wait(running, deadline_s)
         finally:
             if thread is not None:
                 thread.join()
 
-    monkeypatch.setattr(execute, "_wait", waiting)
+    monkeypatch.setattr(clients, "wait", waiting)
     store.walk()
     store.assert_complete()
     assert len(stops) >= 5

@@ -24,7 +24,7 @@ from benchbook.core import files
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
-from benchbook.measure import dataset, execute, ledger
+from benchbook.measure import books, dataset, execute, ledger
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import abilities, clean, network
@@ -255,7 +255,7 @@ def test_in_a_pod_behind_a_service_it_answers_there_and_nowhere_else(study, open
             before, uptime = ledger.snapshot(connection)
             ask(endpoint, "SELECT 1")
             assert ledger.foreign_sessions(connection) in (0, 1)
-            execute._settled(connection)
+            books.settle(connection)
             after, _ = ledger.snapshot(connection)
         assert after["Connections"] - before["Connections"] == 1 and uptime < 600
         token, folder = site.lab.token, site.lab.folder

@@ -168,9 +168,9 @@ def prewarm(connection: Connection, tables: int) -> None:
         connection.execute(text(f"SELECT COUNT(k) FROM sbtest{number} FORCE INDEX (k_{number})")).scalar_one()
 
 
-def prewarm_all(study: Study, connections: dict[str, Connection]) -> None:
-    """Prewarm the servers of those arms that ask for it; `connections` holds one session for each arm."""
-    for connection, arm in {connection: arm for arm, connection in connections.items()}.items():
+def prewarm_all(study: Study, connections: dict[str, tuple[Connection, ...]]) -> None:
+    """Prewarm the servers of those arms that ask for it; `connections` holds each arm's, one a server."""
+    for connection, arm in {one: arm for arm, of_arm in connections.items() for one in of_arm}.items():
         if is_prewarmed(study, arm):
             prewarm(connection, study.dataset.tables)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from benchbook.core.study import Study
+
 # Cumulative counters that sysbench's own counts can be held against, query by query.
 COUNTERS = (
     "Com_select",
@@ -38,31 +40,36 @@ COUNTERS = (
 
 
 @contextmanager
-def session(site: Any, arm: str | None = None) -> Iterator[Connection]:
+def session(site: Any, arm: str | None = None, server: int = 0) -> Iterator[Connection]:
     """Open one administrative connection to an arm's server (None: the baseline's) and close it at the end.
 
-    It stands in the measured schema.
+    It stands in the measured schema. `server` is the number of the server, for an arm of several.
 
     Every statement is its own transaction: an open one would show old rows, hold back the server's clean-up,
     and add to the counters that the ledger compares.
     """
-    with site.admin(arm).connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    admin = site.admins(arm)[server] if server else site.admin(arm)
+    with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         quoted = connection.dialect.identifier_preparer.quote_identifier(site.database)
         connection.exec_driver_sql(f"USE {quoted}")
         yield connection
 
 
 @contextmanager
-def sessions(site: Any, arms: Iterable[str]) -> Iterator[dict[str, Connection]]:
-    """Open one session for each distinct server of some arms; return the session of every arm."""
+def sessions(site: Any, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
+    """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
+
+    A second session of ours on a server would be somebody else's to the first.
+    """
     with ExitStack() as stack:
-        opened: dict[str, Connection] = {}
-        found = {}
+        opened: dict[tuple[str, int], Connection] = {}
+        found: dict[str, tuple[Connection, ...]] = {}
         for arm in arms:
-            server = site.server_of(arm)
-            if server not in opened:
-                opened[server] = stack.enter_context(session(site, arm))
-            found[arm] = opened[server]
+            keys = [(site.server_of(arm), number) for number in range(study.arms[arm].servers)]
+            for key in keys:
+                if key not in opened:
+                    opened[key] = stack.enter_context(session(site, arm, key[1]))
+            found[arm] = tuple(opened[key] for key in keys)
         yield found
 
 

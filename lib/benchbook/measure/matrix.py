@@ -136,8 +136,8 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
     while groups:
         _start_anew(state)
-        with sessions(state.site, _arms(state)) as connections:
-            for connection in dict.fromkeys(connections.values()):
+        with sessions(state.site, state.study, _arms(state)) as connections:
+            for connection in dict.fromkeys(one for of_arm in connections.values() for one in of_arm):
                 preflight.refuse(preflight.server(state.study, connection))
                 wrong = dataset.problems(dataset.describe(connection, state.study), state.study)
                 if wrong:
@@ -177,7 +177,7 @@ def _group(
     state: Walk,
     members: list[PlannedRun],
     missing: set[str],
-    connections: dict[str, Connection],
+    connections: dict[str, tuple[Connection, ...]],
     began: float,
 ) -> bool:
     """Make the missing runs of one group; say whether all its runs are valid, else void them all."""
@@ -187,7 +187,8 @@ def _group(
             continue
         attempt = attempts(state.void, run.run_id) + 1
         arm = state.study.deployed(run.arm)
-        what = Run(run, state.site, arm, connections[arm], state.limits)
+        first, *others = connections[arm]
+        what = Run(run, state.site, arm, first, state.limits, tuple(others))
         try:
             folder = execute(what, state.raw, attempt)
         except SQLAlchemyError as error:

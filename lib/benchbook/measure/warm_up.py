@@ -32,7 +32,7 @@ def warm(site: Any, study: Study) -> list[dict[str, str]]:
             with session(site, **which) as connection:
                 answers += [row | which for row in dataset.analyze(connection, study.dataset.tables)]
             site.snapshot(dataset.label(study), **which)
-    with sessions(site, site.able) as connections:
+    with sessions(site, study, site.able) as connections:
         dataset.prewarm_all(study, connections)
     return answers
 
@@ -66,14 +66,15 @@ def pilots(
         return []
     planned = schedule.pilot_runs(name, study, site.able)
     folders = []
-    with sessions(site, site.able) as connections:
+    with sessions(site, study, site.able) as connections:
         for number, pilot in enumerate(planned, start=1):
             say(
                 f"pilot {number} of {len(planned)}: {pilot.workload}, {pilot.threads} threads, "
                 f"{pilot.arm}, {pilot.run_s} s"
             )
             arm = study.deployed(pilot.arm)
-            run = Run(pilot, site, arm, connections[arm], limits)
+            first, *others = connections[arm]
+            run = Run(pilot, site, arm, first, limits, tuple(others))
             try:
                 folders.append(runfolder.keep(execute(run, into, 1), into))
             except SQLAlchemyError as error:

@@ -83,7 +83,7 @@ class Site(Protocol):
 
     database: str
     ready_s: float
-    """Seconds from the call of `client` until a client is ready to begin at a moment, for several clients."""
+    """Seconds from the first call of `client` until all clients of an arm are ready to begin at a moment."""
 
     def missing(self, arm: str) -> str | None:
         """Return why an arm can't be made here, or None; nothing is started to find out."""
@@ -144,7 +144,11 @@ class Site(Protocol):
         """
 
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Keep beside a run what belongs to its arm; the record says afterwards how all held."""
+        """Keep beside a run what belongs to its arm; the record says afterwards how all held.
+
+        `reconnects` in it are sessions of ours that were lost and opened anew: a number, or of several servers
+        a list.
+        """
 
     def log_mark(self, arm: str | None = None) -> Any:
         """Return a place in the logs of an arm's servers, for `log_errors`."""

@@ -1,0 +1,136 @@
+"""What the servers of an arm say before and after a run: counters, uptime, rows; each, and together.
+
+One server's record is the run's. Several are kept one by one, and the counters of the run are their sums.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from benchbook.measure import ledger
+
+Record = dict[str, Any]
+SETTLED_S = 5.0
+
+
+def before(connection: Connection, tables: int | None) -> Record:
+    """Look at one server: `rows_before` (None without `tables`), `foreign_sessions`, `before` with the
+    counters, and `uptime_before_s`."""
+    rows = ledger.rows(connection, tables) if tables is not None else None
+    foreign = ledger.foreign_sessions(connection)
+    counters, uptime_s = ledger.snapshot(connection)
+    return {
+        "rows_before": rows,
+        "foreign_sessions": foreign,
+        "before": counters,
+        "uptime_before_s": uptime_s,
+    }
+
+
+def after(
+    connection: Connection, was: Record, tables: int | None, arrangement: Mapping[str, Any], number: int = 0
+) -> Record:
+    """Look at one server again, at least until the client's sessions have left it; return its whole record.
+
+    A server that no longer answers is told in the ledger's reason.
+    """
+    try:
+        settle(connection)
+        counters, uptime_s = ledger.snapshot(connection)
+        own = _own_connections(was["before"], counters, arrangement, number)
+        return {
+            **_known(was),
+            "ledger": {
+                **ledger.held(connection),
+                "before": was["before"],
+                "after": counters,
+                "own_connections": own,
+                **ledger.absent(connection),
+            },
+            "uptime_after_s": uptime_s,
+            "rows_after": ledger.rows(connection, tables) if tables is not None else None,
+            "foreign_sessions": was["foreign_sessions"] + ledger.foreign_sessions(connection),
+            "server_answers": True,
+        }
+    except Exception as error:
+        return silent(was, error)
+
+
+def silent(was: Record, error: Exception) -> Record:
+    """Return the record after a run of a server that does not answer any more."""
+    return {
+        **_known(was),
+        "ledger": {
+            "available": True,
+            "reason": f"the server does not answer after the run: {type(error).__name__}",
+            "before": was["before"],
+            "after": None,
+            "own_connections": 0,
+        },
+        "uptime_after_s": None,
+        "rows_after": None,
+        "foreign_sessions": was["foreign_sessions"],
+        "server_answers": False,
+    }
+
+
+def _known(was: Record) -> Record:
+    return {key: was[key] for key in ("rows_before", "uptime_before_s")}
+
+
+def together(each: Sequence[Record]) -> Record:
+    """Return the record of the run: of one server its own; of several sums, and each under `servers`."""
+    if len(each) == 1:
+        return each[0]
+    books = [one["ledger"] for one in each]
+    reasons = [
+        f"server {number}: {one['reason']}" for number, one in enumerate(books) if one["reason"] is not None
+    ]
+    whole = {
+        "available": all(one["available"] for one in books),
+        "reason": "; ".join(reasons) or None,
+        "before": _sum([one["before"] for one in books]),
+        "after": _sum([one["after"] for one in books]),
+        "own_connections": sum(one["own_connections"] for one in books),
+    }
+    absent = {name: why for one in books for name, why in one.get("absent", {}).items()}
+    return {
+        **each[0],
+        "ledger": whole | ({"absent": absent} if absent else {}),
+        "foreign_sessions": sum(one["foreign_sessions"] for one in each),
+        "server_answers": all(one["server_answers"] for one in each),
+        "servers": list(each),
+    }
+
+
+def _sum(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
+    """Add counters by name; None if a server has none, and without those that a server lacks."""
+    known = [one for one in counters if one is not None]
+    if len(known) < len(counters):
+        return None
+    names = [name for name in known[0] if all(name in one for one in known)]
+    return {name: sum(one[name] for one in known) for name in names}
+
+
+def _own_connections(
+    was: Mapping[str, int], now: Mapping[str, int], arrangement: Mapping[str, Any], number: int
+) -> int:
+    """Return how many connections between two looks at a server were not sysbench's."""
+    # A proxy that asks whether the server lives drops its connection before it logs in.
+    key = "Aborted_connects"
+    probes = now[key] - was[key] if arrangement.get("has_probes") else 0
+    own = probes + (arrangement.get("load", {}).get("connections") or 0)
+    # A site far away may have lost our session and opened it anew.
+    reconnects = arrangement.get("reconnects", 0)
+    return own + (reconnects[number] if isinstance(reconnects, list) else reconnects if number == 0 else 0)
+
+
+def settle(connection: Connection, wait_s: float = SETTLED_S) -> None:
+    """Wait until the client's sessions have left the server, so that counters stand still."""
+    deadline = time.monotonic() + wait_s
+    while ledger.foreign_sessions(connection) and time.monotonic() < deadline:
+        time.sleep(0.01)

@@ -1,0 +1,140 @@
+"""The clients of one run: started so that all begin at one moment, waited for, and ended with each other."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import runfolder, several
+from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.measure import sysbench
+
+# How often one of several is looked at; `subprocess` itself looks every 0.05 s.
+LOOK_S = 0.1
+TERM_S, KILL_S = 5.0, 30.0
+
+
+@dataclass
+class Running:
+    """One client of a run, and how it ended: by `itself`, a `signal`, the `deadline`, or `another client`."""
+
+    number: int
+    argv: list[str]
+    client: Any
+    server: int = 0
+    exit_code: int = -signal.SIGKILL
+    ended_by: str = "deadline"
+    ended_s: float | None = None
+
+    def record(self, threads: int, waited_s: float | None) -> dict[str, Any]:
+        """Return what is kept of one of several clients."""
+        return {
+            "number": self.number,
+            "server": self.server,
+            "argv": self.argv,
+            "threads": threads,
+            "exit_code": self.exit_code,
+            "ended_by": self.ended_by,
+            "begun_monotonic_s": self.client.begun_s,
+            "ended_monotonic_s": self.ended_s,
+            "runqueue_wait_s": waited_s,
+        }
+
+
+def start(
+    site: Any, arm: str, planned: PlannedRun, endpoints: Sequence[Endpoint], part: Path
+) -> tuple[list[Running], float | None]:
+    """Start the clients of a run, one for each endpoint; return them and the moment at which all begin.
+
+    One client alone begins when it is started, and its moment is None.
+    """
+    begin_at = time.monotonic() + site.ready_s if len(endpoints) > 1 else None
+    running: list[Running] = []
+    try:
+        for number, endpoint in enumerate(endpoints):
+            mine = share(planned, number, len(endpoints))
+            argv = sysbench.run(endpoint, mine)
+            out, err = (part / runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
+            which = {} if begin_at is None else {"number": number, "begin_at": begin_at}
+            client = site.client(argv, out, err, cwd=part, arm=arm, **which)
+            servers = several.servers(planned.arm_setting)
+            running.append(Running(number, argv, client, several.server_of(number, servers)))
+    except BaseException:
+        kill(running)
+        raise
+    if begin_at is not None:
+        time.sleep(max(0.0, begin_at - time.monotonic()))
+    return running, begin_at
+
+
+def share(planned: PlannedRun, number: int, clients: int) -> PlannedRun:
+    """Return what one client of a planned run is to do."""
+    whole = {"threads": planned.threads, "rate": planned.rate, "seed": planned.seed}
+    return replace(planned, **several.share(whole, number, clients))
+
+
+def wait(running: Sequence[Running], deadline_s: float) -> None:
+    """Wait for all clients and write down how each ended; one that fails ends the others, and so does time.
+
+    A run whose load is not whole is no measurement, so nobody waits for the rest of it.
+    """
+    deadline = time.monotonic() + deadline_s
+    going = list(running)
+    ended_by = "deadline"
+    while going and (left := deadline - time.monotonic()) > 0:
+        slice_s = left if len(running) == 1 else min(left, LOOK_S / len(going))
+        going = [one for one in going if not _is_over(one, slice_s)]
+        if len(going) < len(running) and any(one.exit_code for one in running if one not in going):
+            ended_by = "another client"
+            break
+    for one in going:
+        _end(one, ended_by)
+
+
+def kill(running: Sequence[Running]) -> None:
+    """End at once what still runs."""
+    for one in running:
+        if one.client.popen.poll() is None:
+            one.client.popen.kill()
+            one.client.popen.wait()
+
+
+def spread_ms(running: Sequence[Running]) -> float | None:
+    """Return the milliseconds between the first and the last client's beginning; None if one is not known."""
+    begun = [one.client.begun_s for one in running]
+    return None if None in begun else 1000 * (max(begun) - min(begun))
+
+
+def first_failed(running: Sequence[Running]) -> Running:
+    """Return the client whose end is the run's: the first that failed by itself, or else the first."""
+    by_itself = [one for one in running if one.exit_code and one.ended_by != "another client"]
+    return min(by_itself, key=lambda one: one.ended_s or 0.0, default=running[0])
+
+
+def _is_over(one: Running, timeout_s: float) -> bool:
+    try:
+        one.exit_code = one.client.popen.wait(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        return False
+    one.ended_by, one.ended_s = "itself" if one.exit_code >= 0 else "signal", time.monotonic()
+    return True
+
+
+def _end(one: Running, ended_by: str) -> None:
+    """End a client gently and then not."""
+    popen = one.client.popen
+    # A stopped process takes no signal but CONT and KILL.
+    steps: list[tuple[Callable[[], None], float]] = [
+        (lambda: popen.send_signal(signal.SIGTERM), TERM_S),
+        (popen.kill, KILL_S),
+    ]
+    for act, wait_s in steps:
+        act()
+        if _is_over(one, wait_s):
+            break
+    one.ended_by, one.ended_s = ended_by, one.ended_s or time.monotonic()
