@@ -9,22 +9,22 @@ from typing import Any
 from kubernetes import client
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.kube import facts, manifests, pods, wait
+from benchbook.sites.kube import engines, facts, manifests, pods, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.client import Job
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
+from benchbook.sites.kube.mariadb import MariaDB
 from benchbook.sites.kube.server import Server
+from benchbook.sites.kube.tidb_pod import TidbPod
 
 NO_BALANCER = (
     "no provider behind this cluster gives load balancers; use a cluster of a cloud, or install one such as "
     "MetalLB"
 )
 
-NOT_DRIVEN = (
-    "servers other than mariadb are not driven in a cluster yet; "
-    "`benchbook plan STUDY --manifests` has what to apply for TiDB"
-)
+NOT_DRIVEN = "TiDB clusters are not driven yet; `benchbook plan STUDY --manifests` has what to apply"
+SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "tidb": TidbPod}
 
 
 class Arms:
@@ -39,8 +39,10 @@ class Arms:
 
     def missing(self, chain: Chain) -> str | None:
         """Return why the cluster can't make an arm, or None."""
-        if self.ground.study.engine.name != "mariadb":
+        if self.ground.here.tidb is not None:
             return NOT_DRIVEN
+        if self.ground.study.engine.name == "tidb" and (old := engines.too_old(self.ground.study.engine)):
+            return old
         if chain.access == "load_balancer":
             if self._balancers is None:
                 self._balancers = facts.has_balancers(self.ground.cluster) is not False
@@ -51,7 +53,7 @@ class Arms:
     def server(self, part: Part) -> Server:
         """Return a server, made but not started."""
         if part.name not in self._servers:
-            self._servers[part.name] = Server(self.ground, part)
+            self._servers[part.name] = SERVERS[self.ground.study.engine.name](self.ground, part)
         return self._servers[part.name]
 
     def ensure(self, chain: Chain) -> tuple[str, int]:

@@ -18,11 +18,13 @@ SILENT_S = 5.0
 class Tunnelled(pymysql.connections.Connection):
     """A connection over a socket of the cluster's, opened again where it was lost while it was silent.
 
-    `lost` is called each time: a new connection is one more in the server's books.
+    `lost` is called each time: a new connection is one more in the server's books. `renewed`, which whoever
+    keeps the connection may set, is called when the new one is there.
     """
 
     def __init__(self, reach: Callable[[], Any], lost: Callable[[], None], **options: Any) -> None:
         self._reach, self._lost, self._spoke = reach, lost, time.monotonic()
+        self.renewed: Callable[[], None] = lambda: None
         super().__init__(defer_connect=True, ssl_disabled=True, autocommit=True, **options)
         self.connect()
 
@@ -49,6 +51,8 @@ class Tunnelled(pymysql.connections.Connection):
             self._force_close()
             self.connect()
             self._lost()
+            self._spoke = time.monotonic()
+            self.renewed()
 
 
 def engine(reach: Callable[[], Any], password: str, schema: str, lost: Callable[[], None]) -> Any:
@@ -62,19 +66,17 @@ def engine(reach: Callable[[], Any], password: str, schema: str, lost: Callable[
     return sql.engine(connect)
 
 
-def word(reach: Callable[[], Any], password: str, timeout_s: float = 5.0) -> str | None:
-    """Return the word that a server was started with; None if none answers."""
+def open_one(reach: Callable[[], Any], password: str, timeout_s: float = 30.0) -> Tunnelled:
+    """Return a connection of the administrator's, outside any engine."""
+    options = {"connect_timeout": timeout_s, "read_timeout": timeout_s}
+    return Tunnelled(reach, lambda: None, user=ADMIN, password=password, **options)
+
+
+def ask(reach: Callable[[], Any], password: str, question: str, timeout_s: float = 5.0) -> str | None:
+    """Return the one value that a server answers over a connection of its own; None if none answers."""
     try:
-        connection = Tunnelled(
-            reach,
-            lambda: None,
-            user=ADMIN,
-            password=password,
-            connect_timeout=timeout_s,
-            read_timeout=timeout_s,
-        )
-        with connection, connection.cursor() as cursor:
-            cursor.execute("SELECT @@report_host")
+        with open_one(reach, password, timeout_s) as connection, connection.cursor() as cursor:
+            cursor.execute(question)
             return cursor.fetchone()[0]
     except (pymysql.err.Error, OSError):
         return None

@@ -12,6 +12,7 @@ from typing import Any
 from benchbook.core.errors import SiteError
 from benchbook.sites import settings
 from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME
+from benchbook.sites.tidb import config
 
 OWN = f"{HOME}/own"
 MARIADB = """make_data() {{
@@ -26,13 +27,19 @@ serve() {{
   exec mariadbd --defaults-file={config}/my.cnf --user=mysql --report-host="$1"
 }}
 """
-# TiDB keeps its data in its own process: there is nothing to copy, so it is loaded anew.
+# The word of each start is a label, which TiDB itself does nothing with.
 TIDB = """make_data() {{ mkdir -p "$data"; }}
 serve() {{
-  exec tidb-server --config={config}/tidb.toml --store=unistore --path="$data" --host=0.0.0.0 -P {port} \\
-    --status={status} --initialize-insecure=false --initialize-sql-file={account}/init.sql
+  mkdir -p {own}/tmp
+  sed "s/{word}/$1/" {config}/tidb.toml >{own}/tidb.toml
+  exec tidb-server -config={own}/tidb.toml -store=unistore -path="$data" -socket={own}/t.sock \\
+    -host=0.0.0.0 -P={port} -status-host=127.0.0.1 -status={status} -initialize-sql-file={account}/init.sql
 }}
 """
+WORD, LABEL = "@WORD@", "labels.benchbook"
+# The first version of TiDB that makes its accounts before it listens.
+TIDB_FROM = 6.6
+STATUS_PORTS = 10_000
 
 
 def files(engine: Any, port: int) -> dict[str, str]:
@@ -40,8 +47,10 @@ def files(engine: Any, port: int) -> dict[str, str]:
     if engine.name == "mariadb":
         return {"engine.sh": _mariadb_shell(engine), "my.cnf": my_cnf(engine, port)}
     if engine.name == "tidb":
-        shell = TIDB.format(config=CONFIG, port=port, status=port + 10_000, account=ACCOUNT)
-        return {"engine.sh": shell, "tidb.toml": _toml(engine)}
+        shell = TIDB.format(
+            own=OWN, config=CONFIG, port=port, status=status_port(port), account=ACCOUNT, word=WORD
+        )
+        return {"engine.sh": shell, "tidb.toml": tidb_toml(engine)}
     raise SiteError(f"engine.name: {engine.name}: not made in a cluster; write mariadb or tidb")
 
 
@@ -68,10 +77,44 @@ def my_cnf(engine: Any, port: int) -> str:
     return "[mariadbd]\n" + "\n".join(lines) + "\n"
 
 
-def accounts(password: str, admin: str, admin_password: str, user: str, schema: str) -> str:
-    """Return the statements with which a server makes its schema and its two accounts at each start.
+def tidb_toml(engine: Any) -> str:
+    """Return TiDB's settings file, with a place for the word of each start."""
+    places = {"temp-dir": f"{OWN}/tmp", "tmp-storage-path": f"{OWN}/tmp", LABEL: WORD}
+    return config.toml(places | tidb_asked(engine).items)
 
-    The administrator is let in from the pod itself alone, which is where a forwarded port comes out.
+
+def tidb_asked(engine: Any) -> config.Asked:
+    """Return what TiDB is asked to be; SiteError for what is the site's own, or for a version too old."""
+    forbidden = config.reserved(engine.settings)
+    if forbidden:
+        raise SiteError(f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study")
+    if old := too_old(engine):
+        raise SiteError(old)
+    return config.complete(engine.settings, engine.version or str(TIDB_FROM))
+
+
+def too_old(engine: Any) -> str | None:
+    """Return why a version of TiDB can't be in a pod, or None."""
+    if engine.version is None or tuple(map(int, engine.version.split(".")[:2])) >= (6, 6):
+        return None
+    return (
+        f"engine.version: {engine.version}: before {TIDB_FROM} TiDB lets anybody in before it has accounts; "
+        f"write {TIDB_FROM} or a later one"
+    )
+
+
+def status_port(port: int) -> int:
+    """Return the port on a pod's loopback at which a TiDB tells of itself."""
+    return port + STATUS_PORTS if port + STATUS_PORTS < 1 << 16 else port - STATUS_PORTS
+
+
+def accounts(
+    password: str, admin: str, admin_password: str, user: str, schema: str, engine: str = "mariadb"
+) -> str:
+    """Return the statements with which a server makes its schema and its two accounts before it listens.
+
+    The administrator is let in from the pod itself alone, which is where a forwarded port comes out. MariaDB
+    does this at each start, TiDB at its first, and TiDB's own administrator without a password is removed.
     """
     made = []
     for name, host, word, right in (
@@ -84,7 +127,8 @@ def accounts(password: str, admin: str, admin_password: str, user: str, schema: 
             f"ALTER USER {account} IDENTIFIED BY '{word}';",
             f"GRANT {right} TO {account};",
         ]
-    return "\n".join([f"CREATE DATABASE IF NOT EXISTS {schema};", *made]) + "\n"
+    closed = ["DROP USER IF EXISTS 'root'@'%';"] if engine == "tidb" else []
+    return "\n".join([f"CREATE DATABASE IF NOT EXISTS {schema};", *made, *closed]) + "\n"
 
 
 def _mariadb_shell(engine: Any) -> str:
@@ -93,13 +137,3 @@ def _mariadb_shell(engine: Any) -> str:
         shlex.quote(f"--{key}={settings.text(asked[key])}") for key in settings.AT_CREATION if key in asked
     )
     return MARIADB.format(own=OWN, config=CONFIG, fixed=fixed)
-
-
-def _toml(engine: Any) -> str:
-    """Return TiDB's own settings with dots as tables; a study's other settings are variables, set later."""
-    lines = []
-    for key, value in sorted(engine.settings.items()):
-        if "." in key:
-            written = f'"{value}"' if isinstance(value, str) else settings.text(value).lower()
-            lines.append(f"{key} = {written}")
-    return "\n".join(lines) + "\n"

@@ -50,7 +50,9 @@ class Ground:
         }
         labs.write_private(self.lab.folder / RECORD, json.dumps(record))
         user, password = labs.USER, self.lab.password()
-        made = engines.accounts(password, connect.ADMIN, self.admin_password(), user, labs.SCHEMA)
+        made = engines.accounts(
+            password, connect.ADMIN, self.admin_password(), user, labs.SCHEMA, self.study.engine.name
+        )
         accounts = {
             SERVER_ACCOUNTS: {"init.sql": made},
             CLIENT_ACCOUNT: {self.lab.secret.name: self.lab.secret.read_text(encoding="utf-8")},

@@ -1,10 +1,14 @@
-"""MariaDB in a pod: told to serve and to stop by the pod's first process, known by pod, pid and a word."""
+"""A server in a pod: told to serve and to stop by the pod's first process, known by pod, pid and a word.
+
+What differs between engines is in `mariadb` and `tidb_pod`.
+"""
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
-from pathlib import Path
+from abc import ABC, abstractmethod
 from typing import Any
 
 import sqlalchemy
@@ -12,36 +16,51 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
-from benchbook.sites import settings, sql
 from benchbook.sites.kube import connect, manifests, wait
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Part
-from benchbook.sites.kube.pods import HOME, TOOLS
-from benchbook.sites.mariadb import CRASH
+from benchbook.sites.kube.pods import TOOLS
 
 START_S = 300.0
 SCRIPT = ("sh", f"{TOOLS}/server.sh")
 
 
-class Server:
+class Server(ABC):
     """One server in its pod. Nothing is asked of the cluster before `ensure`.
 
-    `record` gets, as `reconnects`, how many connections of ours were opened anew after a loss.
+    `record` gets, as `reconnects`, how many connections of ours were opened anew after a loss. `crash` finds
+    the lines of a log that tell of an error or a crash.
     """
+
+    crash: re.Pattern[str]
 
     def __init__(self, ground: Ground, part: Part) -> None:
         self.ground, self.part = ground, part
-        self.asked = settings.complete(ground.study.engine.settings)
         self.record: dict[str, Any] = {}
         self.word: str | None = None
         self._uid: str | None = None
         self._restarts = 0
 
     @property
+    @abstractmethod
     def made_with(self) -> dict[str, Any]:
         """What a data folder depends on: another value needs another folder."""
-        fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
-        return {"engine": "mariadb", "image": self.ground.here.images.server, "settings": fixed}
+
+    @abstractmethod
+    def said_word(self) -> str | None:
+        """Return the word of the server that answers; None if none does."""
+
+    @abstractmethod
+    def who(self) -> dict[str, Any]:
+        """Return what the server says it is, for its identity; SiteError if it does not answer."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
+
+    @abstractmethod
+    def begun(self) -> None:
+        """Do what is to be done on a server that has just been started."""
 
     def ensure(self) -> Any:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
@@ -56,7 +75,7 @@ class Server:
         mark = self.log_mark()
         self._do("start", word)
         began = time.monotonic()
-        while (said := connect.word(self.reach, self.ground.admin_password())) != word:
+        while (said := self.said_word()) != word:
             now = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
             if now is None or not self._is_known(now):
                 raise SiteError(f"{self.part.pod}: the server did not start:\n  {self._last_words(mark)}")
@@ -66,6 +85,7 @@ class Server:
                     f"{self.part.pod}: {seen} answers after {START_S:.0f} s:\n  {self._last_words(mark)}"
                 )
             time.sleep(0.2)
+        self.begun()
         self.word = word
         return pod
 
@@ -103,12 +123,12 @@ class Server:
         return connect.engine(self.reach, self.ground.admin_password(), labs.SCHEMA, self._count)
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very server from any other; costs one connection."""
+        """Return what tells this very server from any other."""
         pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
         if pod is None or self.word is None:
             raise SiteError(f"{self.part.pod}: the server does not run; call site.up(arm) first")
         pid, started, digest = self._do("who").split()
-        said = sql.identity(self.admin(), f"{self.part.pod}: the server", with_word=True)
+        said = self.who()
         status = pod.status.container_statuses[0]
         last = status.last_state.terminated
         return {
@@ -123,19 +143,6 @@ class Server:
             "qos": pod.status.qos_class,
             "restarts": status.restart_count,
             "last_end": f"{last.reason} at {last.finished_at}" if last is not None else "none",
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
-        with self.admin().connect() as connection:
-            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
-        asked, version = self.ground.study.engine, variables["version"]
-        if not sql.is_version(version.split("-")[0], asked.version):
-            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        there = settings.taken(self.asked, asked.settings, _without_host(variables), Path(HOME))
-        return there | {
-            "image": self.ground.here.images.server,
-            "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v mariadbd)"').split()[0],
         }
 
     def pid(self) -> int:
@@ -153,7 +160,7 @@ class Server:
 
     def log_errors(self, mark: int) -> list[str]:
         """Return the lines since a place that tell of an error or a crash."""
-        return [line for line in self._do("since", str(mark)).splitlines() if CRASH.search(line)]
+        return [line for line in self._do("since", str(mark)).splitlines() if self.crash.search(line)]
 
     def run(self, *argv: str) -> str:
         """Run a command in the server's pod and return what it printed."""
@@ -184,17 +191,11 @@ class Server:
         )
 
     def _answers(self) -> bool:
-        return connect.word(self.reach, self.ground.admin_password()) == self.word
+        return self.said_word() == self.word
 
     def _last_words(self, mark: int) -> str:
         try:
             lines = self._do("since", str(mark)).splitlines()
         except SiteError as error:
             return str(error)
-        return "\n  ".join([line for line in lines if CRASH.search(line)][-6:] or lines[-6:])
-
-
-def _without_host(variables: dict[str, str]) -> dict[str, str]:
-    """Return a server's variables without its pod's name, after which it calls its files."""
-    host = variables.get("hostname") or ""
-    return {key: value.replace(host, "HOST") if host else value for key, value in variables.items()}
+        return "\n  ".join([line for line in lines if self.crash.search(line)][-6:] or lines[-6:])

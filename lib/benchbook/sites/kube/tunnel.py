@@ -6,6 +6,8 @@ to its request: one connection in some dozens then stood still until the server 
 
 from __future__ import annotations
 
+import http.client
+import io
 from typing import Any
 
 from kubernetes.stream.ws_client import create_websocket, get_websocket_url
@@ -52,6 +54,13 @@ class Tunnel:
         found, self._read = self._read[:size], self._read[size:]
         return found
 
+    def receive(self, size: int) -> bytes:
+        """Return what has arrived, so many bytes at most; nothing if the other side has ended."""
+        while not self._read and self._more():
+            pass
+        found, self._read = self._read[:size], self._read[size:]
+        return found
+
     def close(self) -> None:
         """End the connection at once."""
         self._socket.shutdown()
@@ -79,3 +88,40 @@ class Tunnel:
             return True
         self._read += data[left:]
         return True
+
+
+def get(tunnel: Tunnel, path: str, wait_s: float = 5.0) -> str:
+    """Return what a web server behind a tunnel has at a path; OSError if it has nothing there.
+
+    The tunnel is used up.
+    """
+    try:
+        tunnel.settimeout(wait_s)
+        tunnel.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        answer = http.client.HTTPResponse(_Arriving(tunnel))  # type: ignore[arg-type]
+        answer.begin()
+        if answer.status != http.client.OK:
+            raise ConnectionError(f"{path}: {answer.status} {answer.reason}")
+        return answer.read().decode("utf-8")
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"{path}: {error}") from None
+    finally:
+        tunnel.close()
+
+
+class _Arriving(io.RawIOBase):
+    """What arrives through a tunnel as the standard library reads it."""
+
+    def __init__(self, tunnel: Tunnel) -> None:
+        self._tunnel = tunnel
+
+    def makefile(self, mode: str = "rb") -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._tunnel.receive(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)

@@ -112,12 +112,18 @@ def said_version(binary: Path) -> str:
         said = subprocess.run([str(binary), "-V"], capture_output=True, text=True, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SiteError(f"{binary} cannot be run: {error}; check engine.binary") from None
-    match = re.search(r"^Release Version: v?(\d+\.\d+\S*)", said, re.MULTILINE)
-    if match is None:
+    version = version_in(said)
+    if version is None:
         raise SiteError(
             f"{binary} is not a TiDB server (it says {said.strip()[:80]!r}); correct engine.binary"
         )
-    return match[1]
+    return version
+
+
+def version_in(said: str) -> str | None:
+    """Return the version in what a server's program prints with `-V`."""
+    match = re.search(r"^Release Version: v?(\d+\.\d+\S*)", said, re.MULTILINE)
+    return match[1] if match else None
 
 
 def built(binary: Path) -> dict[str, str] | None:

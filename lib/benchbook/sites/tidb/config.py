@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from benchbook.core.errors import SettingsDiffer
 from benchbook.sites.settings import Value, same, text
 
 # What every TiDB of ours starts from unless the study says otherwise: value, first and last version, and why.
@@ -95,6 +96,24 @@ class Asked:
             key: (value, got[key])
             for key, value in asked.items()
             if got[key] is None or not same(value, got[key])
+        }
+
+    def taken(
+        self, mine: Mapping[str, Value], items: Mapping[str, Any], variables: Mapping[str, str]
+    ) -> dict[str, dict[str, str | None]]:
+        """Return asked and got of every setting; `mine` are the study's own.
+
+        SettingsDiffer if the server did not take what was asked.
+        """
+        if differing := self.differences(items, variables):
+            raise SettingsDiffer(differing)
+        return {
+            key: {
+                "asked": text(value),
+                "got": self.got(key, items, variables),
+                "from": "study" if key in mine else "benchbook",
+            }
+            for key, value in sorted((self.items | self.variables).items())
         }
 
     @staticmethod

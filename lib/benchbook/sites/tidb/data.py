@@ -11,7 +11,7 @@ import json
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ import pymysql
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import process
+from benchbook.sites.settings import Value, same
 from benchbook.sites.supervised import tail
+from benchbook.sites.tidb.config import assignment
 
 ADMIN = "root"
 FREE_BYTES = 1 << 30
@@ -123,11 +125,29 @@ def admit(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...])
         cursor.execute(f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY %s", (password,))
         cursor.execute(f"ALTER USER {account} IDENTIFIED BY %s", (password,))
         cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO {account}")
+    must_be_closed(cursor)
+
+
+def must_be_closed(cursor: pymysql.cursors.Cursor) -> None:
+    """Raise SiteError if any account of the server has no password."""
     cursor.execute("SELECT user, host FROM mysql.user WHERE authentication_string = ''")
     if open_accounts := [f"{user}@{host}" for user, host in cursor.fetchall()]:
         raise SiteError(
             f"these accounts have no password: {', '.join(open_accounts)}; run the prepare stage again"
         )
+
+
+def set_variables(cursor: pymysql.cursors.Cursor, asked: Mapping[str, Value]) -> None:
+    """Set what differs from what was asked; some variables are kept with the data, others are not."""
+    cursor.execute("SHOW GLOBAL VARIABLES")
+    there = dict(cursor.fetchall())
+    for name, value in asked.items():
+        if name in there and not same(value, there[name]):
+            try:
+                statement, given = assignment(name, value)
+                cursor.execute(statement, (given,))
+            except pymysql.err.MySQLError as error:
+                raise SiteError(f"engine.settings.{name}: {value}: the server says: {error}") from None
 
 
 def prove(lab: labs.Lab, place: labs.Place, over_socket: pymysql.Connection, pid: int, data: Path) -> None:

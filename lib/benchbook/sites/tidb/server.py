@@ -14,7 +14,7 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core import files
-from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.supervised import Supervised, tail
@@ -87,7 +87,7 @@ class TiDB(Supervised):
         try:
             with self._connect() as connection:
                 with connection.cursor() as cursor:
-                    self._set_variables(cursor)
+                    data.set_variables(cursor, self.asked.variables)
                     data.admit(cursor, self.lab.password(), self.place.peers)
                 data.prove(self.lab, self.place, connection, self.running().pid, self.data)
         except BaseException:
@@ -128,18 +128,7 @@ class TiDB(Supervised):
         self.running()
         with self.admin().connect() as connection:
             variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
-        items = self.status.config()
-        differing = self.asked.differences(items, variables)
-        if differing:
-            raise SettingsDiffer(differing)
-        read = {
-            key: {
-                "asked": settings.text(value),
-                "got": self.asked.got(key, items, variables),
-                "from": "study" if key in self.engine.settings else "benchbook",
-            }
-            for key, value in sorted((self.asked.items | self.asked.variables).items())
-        }
+        read = self.asked.taken(self.engine.settings, self.status.config(), variables)
         kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
         return {
             "name": "tidb",
@@ -186,18 +175,6 @@ class TiDB(Supervised):
         except pymysql.err.OperationalError:
             return False
         return True
-
-    def _set_variables(self, cursor: pymysql.cursors.Cursor) -> None:
-        """Set what differs from what was asked; some variables are kept with the data, others are not."""
-        cursor.execute("SHOW GLOBAL VARIABLES")
-        there = dict(cursor.fetchall())
-        for name, value in self.asked.variables.items():
-            if name in there and not settings.same(value, there[name]):
-                try:
-                    statement, given = config.assignment(name, value)
-                    cursor.execute(statement, (given,))
-                except pymysql.err.MySQLError as error:
-                    raise SiteError(f"engine.settings.{name}: {value}: the server says: {error}") from None
 
     def _write_config(self) -> None:
         """Write the settings file; unknown to old versions, the places of scratch files are ignored there."""

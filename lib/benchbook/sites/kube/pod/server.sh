@@ -6,7 +6,7 @@
 #   server.sh stop           end it cleanly; prints its exit code, or nothing if none ran
 #   server.sh save LABEL     copy the data of a stopped server
 #   server.sh restore        put the copy back
-#   server.sh pack           put the copy into one file; prints its digest and size
+#   server.sh pack           put the copy into one packed file; prints its digest and size
 #   server.sh unpack SHA N   take N bytes on stdin for such a file; they must have this digest
 #   server.sh label          print the label of the copy, if there is a whole one
 #   server.sh who            print pid, start time, and the digest of the settings
@@ -81,16 +81,16 @@ restore)
   mv "$data.new" "$data"
   ;;
 pack)
-  tar -C "$copy" -cf "$copy.tar" .
-  echo "$(sha256sum "$copy.tar" | cut -c1-64) $(wc -c <"$copy.tar")"
+  tar -C "$copy" -cf - . | gzip -1 >"$copy.tar.gz"
+  echo "$(sha256sum "$copy.tar.gz" | cut -c1-64) $(wc -c <"$copy.tar.gz")"
   ;;
 unpack)
-  rm -rf "$copy" "$copy.new" "$copy.tar"
-  head -c "$3" >"$copy.tar"
-  echo "$2  $copy.tar" | sha256sum -c - >/dev/null || exit 1
+  rm -rf "$copy" "$copy.new" "$copy.tar.gz"
+  head -c "$3" >"$copy.tar.gz"
+  echo "$2  $copy.tar.gz" | sha256sum -c - >/dev/null || exit 1
   mkdir "$copy.new"
-  tar -C "$copy.new" -xf "$copy.tar"
-  rm "$copy.tar"
+  gzip -dc "$copy.tar.gz" | tar -C "$copy.new" -xf - || exit 1
+  rm "$copy.tar.gz"
   mv "$copy.new" "$copy"
   ;;
 label) [ ! -e "$copy/label" ] || cat "$copy/label" ;;

@@ -1,0 +1,61 @@
+"""MariaDB in a pod: its settings, and what it says of itself over SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import settings, sql
+from benchbook.sites.kube import connect
+from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.pods import HOME
+from benchbook.sites.kube.server import Server
+from benchbook.sites.mariadb import CRASH
+
+
+class MariaDB(Server):
+    """A MariaDB in its pod. The word that it was started with is one of its variables."""
+
+    crash = CRASH
+
+    def __init__(self, ground: Ground, part: Part) -> None:
+        super().__init__(ground, part)
+        self.asked = settings.complete(ground.study.engine.settings)
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What a data folder depends on: another value needs another folder."""
+        fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
+        return {"engine": "mariadb", "image": self.ground.here.images.server, "settings": fixed}
+
+    def said_word(self) -> str | None:
+        """Return the word of the server that answers; None if none does."""
+        return connect.ask(self.reach, self.ground.admin_password(), "SELECT @@report_host")
+
+    def begun(self) -> None:
+        """Do nothing: MariaDB reads all settings and accounts from its files."""
+
+    def who(self) -> dict[str, Any]:
+        """Return version, datadir, port, server_uid and word; costs one connection."""
+        return sql.identity(self.admin(), f"{self.part.pod}: the server", with_word=True)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
+        with self.admin().connect() as connection:
+            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+        asked, version = self.ground.study.engine, variables["version"]
+        if not sql.is_version(version.split("-")[0], asked.version):
+            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
+        there = settings.taken(self.asked, asked.settings, _without_host(variables), Path(HOME))
+        return there | {
+            "image": self.ground.here.images.server,
+            "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v mariadbd)"').split()[0],
+        }
+
+
+def _without_host(variables: dict[str, str]) -> dict[str, str]:
+    """Return a server's variables without its pod's name, after which it calls its files."""
+    host = variables.get("hostname") or ""
+    return {key: value.replace(host, "HOST") if host else value for key, value in variables.items()}

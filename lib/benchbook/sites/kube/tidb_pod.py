@@ -1,0 +1,126 @@
+"""TiDB with its embedded storage in a pod: its settings, and what it tells over SQL and its status port."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import sqlalchemy
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import settings, sql
+from benchbook.sites.kube import connect, engines
+from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.pods import HOME
+from benchbook.sites.kube.server import Server
+from benchbook.sites.kube.tunnel import get
+from benchbook.sites.tidb import build, config, data
+from benchbook.sites.tidb.server import CRASH, STORAGE
+from benchbook.sites.tidb.status import ABSENT, Status
+
+
+@dataclass(frozen=True)
+class PodStatus(Status):
+    """The status port of a server in a pod, whose name is the address here, through the API."""
+
+    ground: Ground | None = None
+
+    def _get(self, path: str) -> str:
+        assert self.ground is not None
+        tunnel = self.ground.cluster.socket(self.ground.namespace, self.address, self.port)
+        return get(tunnel, path, self.wait_s)
+
+
+class TidbPod(Server):
+    """A TiDB in its pod. The word that it was started with is a label in its settings."""
+
+    crash = CRASH
+
+    def __init__(self, ground: Ground, part: Part) -> None:
+        super().__init__(ground, part)
+        self.asked = engines.tidb_asked(ground.study.engine)
+        self.status = PodStatus(part.pod, engines.status_port(part.port), ground=ground)
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What a data folder depends on: another value needs another folder. Variables and accounts are kept
+        in it."""
+        variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
+        made = {"engine": "tidb", "image": self.ground.here.images.server, "settings": variables}
+        locks = f"{self.ground.admin_password()} {self.ground.lab.password()}"
+        return made | {"locks": hashlib.sha256(locks.encode()).hexdigest()[:12]}
+
+    def said_word(self) -> str | None:
+        """Return the word of the server that answers; None if none does.
+
+        Over SQL until it is known to be ours; after that over the status port, which opens no session.
+        """
+        if self.word is not None:
+            try:
+                return self.status.config().get(engines.LABEL)
+            except (OSError, ValueError):
+                return None
+        said = connect.ask(self.reach, self.ground.admin_password(), "SELECT @@tidb_config")
+        section, _, key = engines.LABEL.partition(".")
+        return json.loads(said).get(section, {}).get(key) if said else None
+
+    def begun(self) -> None:
+        """Set the variables, and see that nobody enters without a password."""
+        with self._open() as connection, connection.cursor() as cursor:
+            data.set_variables(cursor, self.asked.variables)
+            data.must_be_closed(cursor)
+
+    def who(self) -> dict[str, Any]:
+        """Return version, commit and word; opens no session."""
+        try:
+            said, items = self.status.who(), self.status.config()
+        except (OSError, ValueError) as error:
+            raise SiteError(f"{self.part.pod}: the server does not answer: {error}") from None
+        word = {"word": items.get(engines.LABEL), "port": int(items["port"])}
+        return {"version": said["version"], "git_hash": said["git_hash"], "datadir": items["path"], **word}
+
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account; each connection is new, and tells of the server beside SQL."""
+        engine = super().admin()
+        sqlalchemy.event.listen(engine, "connect", self._inform)
+        return engine
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
+        asked, version = self.ground.study.engine, build.version_in(self.run("tidb-server", "-V"))
+        if version is None or not sql.is_version(version, asked.version):
+            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
+        with self.admin().connect() as connection:
+            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+        kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
+        return {
+            "name": "tidb",
+            "version": version,
+            "version_comment": variables["version_comment"],
+            "storage": STORAGE,
+            "tls": variables.get("have_ssl", "unknown"),
+            "settings": self.asked.taken(asked.settings, self.status.config(), variables),
+            "variables": len(variables),
+            "variables_sha256": settings.digest(kept, Path(HOME)),
+            "image": self.ground.here.images.server,
+            "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v tidb-server)"').split()[0],
+        }
+
+    def _open(self) -> pymysql.Connection:
+        return connect.open_one(self.reach, self.ground.admin_password())
+
+    def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
+        def tell() -> None:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT CONNECTION_ID()")
+                record.info["session"] = int(cursor.fetchone()[0])
+
+        # Opened anew after a loss, it is another session.
+        connection.renewed = tell
+        tell()
+        record.info.update(books=self.status.books, absent=ABSENT, connected=self.status.connected)
