@@ -84,7 +84,7 @@ def test_every_mistake_of_the_list_is_refused_or_has_a_reason():
 def test_all_mistakes_of_a_file_are_told_at_once(root: Path):
     text = (
         TABLE["study"]
-        .replace("  port: 33060", "  port: 80")
+        .replace("  port: 23060", "  port: 80")
         .replace("table_size: 1000", "table_size: 10k")
         .replace("threads: [1, 4]", "treads: [1, 010]")
         .replace("blocks: 5", "blocks:")

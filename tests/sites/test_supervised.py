@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from benchbook.core import load
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import supervised
 
+STUDIES = Path(__file__).parents[2] / "studies"
 LISTEN = """
 import socket, sys, time
 server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
@@ -63,6 +65,21 @@ def test_a_port_that_a_connection_goes_out_from_is_tried_again(part: Part) -> No
         timer.join()
     assert part.is_up
     assert "already in use" in part.log.read_text()
+
+
+def test_a_port_that_a_connection_keeps_is_told_of_with_the_remedy(part: Part, monkeypatch) -> None:
+    monkeypatch.setattr(supervised, "TRY_AGAIN_S", 0.01)
+    with going_out_from(part.place.port):
+        remedy = rf"goes out from port {part.place.port}, .* set a site.port below \d+ in the study"
+        with pytest.raises(SiteError, match=remedy):
+            part.ensure()
+        assert not part.is_up and not part.lab.pidfile("part").exists()
+
+
+@pytest.mark.parametrize("study", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_no_study_asks_for_a_port_that_the_kernel_gives_to_connections(study: Path) -> None:
+    """Linux gives 32768 and up, as it comes."""
+    assert load.study(study.stem).site.port < 32768
 
 
 def test_somebody_elses_server_on_the_port_is_left_alone_and_told_of(part: Part, monkeypatch) -> None:

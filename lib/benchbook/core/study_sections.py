@@ -39,7 +39,7 @@ class Site(Model):
     kind: SiteKind = "local"
     """Kind of site: `local` is this machine, `kubernetes` a cluster, `ssh` the hosts of an inventory,
     `existing` an endpoint that somebody else runs."""
-    port: int = Field(33060, ge=1024, le=65000, examples=[33060])
+    port: int = Field(23060, ge=1024, le=65000, examples=[23060])
     """First TCP port (1024 to 65000); the server takes it, proxies the next ones."""
     cpus: Literal["split", "shared"] = "split"
     """`split` keeps the server on one half of the cores and client and proxy on the other; `shared` pins

@@ -23,7 +23,7 @@ GIB = 1 << 30
 FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "timebase"}
 
 
-def examine(clone: Path | None = None, port: int = 33060) -> list[Ability]:
+def examine(clone: Path | None = None, port: int = 23060) -> list[Ability]:
     """Return all abilities, needed ones first; never raises because something is missing."""
     clone = clone or Path.cwd()
     found = [_system(), _python(), *map(_tool, ("sysbench", "mariadbd", "haproxy")), _memory(), _disk(clone)]

@@ -10,6 +10,8 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import procfs
 
 LISTEN = "0A"
+# The ports that the kernel gives to connections that go out, lowest and highest.
+GIVEN_AWAY = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def listeners(port: int | None = None) -> list[tuple[str, int, int]]:
@@ -55,4 +57,13 @@ def must_be_free(port: int, what: str) -> None:
     raise SiteError(
         f"{what}: port {port} is taken by {named}; end that server yourself, run `make down` if it is ours, "
         "or set another site.port in the study"
+    )
+
+
+def borrowed(port: int, what: str) -> str:
+    """Say that a connection goes out from a port, so that nothing can listen there, and what to do."""
+    low = int(GIVEN_AWAY.read_text().split()[0])
+    return (
+        f"{what}: a connection of somebody's goes out from port {port}, so nothing can listen there; set a "
+        f"site.port below {low} in the study: the kernel gives none of those to connections"
     )

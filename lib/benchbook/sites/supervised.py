@@ -104,8 +104,10 @@ class Supervised:
             except SiteError:
                 is_borrowed = IN_USE.search("\n".join(self.log_since(mark)))
                 self.stop()
-                if not tries_left or not is_borrowed or ports.listeners(self.place.port):
+                if not is_borrowed or ports.listeners(self.place.port):
                     raise
+                if not tries_left:
+                    raise SiteError(ports.borrowed(self.place.port, self.what)) from None
                 time.sleep(TRY_AGAIN_S)
             except BaseException:
                 self.stop()
