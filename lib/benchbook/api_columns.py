@@ -48,7 +48,7 @@ MORE: dict[str, dict[str, Column]] = {
         "q": ("float", "", "expected share of false discoveries if this and all smaller ones are believed"),
     },
     "run_checks": {
-        "id": ("str", "", "the check, V1 to V21"),
+        "id": ("str", "", "the check, V1 to V22"),
         "name": ("str", "", "what it looks at"),
         "passed": ("bool", "", "None where the evidence is missing"),
         "is_excused": ("bool", "", "the site cannot give this evidence and says so"),

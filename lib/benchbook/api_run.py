@@ -41,8 +41,13 @@ class Run:
 
     @property
     def log(self) -> str:
-        """What sysbench printed, byte for byte."""
+        """What sysbench printed, byte for byte; of several clients the first."""
         return self._files.text(runfolder.OUT)
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """What each client of the run printed; nearly always there is one."""
+        return tuple(client.out for client in self._judged.evidence.clients)
 
     @property
     def errors(self) -> str:

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from benchbook.core import histogram, runfolder
-from tests.read.corpus import PLAN, healthy
+from benchbook.core import histogram, runfolder, several
+from benchbook.read.evidence import Evidence
+from tests.read.corpus import PLAN, healthy, merged
 
 CHUNK_MS = 1.0068
 """Every event takes the value of bucket 384, so that all sums can be checked by hand."""
+LATENCIES_MS = (CHUNK_MS, 2.0136, 4.0272)
+"""Of three clients of one run."""
 
 
 def output(
@@ -141,6 +144,39 @@ def folder(
     (part / runfolder.MONITOR).write_text(monitor(plan["discard_s"] + plan["run_s"]), encoding="utf-8")
     runfolder.files.write_json(part / runfolder.EVIDENCE, run.seen)
     return runfolder.keep(runfolder.seal(part, 1), raw)
+
+
+def three(
+    changed: dict[str, Any] | None = None, servers: int = 3, outs: tuple[str, ...] | None = None
+) -> Evidence:
+    """Return the evidence of a healthy run of three clients with 100, 120 and 140 transactions a second.
+
+    `servers` of 3 gives each its own, 1 gives them one. `changed` overrides parts of what was seen.
+    """
+    plan = planned(threads=6, arm_setting={"access": "direct", "clients": 3, "servers": servers})
+    seeds = [several.share(plan, number, 3)["seed"] for number in range(3)]
+    outs = outs or tuple(
+        output(threads=2, tps=tps, seed=seed, latency_ms=latency_ms)
+        for tps, seed, latency_ms in zip((100, 120, 140), seeds, LATENCIES_MS, strict=True)
+    )
+    each = [healthy(out, {**plan, "threads": 2}).seen for out in outs]
+    seen = healthy(outs[0], plan).seen
+    books = ("ledger", "rows_before", "rows_after", "uptime_before_s", "uptime_after_s")
+    sides = {
+        side: {name: sum(one["ledger"][side][name] for one in each) for name in seen["ledger"]["before"]}
+        for side in ("before", "after")
+    }
+    seen["ledger"] |= sides
+    if servers == 3:
+        seen["servers"] = [{name: one[name] for name in books} for one in each]
+    seen["start_spread_ms"] = 6.5
+    seen["clients"] = [
+        {"number": number, "server": number % servers, "exit_code": 0, "ended_by": "itself",
+         "runqueue_wait_s": 0.1}
+        for number in range(3)
+    ]  # fmt: skip
+    others = tuple((out, "") for out in outs[1:])
+    return Evidence(plan, merged(seen, changed or {}), outs[0], "", others=others)
 
 
 def many_buckets(events: int, seed: int = 1) -> np.ndarray:

@@ -44,6 +44,9 @@ class Limits(Model):
     """Difference between the wall clock's and the monotonic clock's length of a run, in seconds."""
     free_mib: int = Field(500, ge=1, le=10_000_000, examples=[500])
     """Free disk space below which nothing is measured, in MiB."""
+    start_spread_ms: float = Field(250.0, gt=0, le=10_000, examples=[100.0])
+    """Longest time between the beginnings of the clients of one run, in milliseconds, where an arm has
+    several."""
     rate_ratio: float = Field(0.02, gt=0, le=1, examples=[0.02])
     """How far the achieved rate may be from the asked one, as a fraction."""
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from benchbook.core import runfolder
+from benchbook.core import runfolder, several
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import scripts
 from benchbook.read.log import Summary, SysbenchLog
+from benchbook.read.merge import merged
 from benchbook.read.sysbench_log import parse
+
+# What is one client's or one server's own, and must not be taken from the whole where it lacks.
+OF_CLIENTS = frozenset({"exit_code", "ended_by", "argv"})
+OF_SERVERS = frozenset({"ledger", "rows_before", "rows_after", "uptime_before_s", "uptime_after_s"})
 
 
 class Missing(Exception):
@@ -23,29 +29,84 @@ class Excused(Exception):
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run folder taken apart: plan, what was seen, sysbench's output, and what its manifest refuses."""
+    """A run folder taken apart: plan, what was seen, sysbench's output, and what its manifest refuses.
+
+    `others` are output and stderr of the clients after the first.
+    """
 
     plan: dict[str, Any]
     seen: dict[str, Any]
     out: str
     err: str | None
     broken: tuple[str, ...] = ()
+    others: tuple[tuple[str, str | None], ...] = ()
 
     @classmethod
     def of(cls, folder: RunFolder) -> Evidence:
         """Read a folder; what can't be read is left empty, and the manifest says so."""
+        plan = _mapping(folder.plan)
+        first, *others = (_said(folder, number) for number in range(_asked(several.clients, plan)))
         return cls(
-            plan=_mapping(folder.plan),
+            plan=plan,
             seen=_mapping(folder.evidence),
-            out=_or(lambda: folder.text(runfolder.OUT), ""),
-            err=_or(lambda: folder.text(runfolder.ERR), None),
+            out=first[0],
+            err=first[1],
             broken=tuple(folder.verify()),
+            others=tuple(others),
         )
 
     @cached_property
     def log(self) -> SysbenchLog:
-        """sysbench's output, parsed once."""
-        return parse(self.out)
+        """sysbench's output, parsed once; of several clients what they did together."""
+        if not self.others:
+            return parse(self.out)
+        return merged([client.log for client in self.clients])
+
+    @cached_property
+    def clients(self) -> tuple[Evidence, ...]:
+        """The run as each of its clients saw it, with its share of the plan; alone where there is one."""
+        said = [(self.out, self.err), *self.others]
+        if len(said) == 1:
+            return (self,)
+        known = self.seen.get("clients")
+        known = known if isinstance(known, list) and all(isinstance(one, dict) for one in known) else []
+        return tuple(
+            replace(
+                self,
+                plan=self.plan | _share(self.plan, number, len(said)) | {"arm_setting": {}},
+                seen=_without(self.seen, OF_CLIENTS) | (known[number] if number < len(known) else {}),
+                out=out,
+                err=err,
+                others=(),
+            )
+            for number, (out, err) in enumerate(said)
+        )
+
+    @cached_property
+    def servers(self) -> tuple[Evidence, ...]:
+        """The run as each of its servers saw it, with the clients that used it; alone where there is one."""
+        count = _asked(several.servers, self.plan)
+        if count == 1:
+            return (self,)
+        known, said = self.seen.get("servers"), [(self.out, self.err), *self.others]
+        known = known if isinstance(known, list) and len(known) == count else [{}] * count
+        found = []
+        for server, books in enumerate(known):
+            (out, err), *others = said[server::count] or [("", None)]
+            threads = self.plan["threads"] * (1 + len(others)) // len(said)
+            # What tells the servers apart is told once, for all of them.
+            same = {} if server == 0 else {"identity_before": {}, "identity_after": {}}
+            found.append(
+                replace(
+                    self,
+                    plan=self.plan | {"threads": threads, "arm_setting": {}},
+                    seen=_without(self.seen, OF_SERVERS) | books | same,
+                    out=out,
+                    err=err,
+                    others=tuple(others),
+                )
+            )
+        return tuple(found)
 
     @cached_property
     def transaction(self) -> scripts.Transaction:
@@ -99,6 +160,37 @@ class Evidence:
         """Tell whether the ledger knows a counter on both sides."""
         ledger = self.seen.get("ledger") or {}
         return all(counter in (ledger.get(side) or {}) for side in ("before", "after"))
+
+
+def log_of(folder: RunFolder) -> SysbenchLog:
+    """Return what the clients of a run did together, without looking at its manifest."""
+    count = _asked(several.clients, _mapping(folder.plan))
+    return merged([parse(_said(folder, number)[0]) for number in range(count)])
+
+
+def _said(folder: RunFolder, number: int) -> tuple[str, str | None]:
+    """Return output and stderr of one client."""
+    out, err = (runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
+    return _or(lambda: folder.text(out), ""), _or(lambda: folder.text(err), None)
+
+
+def _asked(count: Callable[[Any], int], plan: dict[str, Any]) -> int:
+    """Return how many clients or servers a plan asks for; of a damaged one, which the manifest tells, one."""
+    try:
+        return max(1, count(plan.get("arm_setting")))
+    except (AttributeError, TypeError, ValueError):
+        return 1
+
+
+def _share(plan: dict[str, Any], number: int, clients: int) -> dict[str, int]:
+    try:
+        return several.share(plan, number, clients)
+    except (KeyError, TypeError, ValueError):
+        return {}
+
+
+def _without(seen: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in seen.items() if name not in names}
 
 
 def _mapping(read: Any) -> dict[str, Any]:

@@ -49,6 +49,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
     return {
         **{name: scheduled[name] for name in ("run_id", "block", "position", "group", "arm", "workload")},
         "threads": scheduled["threads"],
+        "clients": len(evidence.clients),
         "rate": evidence.plan["rate"],
         "seed": scheduled["seed"],
         "attempt": seen["attempt"],
@@ -65,7 +66,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "latency_p95_ms": _or_nan(percentile(full, 95) if full is not None else None),
         "latency_p99_ms": _or_nan(percentile(full, 99) if full is not None else None),
         "printed_percentile": final.percentile,
-        "printed_percentile_ms": final.latency_percentile_ms,
+        "printed_percentile_ms": _or_nan(final.latency_percentile_ms),
         **_load(monitor, evidence.plan["discard_s"], log.final.total_time_s, seen),
         "ledger": judged.ledger,
         "warnings": "; ".join(judged.warnings),

@@ -19,8 +19,8 @@ from benchbook.core import runfolder
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import rows
+from benchbook.read.evidence import log_of
 from benchbook.read.schemas import SCHEMAS
-from benchbook.read.sysbench_log import parse
 from benchbook.read.validity import judge
 
 ARROW = {"str": pa.string(), "int": pa.int64(), "Int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
@@ -92,7 +92,7 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
     """Return arm, workload, threads, pilot (1), second (from 1), qps and tps of pilots, one row a second."""
     rows = []
     for folder in folders:
-        plan, log = folder.plan(), parse(folder.text(runfolder.OUT))
+        plan, log = folder.plan(), log_of(folder)
         cell = (plan["arm"], plan["workload"], plan["threads"], 1)
         seconds = enumerate(log.intervals, start=1)
         rows += [(*cell, second, interval.qps, interval.tps) for second, interval in seconds]

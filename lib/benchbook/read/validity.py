@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
-from benchbook.read import checks_log, checks_machine, checks_server
+from benchbook.read import checks_each, checks_log, checks_machine, checks_server
+from benchbook.read.checks_each import of_clients, of_servers
 from benchbook.read.evidence import Evidence, Excused, Missing
 
 Status = Literal["valid", "invalid", "indeterminate"]
@@ -16,27 +17,28 @@ WARNING_SHARE = 0.1
 """Share of the allowed error ratio from which errors are shown beside the figures."""
 
 CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
-    ("V1", "exit code", checks_log.exit_code),
-    ("V2", "stderr", checks_log.stderr),
-    ("V3", "stdout", checks_log.stdout),
-    ("V4", "totals", checks_log.totals),
-    ("V5", "header", checks_log.header),
-    ("V6", "time", checks_log.duration),
-    ("V7", "intervals", checks_log.intervals),
-    ("V8", "errors", checks_log.errors),
-    ("V9", "work", checks_log.work),
-    ("V10", "ledger", checks_server.ledger),
-    ("V11", "hits", checks_server.hits),
-    ("V12", "identity", checks_server.identity),
-    ("V13", "data", checks_server.data),
+    ("V1", "exit code", of_clients(checks_log.exit_code)),
+    ("V2", "stderr", of_clients(checks_log.stderr)),
+    ("V3", "stdout", of_clients(checks_log.stdout)),
+    ("V4", "totals", of_clients(checks_log.totals)),
+    ("V5", "header", of_clients(checks_log.header)),
+    ("V6", "time", of_clients(checks_log.duration)),
+    ("V7", "intervals", of_clients(checks_log.intervals)),
+    ("V8", "errors", of_clients(checks_log.errors)),
+    ("V9", "work", of_clients(checks_log.work)),
+    ("V10", "ledger", of_servers(checks_server.ledger)),
+    ("V11", "hits", of_servers(checks_server.hits)),
+    ("V12", "identity", of_servers(checks_server.identity)),
+    ("V13", "data", of_servers(checks_server.data)),
     ("V14", "alone", checks_machine.alone),
-    ("V15", "client CPU", checks_machine.client),
+    ("V15", "client CPU", checks_each.client),
     ("V16", "machine", checks_machine.machine),
     ("V17", "server log", checks_machine.server_log),
     ("V18", "encryption", checks_machine.encryption),
     ("V19", "disk", checks_machine.disk),
     ("V20", "pauses", checks_machine.pauses),
     ("V21", "arrangement", checks_machine.arrangement),
+    ("V22", "beginning", checks_each.beginning),
 )
 
 

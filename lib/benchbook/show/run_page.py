@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,6 @@ from benchbook.core.runfolder import RunFolder
 from benchbook.show import numbers, sparkline, theme
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join, slug
-
-RAW = (*runfolder.CONTENT, runfolder.MANIFEST)
 
 
 @dataclass(frozen=True)
@@ -77,6 +75,7 @@ def section(run: Section, page: Path, most: int, arms: Sequence[str]) -> Html:
         _text("Command", " ".join(map(str, run.judged.evidence.seen.get("argv", []))), most),
         _text("Errors (sysbench.err)", run.judged.evidence.err or "", most, is_open=True),
         _text("Log (sysbench.out)", run.judged.evidence.out, most),
+        *_other_clients(run, most),
         _files(run, page),
     ]
     return join(part for part in parts if part.text)
@@ -164,9 +163,18 @@ def _text(title: str, text: str, most: int, is_open: bool = False) -> Html:
     return element("details", element("summary", title), shown, open="" if is_open else None)
 
 
+def _other_clients(run: Section, most: int) -> Iterator[Html]:
+    """Write what the clients after the first printed."""
+    for number, (out, err) in enumerate(run.judged.evidence.others, start=1):
+        names = [runfolder.of_client(number, name) for name in (runfolder.ERR, runfolder.OUT)]
+        yield _text(f"Errors ({names[0]})", err or "", most, is_open=True)
+        yield _text(f"Log ({names[1]})", out, most)
+
+
 def _files(run: Section, page: Path) -> Html:
     below = os.path.relpath(run.folder.path, page.parent)
-    there = [name for name in RAW if (run.folder.path / name).is_file()]
+    names = (*run.folder.content(), runfolder.MANIFEST)
+    there = [name for name in names if (run.folder.path / name).is_file()]
     links = [element("a", name, href=f"{below}/{name}").text for name in there]
     if run.note is not None:
         links.append(element("a", runfolder.VOID, href=f"{below}.{runfolder.VOID}").text)

@@ -69,6 +69,9 @@ class Prepared:
         return [self.living.get(part) for part in parts]
 
     def _put_back(self, server: Any) -> None:
+        if not server.data.is_dir():
+            # It was never up in this lab: its folder, its accounts and what it was made with come first.
+            server.ensure()
         server.stop()
         snapshot.heal(server.data)
         snapshot.put_back(self.lab, server.data, self.keep, server.place.prepared)

@@ -1,0 +1,119 @@
+"""Several clients of one run add up: counts exactly, percentiles by their histograms, seconds by seconds."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchbook.core import histogram
+from benchbook.read.evidence import Evidence
+from benchbook.read.merge import merged
+from benchbook.read.sysbench_log import parse
+from tests.read import synthetic
+
+DATA = Path(__file__).parents[1] / "data" / "clients"
+
+
+def three():
+    return [client.log for client in synthetic.three().clients]
+
+
+def test_counts_are_sums():
+    whole = merged(three())
+    # Five seconds of 100, 120 and 140 transactions of 14 + 4 + 2 statements.
+    assert (whole.final.transactions, whole.final.events) == (1800, 1800)
+    assert (whole.final.reads, whole.final.writes, whole.final.other) == (25200, 7200, 3600)
+    assert (whole.final.total, whole.final.queries) == (36000, 36000)
+    assert whole.checkpoints[0].transactions == 720
+    assert (whole.measured_s, whole.header.threads) == (5.0, 6)
+    assert (whole.status, whole.problems) == ("complete", ())
+
+
+def test_latency_is_least_most_and_a_mean_weighted_by_events():
+    whole = merged(three()).final
+    assert (whole.latency_min_ms, whole.latency_max_ms) == (1.01, 4.03)
+    # As printed: (500 x 1.01 + 600 x 2.01 + 700 x 4.03) / 1800 = 4532 / 1800.
+    assert whole.latency_avg_ms == pytest.approx(2.517778, abs=1e-6)
+
+
+@pytest.mark.parametrize("p, client", [(25, 0), (27, 0), (28, 1), (50, 1), (61, 1), (62, 2), (99, 2)])
+def test_percentiles_are_those_of_the_added_histograms(p, client):
+    """500, 600 and 700 events in three buckets: the 27th percentile is event floor(486.5), the 28th event
+    floor(504.5), the 61st event floor(1098.5), the 62nd event floor(1116.5)."""
+    whole = merged(three())
+    assert whole.histogram.events == 1800
+    expected = histogram.value_of(histogram.bucket_of(synthetic.LATENCIES_MS[client]))
+    assert histogram.percentile(whole.histogram.full(), p) == expected
+    assert whole.final.latency_percentile_ms == histogram.value_of(
+        histogram.bucket_of(synthetic.LATENCIES_MS[2])
+    ), "the run's own percentile, not a mean of three"
+
+
+def test_seconds_are_added_where_every_client_has_one():
+    logs = three()
+    whole = merged(logs)
+    assert [(one.second, one.threads, one.tps, one.qps) for one in whole.intervals] == [
+        (float(second), 6, 360.0, 7200.0) for second in range(1, 8)
+    ]
+    assert np.isnan(whole.intervals.column("latency_percentile_ms")).all()
+    lines = synthetic.output(threads=2, tps=100).splitlines(keepends=True)
+    short = parse("".join(line for line in lines if not line.startswith("[ 7s ]")))
+    assert [one.second for one in merged([short, *logs[1:]]).intervals] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_second_that_a_client_has_twice_is_nobodys():
+    logs = three()
+    lines = synthetic.output(threads=2, tps=100).replace("[ 5s ]", "[ 4s ]")
+    assert [one.second for one in merged([parse(lines), *logs[1:]]).intervals] == [1, 2, 3, 6, 7]
+
+
+def test_what_a_client_lacks_the_whole_lacks():
+    logs = three()
+    cut = parse(synthetic.output(threads=2)[:1500])
+    whole = merged([logs[0], cut, logs[2]])
+    assert (whole.final, whole.histogram, whole.measured_s) == (None, None, None)
+    assert whole.status == "truncated"
+    assert all(str(problem).find("client 1:") >= 0 for problem in whole.problems) and whole.problems
+
+
+def test_one_client_is_its_own_log():
+    log = three()[0]
+    assert merged([log]) is log
+
+
+def test_real_logs_together_hold_what_they_hold_apart():
+    """Three processes that ran at once on three servers, with what a spreadsheet would make of them."""
+    texts = [(DATA / f"client-{number}.out").read_text() for number in range(3)]
+    logs = [parse(text) for text in texts]
+    assert [log.status for log in logs] == ["complete"] * 3
+    whole = merged(logs)
+    assert whole.final.queries == sum(log.final.queries for log in logs) == 59432
+    assert whole.final.transactions == 2974
+    assert whole.measured_s == max(log.measured_s for log in logs) == pytest.approx(4.0179)
+    by_hand: dict[str, int] = {}
+    for text in texts:
+        for line in text.splitlines():
+            value, bar, rest = line.partition("|")
+            if bar:
+                by_hand[value.strip()] = by_hand.get(value.strip(), 0) + int(rest.split()[-1])
+    assert sum(by_hand.values()) == whole.histogram.events == 2974
+    wanted, counted = math.floor(2974 * 99 / 100 + 0.5), 0
+    for value in sorted(by_hand, key=float):
+        counted += by_hand[value]
+        if counted >= wanted:
+            break
+    assert f"{histogram.percentile(whole.histogram.full(), 99):.3f}" == value == "13.460"
+    third = [log.intervals[2].qps for log in logs]
+    assert third == [4727.01, 4775.16, 4768.80]
+    assert whole.intervals[2].qps == 14270.97
+
+
+def test_a_server_is_seen_with_its_own_clients():
+    run: Evidence = synthetic.three()
+    assert [view.total("transactions") for view in run.servers] == [700, 840, 980]
+    assert [view.asked("threads") for view in run.servers] == [2, 2, 2]
+    (alone,) = synthetic.three(servers=1).servers
+    assert (alone.total("transactions"), alone.asked("threads")) == (2520, 6)
