@@ -23,7 +23,7 @@ def ask(make_study, make_runs, no_histograms):
         study["plan"]["stop"] = stop
         runs = make_runs({arm: {4: values} for arm, values in ratios.items()})
         tables = {"runs": runs, "histograms": no_histograms}
-        rule = Rule(Study.model_validate(study), Analysis(), claims, lambda: tables)
+        rule = Rule(Study.model_validate(study), Analysis(), claims, lambda: tables, {})
         return rule(max(len(values) for values in ratios.values()))
 
     return asked
@@ -47,7 +47,7 @@ def test_one_open_contrast_keeps_all_going(ask):
 def test_before_the_first_look_nothing_is_even_read(make_study):
     study = make_study(blocks=20).model_dump()
     study["plan"]["stop"] = "decided"
-    rule = Rule(Study.model_validate(study), Analysis(), (), lambda: pytest.fail("the runs were read"))
+    rule = Rule(Study.model_validate(study), Analysis(), (), lambda: pytest.fail("the runs were read"), {})
     assert [rule(blocks) for blocks in range(5)] == [None] * 5
 
 

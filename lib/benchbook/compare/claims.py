@@ -25,6 +25,8 @@ METRICS = {
     "cpu_tidb_pct / qps": "cpu_server_for_a_query",
     "memory_proxy_mb": "memory_proxy_mib",
 }
+# What a source prints of a part's processors, the column of `runs` that has the cores it used, and the part.
+USED = {"cpu_proxy_pct": ("cpu_proxy_cores", "proxy"), "cpu_tidb_pct": ("cpu_server_cores", "server")}
 # Ours that are one column of `runs` over another.
 DERIVED = {
     "cpu_proxy_for_a_query": ("cpu_proxy_cores", "qps"),
@@ -39,7 +41,7 @@ class ClaimedEffect:
     `id` is `source/claim`; `value` is the effect that was claimed as a fraction (the middle of a range, a
     bound), of which only the sign is used. `threads` None means all thread levels of the study, `workloads`
     None all its workloads. Contrasts with the same id share one error level. `metric` is one of `runs`, or of
-    `DERIVED`.
+    `DERIVED`. `where` says which of these cells are meant, once they were measured (`conditions.narrowed`).
     """
 
     id: str
@@ -50,6 +52,12 @@ class ClaimedEffect:
     workloads: tuple[str, ...] | None = None
     threads: tuple[int, ...] | None = None
     metric: str = "qps"
+    where: tuple[published.Condition, ...] = ()
+
+    @property
+    def arms(self) -> tuple[str, str]:
+        """The baseline and the treatment."""
+        return self.baseline, self.treatment
 
 
 def answerable(study: Study, claims: Mapping[str, published.Claim]) -> tuple[list[ClaimedEffect], list[str]]:
@@ -80,6 +88,7 @@ def answerable(study: Study, claims: Mapping[str, published.Claim]) -> tuple[lis
                 and tuple(one for one in study.workloads if {one, study.script(one)} & set(workloads)),
                 threads,
                 METRICS[claim.metric],
+                claim.where,
             )
             for treatment in _players(study, claim.treatment)
         ]
@@ -92,7 +101,7 @@ def _obstacle(study: Study, claim: published.Claim) -> str | None:
         return f"it is of kind {claim.kind}, not an effect between two arms"
     if claim.metric not in METRICS:
         return f"its metric {claim.metric} is not compared"
-    if claim.where:
+    if not all(one.metric in USED and one.whole for one in claim.where):
         return "it holds under conditions that a study does not look at"
     for selector in (claim.baseline, claim.treatment):
         if len(_players(study, selector)) != _asked(selector):

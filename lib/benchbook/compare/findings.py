@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import doubts
+from benchbook.compare import conditions, doubts
 from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.contrasts import Evidence, contrast_candidates, metrics, twin_candidates
 from benchbook.compare.entries import Context, Planner, entry, q_values
@@ -55,7 +55,8 @@ def make(
     looks = sorted(analysis.looks)
     evidence = Evidence(study, runs, tidy["histograms"], analysis)
     context = Context(study.baseline, analysis, planner, _block_seconds(runs))
-    candidates = contrast_candidates(evidence, claims)
+    asked, left = conditions.narrowed(claims, runs, facts or {})
+    candidates = contrast_candidates(evidence, asked)
     q = q_values(candidates)
     judged = judge(candidates, looks[0])
     entries = [entry(one, context, q) for one in judged]
@@ -94,6 +95,7 @@ def make(
                 *doubts.warnings(study, runs, voids, checked),
                 *_warnings(study, complete, looks[0], aa, entries, stopped),
                 *unanswered,
+                *left,
             ],
             "scaling": [
                 _scaling(scaling(runs, arm, workload))

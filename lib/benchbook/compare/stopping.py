@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchbook.compare import conditions
 from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.contrasts import Evidence, contrast_candidates
 from benchbook.compare.judgement import Judged, judge
@@ -57,7 +58,8 @@ def stopped_at(study: Study, judged: Sequence[Judged]) -> int | None:
 
 @dataclass(frozen=True)
 class Rule:
-    """Asked between blocks whether to stop. `tables` returns the tidy tables of all runs made so far.
+    """Asked between blocks whether to stop. `tables` returns the tidy tables of all runs made so far; `facts`
+    are the arms' facts.
 
     Nothing but the looks decides: between them new blocks are not used, so asking more often changes nothing.
     """
@@ -66,13 +68,15 @@ class Rule:
     analysis: Analysis
     claims: Sequence[ClaimedEffect]
     tables: Callable[[], Mapping[str, Any]]
+    facts: Mapping[str, Mapping[str, Any]]
 
     def __call__(self, blocks: int) -> str | None:
         """Return why to stop after so many blocks, None to go on."""
         if self.study.plan.stop != "decided" or blocks < min(self.analysis.looks):
             return None
         runs, histograms = (_frame(self.tables()[name]) for name in ("runs", "histograms"))
-        candidates = contrast_candidates(Evidence(self.study, runs, histograms, self.analysis), self.claims)
+        asked, _ = conditions.narrowed(self.claims, runs, self.facts)
+        candidates = contrast_candidates(Evidence(self.study, runs, histograms, self.analysis), asked)
         look = stopped_at(self.study, judge(candidates, min(self.analysis.looks)))
         if look is None or blocks >= self.study.plan.blocks:
             return None

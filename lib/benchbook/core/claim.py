@@ -95,6 +95,8 @@ class Condition(Model):
     """The value must be above this."""
     below: float | None = None
     """The value must be below this."""
+    whole: float | None = Field(None, gt=0, examples=[400])
+    """The metric where everything is used, such as 400 for four vCPUs: a study is held to the same share."""
 
     @model_validator(mode="after")
     def _complete(self) -> Condition:
