@@ -79,7 +79,18 @@ def test_a_site_elsewhere_need_not_tell_of_cores() -> None:
 
 
 def test_what_tidb_is_here_and_is_not_is_said_once_and_only_where_it_is() -> None:
-    tidb, mariadb = {"engine": {"name": "tidb"}}, {"engine": {"name": "mariadb"}}
+    tidb = {"engine": {"name": "tidb", "storage": "unistore, embedded: one process, writes not synced"}}
+    mariadb, cluster = {"engine": {"name": "mariadb"}}, {"engine": {"name": "tidb", "storage": "tikv"}}
+    assert notes({"whole": {}}, {"arms": {"whole": cluster}}) == []
     found = notes({"old": {}, "new": {}, "other": {}}, {"arms": {"old": tidb, "new": tidb, "other": mariadb}})
     assert len(found) == 1 and found[0].startswith("Arms old, new: TiDB here is one process")
     assert "no TiKV, no replication" in found[0]
+
+
+def test_a_cluster_is_not_taken_for_what_stands_in_for_it_on_one_machine() -> None:
+    arms = {"pod": {"network": "pod"}, "service": {"network": "pod", "access": "service"}}
+    beside = {"kind": "kubernetes", "client": "on the server's node"}
+    found = notes(arms, {"arms": {name: {"site": beside} for name in arms}})
+    assert len(found) == 1 and "no wire" in found[0] and found[0].startswith("Arms pod, service:")
+    apart = {"kind": "kubernetes", "client": "on another node"}
+    assert notes(arms, {"arms": {name: {"site": apart} for name in arms}}) == []

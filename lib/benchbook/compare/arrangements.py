@@ -1,7 +1,7 @@
 """What the arrangement of each arm is and is not, in sentences for the report, and which arms were skipped.
 
-Every factor here is made on one machine. The sentences say what it is made of, so that nobody takes a share
-of this processor's time for another processor.
+On one machine every factor is made of what that has. The sentences say what it is made of, so that nobody
+takes a share of this processor's time for another processor.
 """
 
 from __future__ import annotations
@@ -77,24 +77,37 @@ def _named(names: list[str]) -> str:
     return f"Arm{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
+def _of_cluster(site: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a cluster's arrangement is not: one node alone has no wire."""
+    if site.get("client") == "on the server's node":
+        yield (
+            "client and server are on one node of the cluster: they share its cores, and between them is no "
+            "wire and no second machine"
+        )
+
+
 def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an arrangement is made of, as far as it differs from a server on loopback."""
-    if facts.get("engine", {}).get("name") == "tidb":
+    site = facts.get("site") or {}
+    is_cluster = site.get("kind") == "kubernetes"
+    if "embedded" in facts.get("engine", {}).get("storage", ""):
         yield (
             "TiDB here is one process with its embedded storage, which TiDB's own tests use: SQL layer and "
             "transactions are real, but there is no TiKV, no replication, and no write waits for the disk"
         )
-    if arm.network == "pod":
+    if is_cluster:
+        yield from _of_cluster(site)
+    if arm.network == "pod" and not is_cluster:
         yield (
             "a pod here is a network namespace of this machine behind a virtual cable and a bridge; there is "
             "no wire, no second machine and no network plugin of a cluster"
         )
-    if arm.access in ("service", "load_balancer"):
+    if arm.access in ("service", "load_balancer") and not is_cluster:
         yield (
             "a service here is one DNAT rule as kube-proxy writes it, without the other rules of a cluster "
             "that a packet would have to pass"
         )
-    if arm.access == "load_balancer":
+    if arm.access == "load_balancer" and not is_cluster:
         yield "the load balancer is HAProxy on the client's cores, not a machine of a cloud's"
     for part, room in arm.cpu.items():
         if room.quota is not None:

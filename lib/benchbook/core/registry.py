@@ -13,7 +13,7 @@ SITES = {
     "existing": "benchbook.sites.existing:ExistingSite",
 }
 # Kinds of site on which an arm can have several clients and several servers.
-SEVERAL = frozenset({"local", "ssh"})
+SEVERAL = frozenset({"kubernetes", "local", "ssh"})
 ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb.server:TiDB"}
 # Engines that have a settings file with items beside variables: names with a dot or a dash.
 WITH_ITEMS = frozenset({"tidb"})

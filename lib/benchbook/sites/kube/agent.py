@@ -1,7 +1,8 @@
 """The first process of a client's pod, and how load is started in it: the standard library alone.
 
-It is carried into the pod as a file, so it imports nothing of ours. A job goes on whatever becomes of the
-connection over which it was asked for; what it printed, and what was seen of it, stay in its folder.
+It is carried into the pod as a file, so of ours it imports only what is carried along. A job goes on whatever
+becomes of the connection over which it was asked for; what it printed, and what was seen of it, stay in its
+folder.
 
     agent.py hold              the pod's first process: collect what ends, until it is told to go
     agent.py start             start the job described by one line of JSON on stdin; print its pid
@@ -9,6 +10,7 @@ connection over which it was asked for; what it printed, and what was seen of it
     agent.py fetch JOB NAME    print a file of a job
     agent.py signal JOB N      send a signal to a job
     agent.py remove JOB        remove a job's folder
+    agent.py clock             answer each line on stdin with the machine's monotonic clock
 """
 
 from __future__ import annotations
@@ -24,6 +26,12 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+try:
+    from tcp_bytes import Counter, Hop
+except ModuleNotFoundError:
+    # Not carried, but read where it belongs.
+    from benchbook.sites.tcp_bytes import Counter, Hop
 
 HOME = Path(os.environ.get("BENCHBOOK_JOBS", "/var/lib/benchbook/jobs"))
 # As the monitor of one machine: finer ticks take more of the core that is being measured.
@@ -58,7 +66,7 @@ def start(job: dict[str, Any]) -> int:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
-        _watch(folder, [word.replace("{JOB}", str(folder)) for word in job["argv"]], theirs)
+        _watch(folder, job, theirs)
         os._exit(0)
     os.close(theirs)
     with os.fdopen(mine, "rb") as told:
@@ -76,7 +84,8 @@ def wait(job: str) -> str:
     return record.read_text(encoding="utf-8")
 
 
-def _watch(folder: Path, argv: list[str], told: int) -> None:
+def _watch(folder: Path, job: dict[str, Any], told: int) -> None:
+    argv = [word.replace("{JOB}", str(folder)) for word in job["argv"]]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         try:
             child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder)
@@ -86,7 +95,10 @@ def _watch(folder: Path, argv: list[str], told: int) -> None:
     (folder / "pid").write_text(str(child.pid), encoding="ascii")
     os.write(told, str(child.pid).encode())
     os.close(told)
-    seen = _look(child)
+    seen = _look(child, job.get("hops") or [])
+    begun = folder / "begun"
+    # One that waited for a moment wrote down when it began.
+    seen["begun_s"] = float(begun.read_text()) if begun.exists() else None
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("out", "err")}
     seen |= {"exit_code": child.returncode, "cpu_s": usage.ru_utime + usage.ru_stime, "sha256": digests}
@@ -94,7 +106,8 @@ def _watch(folder: Path, argv: list[str], told: int) -> None:
     (folder / "record.new").rename(folder / "record.json")
 
 
-def _look(child: subprocess.Popen[bytes]) -> dict[str, Any]:
+def _look(child: subprocess.Popen[bytes], hops: list[list[Any]]) -> dict[str, Any]:
+    carried = Counter([Hop(*hop) for hop in hops])
     began, wall, counters = time.monotonic(), time.time(), _counters()
     last = looked = sampled = began
     before, pause_ms, waited_s, rows = _cpu_s(child.pid), 0.0, 0.0, []
@@ -109,7 +122,9 @@ def _look(child: subprocess.Popen[bytes]) -> dict[str, Any]:
         if now - sampled >= 1.0:
             cpu = _cpu_s(child.pid)
             if cpu is not None and before is not None:
-                rows.append([round(now - began, 3), (cpu - before) / (now - sampled), _rss_mib(child.pid)])
+                used = (cpu - before) / (now - sampled)
+                bytes_of = carried.look(now - sampled)
+                rows.append([round(now - began, 3), used, _rss_mib(child.pid), bytes_of])
             before, sampled = cpu, now
             last = time.monotonic()
     spent = {key: value - counters[key] for key, value in _counters().items()}
@@ -122,6 +137,7 @@ def _look(child: subprocess.Popen[bytes]) -> dict[str, Any]:
         "oom_kills": int(spent["kills"]),
         "clock_step_s": step,
         "cores": os.cpu_count(),
+        "began_s": began,
         "lasted_s": time.monotonic() - began,
         "rows": rows,
     }
@@ -176,6 +192,9 @@ def main() -> None:
         for file in (HOME / rest[0]).iterdir():
             file.unlink()
         (HOME / rest[0]).rmdir()
+    elif act == "clock":
+        for _ in sys.stdin:
+            print(repr(time.monotonic()), flush=True)
     else:
         sys.exit(__doc__)
 

@@ -58,8 +58,8 @@ class Arms:
 
     def ensure(self, chain: Chain) -> tuple[str, int]:
         """Bring up all that an arm needs, and return what its client connects to."""
-        pod = self.server(chain.server).ensure()
-        for part in (chain.client, chain.neighbour):
+        pod, *_ = (self.server(part).ensure() for part in chain.servers)
+        for part in (*chain.clients, chain.neighbour):
             if part is not None:
                 self.pod(part)
         address = str(pod.status.pod_ip)
@@ -133,13 +133,10 @@ class Arms:
                 "stayed": stayed,
             }
 
-    def watched(self, chain: Chain) -> dict[str, tuple[str, int]]:
-        """Return the pods to watch beside the client's, each with the number of its main process in it."""
-        server = self.server(chain.server)
-        found = {"server": (chain.server.pod, server.pid())}
-        if chain.proxy is not None:
-            found["proxy"] = (chain.proxy.pod, 1)
-        return found
+    def watched(self, chain: Chain) -> list[tuple[str, str, int]]:
+        """Return the pods to watch beside the clients' as (part, pod, number of its main process in it)."""
+        found = [("server", part.pod, self.server(part).pid()) for part in chain.servers]
+        return found + ([("proxy", chain.proxy.pod, 1)] if chain.proxy is not None else [])
 
     def node(self, name: str) -> dict[str, Any]:
         """Return what a node is, asked once."""
@@ -148,8 +145,9 @@ class Arms:
         return self._nodes[name]
 
     def client_cores(self, chain: Chain) -> float:
-        """Return the cores of the node on which an arm's client is."""
-        return float(self.node(self.pod(chain.client).spec.node_name).get("cores") or 1)
+        """Return the cores of the nodes on which an arm's clients are."""
+        nodes = {self.pod(part).spec.node_name for part in chain.clients}
+        return sum(float(self.node(name).get("cores") or 1) for name in nodes)
 
     def _service(self, name: str, address: str) -> str:
         """Return a Service's address, once it has one and leads to our server and to nothing else."""

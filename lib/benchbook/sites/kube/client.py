@@ -20,22 +20,39 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from benchbook.core.errors import SiteError
+from benchbook.sites import begin
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, OUT, Cluster
 from benchbook.sites.kube.pods import ACCOUNT, TOOLS
 
 AGENT = ("python3", f"{TOOLS}/agent.py")
 RETRY_S = 1.0
+CLOCK_S = 10.0
 
 
 class Job:
     """A job in a pod as `subprocess.Popen` shows a process.
 
-    If its pod goes, it has ended by KILL, and its output is what nobody can fetch any more: empty.
+    If its pod goes, it has ended by KILL, and its output is what nobody can fetch any more: empty. `hops` are
+    (part, host, port) whose connections are counted for their bytes; `begin_at` is a moment of our monotonic
+    clock.
     """
 
-    def __init__(self, cluster: Cluster, namespace: str, pod: str, argv: Sequence[str]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        pod: str,
+        argv: Sequence[str],
+        hops: Sequence[tuple[str, str, int]] = (),
+        begin_at: float | None = None,
+    ) -> None:
         self.cluster, self.namespace, self.pod = cluster, namespace, pod
+        self.ahead_s, self.hops = 0.0, hops
+        if begin_at is not None:
+            self.ahead_s = clock(cluster, namespace, pod)
+            waiting = ["python3", "-I", "-S", "-c", begin.WAIT, repr(begin_at + self.ahead_s)]
+            argv = [*waiting, "{JOB}/begun", *argv]
         self.name = uuid.uuid4().hex[:12]
         self.record: dict[str, Any] = {}
         self.returncode: int | None = None
@@ -164,7 +181,8 @@ class Job:
                 files[name] = base64.b64encode(Path(word).read_bytes()).decode()
                 word = f"{{JOB}}/{name}"
             words.append(word)
-        return json.dumps({"job": self.name, "argv": words, "files": files}).encode() + b"\n"
+        job = {"job": self.name, "argv": words, "files": files, "hops": self.hops}
+        return json.dumps(job).encode() + b"\n"
 
 
 class PodClient:
@@ -172,3 +190,39 @@ class PodClient:
 
     def __init__(self, job: Job) -> None:
         self.popen, self.pid = job, job.pid
+
+    @property
+    def begun_s(self) -> float | None:
+        """When its program began, on our monotonic clock; None until it has ended, or without a moment."""
+        begun = self.popen.record.get("begun_s")
+        return None if begun is None else begun - self.popen.ahead_s
+
+
+def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:
+    """Return where a client connects by its command line, as the hop to a part; empty if it says nothing."""
+    said = dict(word[len("--mysql-") :].split("=", 1) for word in argv if word.startswith("--mysql-"))
+    return [(part, said["host"], int(said["port"]))] if {"host", "port"} <= said.keys() else []
+
+
+def clock(cluster: Cluster, namespace: str, pod: str, rounds: int = 9) -> float:
+    """Return how many seconds the monotonic clock of a pod's node is ahead of ours, from the quickest of some
+    round trips."""
+    opened = cluster.open(namespace, pod, [*AGENT, "clock"], has_stdin=True)
+    best_s, ahead_s = float("inf"), 0.0
+    try:
+        for _ in range(rounds):
+            sent, said = time.monotonic(), b""
+            opened.write_stdin(b"\n")
+            while b"\n" not in said:
+                opened.update(timeout=CLOCK_S)
+                said += opened.read_channel(OUT) or b""
+                back = time.monotonic()
+                if back - sent > CLOCK_S or not opened.is_open():
+                    raise SiteError(f"{pod}: its clock can't be read")
+            if back - sent < best_s:
+                best_s, ahead_s = back - sent, float(said) - (sent + back) / 2
+    except LOST as error:
+        raise SiteError(f"{pod}: its clock can't be read: {error}") from None
+    finally:
+        opened.close()
+    return ahead_s

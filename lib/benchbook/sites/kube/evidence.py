@@ -24,6 +24,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
     setting = arms.ground.study.arms[arm]
     node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name)
     is_beside = lives.spec.node_name == mine.spec.node_name
+    several = _several(arms, chain, lives.spec.node_name) if chain.others or chain.more else {}
     made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"
     return {
         "arm": arm,
@@ -41,6 +42,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         "qos_class": lives.status.qos_class,
         "resources": _plain(lives.spec.containers[0].resources),
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
+        **several,
         "cluster": cluster(arms.ground.cluster),
         "node": node,
         "client_node": its,
@@ -64,15 +66,17 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
 def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
     """Return what tells an arm's pods from any others, and where its Service leads."""
     found = arms.server(chain.server).identity()
-    for part in (chain.proxy, chain.client):
+    found |= {part.name: arms.server(part).identity() for part in chain.others}
+    for part in (chain.proxy, *chain.clients):
         if part is None:
             continue
+        kind = part.name if part in chain.more else part.kind
         pod = wait.look(arms.ground.cluster, arms.ground.namespace, part.pod)
         statuses = (pod.status.container_statuses or ()) if pod is not None else ()
         found |= {
-            f"{part.kind}_pod": pod.metadata.uid if pod is not None else "gone",
-            f"{part.kind}_node": pod.spec.node_name if pod is not None else None,
-            f"{part.kind}_restarts": statuses[0].restart_count if statuses else None,
+            f"{kind}_pod": pod.metadata.uid if pod is not None else "gone",
+            f"{kind}_node": pod.spec.node_name if pod is not None else None,
+            f"{kind}_restarts": statuses[0].restart_count if statuses else None,
         }
     if chain.service is not None:
         found["service_leads_to"] = arms.ends(chain.service)
@@ -88,6 +92,20 @@ def keep(arms: Arms, arm: str, chain: Chain) -> str:
     file.parent.mkdir(parents=True, exist_ok=True)
     files.write_text(file, text)
     return files.sha256(file)
+
+
+def _several(arms: Arms, chain: Chain, node: str) -> dict[str, Any]:
+    """Return what is told of servers and clients after the first: each server reads its own settings back."""
+    said = {part.name: (arms.server(part).facts(), arms.server(part).ensure()) for part in chain.others}
+    mine = {part.name: arms.pod(part).spec.node_name for part in chain.more}
+    place = {True: "on the first server's node", False: "on another node"}
+    return {
+        "servers": {
+            name: {"version": one["version"], "place": place[pod.spec.node_name == node]}
+            for name, (one, pod) in said.items()
+        },
+        "clients": {name: place[its == node] for name, its in mine.items()},
+    }
 
 
 def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:

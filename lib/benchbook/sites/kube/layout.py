@@ -65,7 +65,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Chain:
-    """All that one arm needs; `service` is the name of the Service in between, or None."""
+    """All that one arm needs; `service` is the name of the Service in between, or None.
+
+    `others` are its servers after the first, which clients reach directly, `more` its other clients.
+    """
 
     server: Part
     access: str
@@ -74,11 +77,23 @@ class Chain:
     client: Part
     neighbour: Part | None
     asked: Neighbour | None
+    others: tuple[Part, ...] = ()
+    more: tuple[Part, ...] = ()
+
+    @property
+    def servers(self) -> tuple[Part, ...]:
+        """All servers, the first one first."""
+        return (self.server, *self.others)
+
+    @property
+    def clients(self) -> tuple[Part, ...]:
+        """All clients, the first one first."""
+        return (self.client, *self.more)
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Its pods, from the server to the client."""
-        return tuple(part for part in (self.server, self.proxy, self.neighbour, self.client) if part)
+        """Its pods, from the servers to the clients."""
+        return tuple(part for part in (*self.servers, self.proxy, self.neighbour, *self.clients) if part)
 
 
 @dataclass(frozen=True)
@@ -114,8 +129,8 @@ def chains(study: Study) -> dict[str, Chain]:
     here = asked(study)
     made: dict[tuple[Any, ...], Part] = {}
 
-    def share(kind: str, port: int | None = None, **rest: Any) -> Part:
-        key = (kind, *rest.values())
+    def share(kind: str, port: int | None = None, number: int = 0, **rest: Any) -> Part:
+        key = (kind, number, *rest.values())
         if key not in made:
             rank = sum(part.kind == kind for part in made.values())
             listening = sum(part.port > 0 for part in made.values())
@@ -128,8 +143,9 @@ def chains(study: Study) -> dict[str, Chain]:
         placed = arm.placement.nodes if arm.placement is not None else {}
         nodes = {role: _labels(placed.get(role) or here.nodes.get(role, {})) for role in _roles(here, placed)}
         spread = arm.placement is not None and arm.placement.spread
-        server = share(
-            "server", network=arm.network, room=room(arm, here), nodes=nodes.get("server", ()), spread=spread
+        own = {"network": arm.network, "room": room(arm, here), "nodes": nodes.get("server", ())}
+        server, *others = (
+            share("server", number=number, **own, spread=spread) for number in range(arm.servers)
         )
         is_proxied = arm.access == "haproxy"
         quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
@@ -139,11 +155,21 @@ def chains(study: Study) -> dict[str, Chain]:
             else None
         )
         quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
-        own = _equal(quota, here.client.memory_mib)
-        client = share("client", 0, network=here.client_network, room=own, nodes=nodes.get("client", ()))
+        own = {"network": here.client_network, "room": _equal(quota, here.client.memory_mib)}
+        client, *more = (
+            share("client", 0, number, **own, nodes=nodes.get("client", ())) for number in range(arm.clients)
+        )
         neighbour = _neighbour(arm, server, share)
         found[name] = Chain(
-            server, arm.access, _service(arm, server), proxy, client, neighbour, arm.neighbour
+            server,
+            arm.access,
+            _service(arm, server),
+            proxy,
+            client,
+            neighbour,
+            arm.neighbour,
+            tuple(others),
+            tuple(more),
         )
     return found
 

@@ -24,7 +24,12 @@ from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked
 
 HERE = Path(__file__).parent
 # What a pod finds in /opt/benchbook.
-TOOLS = {"server.sh": "pod/server.sh", "sample.sh": "pod/sample.sh", "agent.py": "agent.py"}
+TOOLS = {
+    "server.sh": "pod/server.sh",
+    "sample.sh": "pod/sample.sh",
+    "agent.py": "agent.py",
+    "tcp_bytes.py": "../tcp_bytes.py",
+}
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
 
 # Connections follow from the open files that a container is allowed, which may be a thousand million.
@@ -107,12 +112,12 @@ def of_arm(study: Study, names: Names, chain: Chain, address: str | None = None)
 
     `address` is the server's, which a proxy leads to; None writes the name of its Service.
     """
-    found = of_server(study, names, chain.server)
+    found = [manifest for server in chain.servers for manifest in of_server(study, names, server)]
     if chain.access == "load_balancer":
         found.append(service(names, chain.server, chain.service))
     if chain.proxy is not None:
         found += of_proxy(study, names, chain.proxy, address)
-    for part in (chain.neighbour, chain.client):
+    for part in (chain.neighbour, *chain.clients):
         if part is not None:
             found.append(of_client(study, names, part))
     return found

@@ -28,8 +28,8 @@ SCRIPT = ("sh", f"{TOOLS}/server.sh")
 class Server(ABC):
     """One server in its pod. Nothing is asked of the cluster before `ensure`.
 
-    `record` gets, as `reconnects`, how many connections of ours were opened anew after a loss. `crash` finds
-    the lines of a log that tell of an error or a crash.
+    `record` gets, as `reconnects`, how many connections of ours were opened anew after a loss: a number, or
+    the item `place` of a list. `crash` finds the lines of a log that tell of an error or a crash.
     """
 
     crash: re.Pattern[str]
@@ -37,6 +37,7 @@ class Server(ABC):
     def __init__(self, ground: Ground, part: Part) -> None:
         self.ground, self.part = ground, part
         self.record: dict[str, Any] = {}
+        self.place: int | None = None
         self.word: str | None = None
         self._uid: str | None = None
         self._restarts = 0
@@ -178,7 +179,10 @@ class Server(ABC):
         return self.run(*SCRIPT, *words)
 
     def _count(self) -> None:
-        self.record["reconnects"] = self.record.get("reconnects", 0) + 1
+        if self.place is None:
+            self.record["reconnects"] = self.record.get("reconnects", 0) + 1
+        else:
+            self.record["reconnects"][self.place] += 1
 
     def _is_known(self, pod: Any) -> bool:
         statuses = pod.status.container_statuses or ()

@@ -11,16 +11,19 @@ from typing import Any
 
 import sqlalchemy
 
+from benchbook.core import several
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
 from benchbook.sites.kube import arms, copies, evidence, layout
-from benchbook.sites.kube.client import Job, PodClient
+from benchbook.sites.kube.client import Job, PodClient, hop
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.watch import PodWatch
+
+READY_S = 1.5
 
 
 class KubernetesSite:
@@ -36,6 +39,8 @@ class KubernetesSite:
         self.study = study
         self._folder = lab
         self.chains = layout.chains(study)
+        # Each client is asked for over the API, and its node's clock is read.
+        self.ready_s = READY_S * (1 + max(arm.clients for arm in study.arms.values()))
 
     def __enter__(self) -> KubernetesSite:
         self.lab = labs.open_lab(self._folder)
@@ -87,8 +92,15 @@ class KubernetesSite:
 
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
-        host, port = self._arms.ensure(self._chain(arm))
-        return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret)
+        return self._endpoint(*self._arms.ensure(self._chain(arm)))
+
+    def endpoints(self, arm: str) -> list[Endpoint]:
+        """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
+        places, chain = [self.up(arm)], self._chain(arm)
+        for part in chain.others:
+            server = self._arms.server(part)
+            places.append(self._endpoint(server.address(server.ensure()), part.port))
+        return [places[several.server_of(number, len(places))] for number in range(len(chain.clients))]
 
     def facts(self, arm: str) -> dict[str, Any]:
         """Return what server, proxy, nodes and cluster say they are; writes what was applied beside the
@@ -102,10 +114,11 @@ class KubernetesSite:
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
         """Let an arm's neighbour compute while a block runs; its record says afterwards how all held."""
-        chain, server = self._chain(arm), self._server(arm)
-        record: dict[str, Any] = {}
+        chain, servers = self._chain(arm), self._servers_of(arm)
+        record: dict[str, Any] = {} if len(servers) == 1 else {"reconnects": [0 for _ in servers]}
         # A connection that was lost and opened anew, even after the run, is one more in the server's books.
-        server.record = record
+        for place, server in enumerate(servers):
+            server.record, server.place = record, place if len(servers) > 1 else None
         with self._arms.neighbour(chain, record):
             yield record
         if chain.access == "load_balancer":
@@ -119,9 +132,15 @@ class KubernetesSite:
         """Return the administrative account on a server, through the API; each connection is new."""
         return self._server(arm).admin()
 
+    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
+        """Return the administrative account on each server of an arm, in their order."""
+        return [server.admin() for server in self._servers_of(arm)]
+
     def allowance(self, arm: str) -> float:
-        """Return how many cores' time the client may use."""
-        return self._chain(arm).client.room.limit_cpu or self._arms.client_cores(self._chain(arm))
+        """Return how many cores' time the clients may use."""
+        chain = self._chain(arm)
+        limit = chain.client.room.limit_cpu
+        return limit * len(chain.clients) if limit else self._arms.client_cores(chain)
 
     def client(
         self,
@@ -132,26 +151,34 @@ class KubernetesSite:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         arm: str | None = None,
+        number: int = 0,
+        begin_at: float | None = None,
     ) -> PodClient:
-        """Start a load client in an arm's client pod; its output is in these files of ours at its end."""
-        pod = self._arms.pod(self._chain(arm).client)
-        job = Job(self.ground.cluster, self.ground.namespace, pod.metadata.name, argv)
-        return PodClient(job.into(out, err))
+        """Start a load client in one of an arm's client pods; its output is in these files at its end.
 
-    def watch(self, arm: str, client: PodClient, path: Path) -> PodWatch:
-        """Return what watches a client, an arm's pods and their nodes, and writes its table to a path."""
-        return PodWatch(
-            self.ground.cluster, self.ground.namespace, client, self._arms.watched(self._chain(arm)), path
-        )
+        With `begin_at` it is started now and becomes its program at that moment, by the clock of its node.
+        """
+        chain = self._chain(arm)
+        pod = self._arms.pod(chain.clients[number])
+        # What the client connects to is the part whose bytes it can count.
+        hops = hop(argv, "proxy" if chain.proxy is not None else "server")
+        where = (self.ground.cluster, self.ground.namespace, pod.metadata.name)
+        return PodClient(Job(*where, argv, hops, begin_at).into(out, err))
 
-    def log_mark(self, arm: str | None = None) -> int:
-        """Return a place in a server's log, for `log_errors`."""
-        return self._server(arm).log_mark()
+    def watch(self, arm: str, client: PodClient, path: Path, others: Sequence[PodClient] = ()) -> PodWatch:
+        """Return what watches clients, an arm's pods and their nodes, and writes its table to a path."""
+        parts = self._arms.watched(self._chain(arm))
+        return PodWatch(self.ground.cluster, self.ground.namespace, (client, *others), parts, path)
 
-    def log_errors(self, mark: int, arm: str | None = None) -> list[str]:
-        """Return the lines of a server's log since a place that tell of an error or a crash."""
+    def log_mark(self, arm: str | None = None) -> list[int]:
+        """Return a place in the logs of an arm's servers, for `log_errors`."""
+        return [server.log_mark() for server in self._servers_of(arm)]
+
+    def log_errors(self, mark: Sequence[int], arm: str | None = None) -> list[str]:
+        """Return the lines of the logs since a place that tell of an error or a crash."""
         try:
-            return self._server(arm).log_errors(mark)
+            marked = zip(self._servers_of(arm), mark, strict=True)
+            return [line for server, place in marked for line in server.log_errors(place)]
         except SiteError as error:
             return [f"the server's log can't be read: {error}"]
 
@@ -186,12 +213,18 @@ class KubernetesSite:
         except KeyError:
             raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
 
+    def _endpoint(self, host: str, port: int) -> Endpoint:
+        return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret)
+
     def _server(self, arm: str | None) -> Server:
         return self._arms.server(self._chain(arm).server)
 
+    def _servers_of(self, arm: str | None) -> list[Server]:
+        return [self._arms.server(part) for part in self._chain(arm).servers]
+
     def _servers(self) -> list[Server]:
         """Return every distinct server of the arms that this cluster can make."""
-        parts = dict.fromkeys(self.chains[arm].server for arm in self.able)
+        parts = dict.fromkeys(part for arm in self.able for part in self.chains[arm].servers)
         return [self._arms.server(part) for part in parts]
 
     def _awake(self) -> list[Server]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,78 +22,172 @@ from benchbook.sites.monitor import COLUMNS
 SCRIPT = ("sh", f"{TOOLS}/sample.sh")
 # Linux counts a process's time in hundredths of a second on all architectures Kubernetes runs on (proc(5)).
 HZ = 100
+TOLD = (
+    "longest_pause_ms",
+    "steal_pct",
+    "runqueue_wait_s",
+    "cpu_s",
+    "oom_kills",
+    "clock_step_s",
+    "cores",
+)
+# What several parts of one kind use together; the rest is the machine's.
+ADDED = ("cpu_cores", "rss_mib")
 PRESSURES = ("psi_cpu_pct", "psi_io_pct", "psi_memory_pct")
 
 
 class PodWatch:
-    """Watch a job, the arm's parts and their machines; `stop` comes after the job has been waited for.
+    """Watch jobs, the arm's parts and their machines; `stop` comes after the jobs have been waited for.
 
-    `parts` maps server and proxy to (pod, pid).
+    `parts` are (part, pod, pid). What several clients or servers use is added up second by second; the
+    machine is that of the first server.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         namespace: str,
-        client: PodClient,
-        parts: Mapping[str, tuple[str, int]],
+        clients: Sequence[PodClient],
+        parts: Sequence[tuple[str, str, int]],
         path: Path,
     ) -> None:
-        self.cluster, self.namespace, self.client = cluster, namespace, client
+        self.cluster, self.namespace, self.clients = cluster, namespace, clients
         self.parts, self.path = parts, path
         self.longest_pause_ms: float | None = None
         self.steal_pct: float | None = None
-        self.runqueue_wait_s: float | None = None
+        self.runqueue_waits_s: list[float | None] = []
         self.client_cpu_s: float | None = None
         self.oom_kills: int | None = None
         self.clock_step_s: float | None = None
         self.cores: int | None = None
         self._began: dict[str, float] = {}
 
+    @property
+    def runqueue_wait_s(self) -> float | None:
+        """Seconds that the threads of all clients have waited for a core."""
+        return _of(sum, self.runqueue_waits_s)
+
     def start(self) -> None:
-        """Begin to watch server and proxy; the client is watched since it was started."""
-        for part, (pod, pid) in self.parts.items():
-            self.cluster.must(self.namespace, pod, [*SCRIPT, "begin", self.client.popen.name, str(pid)])
-            self._began[part] = time.monotonic() - self.client.popen.began
+        """Begin to watch servers and proxy; the clients are watched since they were started."""
+        for _, pod, pid in self.parts:
+            self.cluster.must(self.namespace, pod, [*SCRIPT, "begin", self._name, str(pid)])
+            self._began[pod] = time.monotonic()
 
     def stop(self) -> None:
         """End watching and write what was seen to `monitor.csv`."""
-        seen = self.client.popen.record
-        self.longest_pause_ms, self.steal_pct = seen.get("longest_pause_ms"), seen.get("steal_pct")
-        self.runqueue_wait_s, self.client_cpu_s = seen.get("runqueue_wait_s"), seen.get("cpu_s")
-        self.oom_kills, self.clock_step_s = seen.get("oom_kills"), seen.get("clock_step_s")
-        self.cores = seen.get("cores")
-        rows: list[dict[str, object]] = [
-            {"second": second, "part": "client", "cpu_cores": round(cpu, 4), "rss_mib": round(rss, 2)}
-            for second, cpu, rss in seen.get("rows", [])
-        ]
-        for part, (pod, _) in self.parts.items():
-            if part in self._began:
-                rows += self._rows(part, pod)
+        seen = [client.popen.record for client in self.clients]
+        told = {key: [one.get(key) for one in seen] for key in TOLD}
+        self.longest_pause_ms, self.steal_pct = (
+            _of(max, told["longest_pause_ms"]),
+            _of(max, told["steal_pct"]),
+        )
+        self.runqueue_waits_s = told["runqueue_wait_s"]
+        self.client_cpu_s, self.oom_kills = _of(sum, told["cpu_s"]), _of(max, told["oom_kills"])
+        self.clock_step_s = _of(lambda steps: max(steps, key=abs), told["clock_step_s"])
+        self.cores = _of(min, told["cores"])
+        first = self.clients[0]
+        zero = first.popen.began if first.begun_s is None else first.begun_s
+        sources = [client_rows(one) for one in seen]
+        machine_of = next((pod for part, pod, _ in self.parts if part == "server"), None)
+        for part, pod, _ in self.parts:
+            if pod in self._began:
+                sources.append(self._rows(part, pod, self._began[pod] - zero, pod == machine_of))
         with self.path.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
             writer.writeheader()
-            writer.writerows(sorted(rows, key=lambda row: (row["second"], row["part"])))
+            carried = [bytes_by_second(one) for one in seen]
+            writer.writerows(with_bytes(together(sources), carried))
 
-    def _rows(self, part: str, pod: str) -> list[dict[str, object]]:
+    @property
+    def _name(self) -> str:
+        return self.clients[0].popen.name
+
+    def _rows(self, part: str, pod: str, began: float, has_machine: bool) -> list[dict[str, Any]]:
         try:
-            said = self.cluster.must(self.namespace, pod, [*SCRIPT, "end", self.client.popen.name])
+            said = self.cluster.must(self.namespace, pod, [*SCRIPT, "end", self._name])
         except SiteError:
             # The pod is gone, or is another one: the identity of the run says so.
             return []
         samples = [sample for line in said.splitlines() if (sample := parse(line)) is not None]
         if part == "server" and len(samples) > 1:
             self._machine(samples[0], samples[-1])
-        return rows(part, samples, self._began[part])
+        found = rows(part, samples, began)
+        return [row for row in found if has_machine or row["part"] != "machine"]
 
     def _machine(self, first: dict[str, Any], last: dict[str, Any]) -> None:
-        """Hold the server's machine to the same: the worse of two counts, and it may be the same machine."""
+        """Hold a server's machine to the same: the worse of all counts, and it may be the same machine."""
         whole = last["whole"] - first["whole"]
         if whole > 0:
             stolen = 100 * (last["steal"] - first["steal"]) / whole
             self.steal_pct = stolen if self.steal_pct is None else max(self.steal_pct, stolen)
         if first["kills"] is not None and last["kills"] is not None:
             self.oom_kills = max(self.oom_kills or 0, last["kills"] - first["kills"])
+
+
+def client_rows(seen: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a client's rows of the monitor from its job's record, from when its program began."""
+    late = _late(seen)
+    return [
+        {
+            "second": round(second - late, 3),
+            "part": "client",
+            "cpu_cores": round(cpu, 4),
+            "rss_mib": round(rss, 2),
+        }
+        for second, cpu, rss, _ in seen.get("rows", [])
+        if second > late
+    ]
+
+
+def bytes_by_second(seen: Mapping[str, Any]) -> dict[tuple[str, int], tuple[float, float]]:
+    """Return MiB/s received and sent by (part, whole second), as one client's connections carried them."""
+    late = _late(seen)
+    return {
+        (part, round(second - late)): (into, out_of)
+        for second, _, _, carried in seen.get("rows", [])
+        for part, (into, out_of) in carried.items()
+    }
+
+
+def together(sources: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the rows of all sources by second and part; what several sources say of a part in one second is
+    added, and a second in which one of them says nothing is left out."""
+    by_part: dict[str, list[list[dict[str, Any]]]] = {}
+    for source in sources:
+        for part in dict.fromkeys(row["part"] for row in source):
+            by_part.setdefault(part, []).append([row for row in source if row["part"] == part])
+    found: list[dict[str, Any]] = []
+    for each in by_part.values():
+        first, *others = each
+        known = [{round(row["second"]): row for row in other} for other in others]
+        for row in first:
+            beside = [other.get(round(row["second"])) for other in known]
+            if None not in beside:
+                sums = {key: round(row[key] + sum(one[key] for one in beside), 4) for key in ADDED if beside}
+                found.append(row | sums)
+    return sorted(found, key=lambda row: (row["second"], row["part"]))
+
+
+def with_bytes(
+    found: list[dict[str, Any]], carried: Sequence[Mapping[tuple[str, int], tuple[float, float]]]
+) -> list[dict[str, Any]]:
+    """Return rows with what all clients' connections carried to and from their parts in the same second."""
+    for row in found:
+        each = [one.get((row["part"], round(row["second"]))) for one in carried]
+        if each and None not in each:
+            row["received_mib_s"] = round(sum(one[0] for one in each), 4)
+            row["sent_mib_s"] = round(sum(one[1] for one in each), 4)
+    return found
+
+
+def _late(seen: Mapping[str, Any]) -> float:
+    """Return how many seconds after a job was started its program began."""
+    return 0.0 if seen.get("begun_s") is None else seen["begun_s"] - seen["began_s"]
+
+
+def _of(what: Callable[[list[Any]], Any], values: Sequence[Any]) -> Any:
+    """Return the sum, or the like, of what all say; None if one can't."""
+    return None if None in values or not values else what(list(values))
 
 
 def parse(line: str) -> dict[str, Any] | None:
