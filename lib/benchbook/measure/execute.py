@@ -135,15 +135,23 @@ def _after(
         if is_late:
             # A server that hangs would hold our session for ever; the site starts it anew instead.
             run.site.up(run.arm)
-        looks = zip((run.connection, *run.others), was, strict=True)
-        each = [
-            books.after(connection, one, tables, arrangement, number)
-            for number, (connection, one) in enumerate(looks)
-        ]
-        return books.together(each) | {"identity_after": run.site.identity(run.arm)}
     except Exception as error:
         gone = [books.silent(one, error) for one in was]
         return books.together(gone) | {"identity_after": None}
+    looks = zip((run.connection, *run.others), was, strict=True)
+    each = [
+        books.after(connection, one, tables, arrangement, number)
+        for number, (connection, one) in enumerate(looks)
+    ]
+    return books.together(each) | {"identity_after": _identity(run)}
+
+
+def _identity(run: Run) -> dict[str, Any] | None:
+    """Return what the arm's parts say they are after a run; None where one of them is gone."""
+    try:
+        return run.site.identity(run.arm)
+    except Exception:
+        return None
 
 
 def _connected(connection: Connection) -> int | None:

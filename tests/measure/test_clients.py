@@ -1,0 +1,178 @@
+"""Real clients on real servers of one arm: their sums are the servers' own, and none fails alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from sqlalchemy import text
+
+from benchbook import sites
+from benchbook.core import runfolder
+from benchbook.core.study import Study
+from benchbook.measure import dataset
+from benchbook.measure.execute import Run, execute
+from benchbook.measure.ledger import sessions
+from benchbook.plan import schedule
+from benchbook.read import validity
+from benchbook.sites import monitor
+from tests import limits
+from tests.measure.test_matrix import Store, clients
+
+pytestmark = pytest.mark.server
+# How far apart they begin depends on who else computes here; that they are told apart has its own tests.
+LIMITS = limits.LIMITS | {"start_spread_ms": 10_000.0}
+
+PORT = 33580
+
+
+@pytest.fixture(scope="module")
+def study(make_study: Callable[..., Study]) -> Study:
+    return make_study(
+        site={"port": PORT},
+        arms={"one": {}, "pair": {"clients": 2}, "three": {"clients": 3, "servers": 3}},
+        threads=(6,),
+        plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2},
+    )
+
+
+@pytest.fixture(scope="module")
+def site(lab: Path, study: Study) -> Iterator[Any]:
+    before = os.environ.get("BENCHBOOK_LOCK")
+    os.environ["BENCHBOOK_LOCK"] = str(lab.parent / "machine.lock")
+    try:
+        with sites.open_site(study, lab.parent / "three") as opened:
+            dataset.load(opened, study)
+            opened.restore(dataset.label(study))
+            yield opened
+    finally:
+        os.environ.pop("BENCHBOOK_LOCK")
+        if before is not None:
+            os.environ["BENCHBOOK_LOCK"] = before
+
+
+def made(site: Any, study: Study, arm: str, into: Path) -> runfolder.RunFolder:
+    """Make the first planned run of an arm."""
+    into.mkdir(exist_ok=True)
+    planned = next(run for run in schedule.plan_runs("test", study, {}) if run.arm == arm)
+    site.up(arm)
+    with sessions(site, study, [arm]) as connections:
+        first, *others = connections[arm]
+        return runfolder.keep(execute(Run(planned, site, arm, first, {}, tuple(others)), into, 1), into)
+
+
+def counted(site: Any, arm: str, name: str) -> list[int]:
+    """Ask each server of an arm for one of its counters."""
+    found = []
+    for engine in site.admins(arm):
+        with engine.connect() as connection:
+            found.append(int(connection.execute(text(f"SHOW GLOBAL STATUS LIKE '{name}'")).first()[1]))
+    return found
+
+
+def after(seconds: float, act: Callable[[], None]) -> threading.Thread:
+    """Do something once all three clients have printed for some seconds."""
+
+    def wait() -> None:
+        while not _are_three():
+            time.sleep(0.02)
+        time.sleep(seconds)
+        act()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def _are_three() -> bool:
+    try:
+        return len(clients()) == 3
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_sums_of_three_clients_are_what_three_servers_counted(site: Any, study: Study, tmp_path: Path):
+    names = ("Com_update", "Com_stmt_execute")
+    site.up("three")
+    before = {name: counted(site, "three", name) for name in names}
+    folder = made(site, study, "three", tmp_path)
+    now = {name: counted(site, "three", name) for name in names}
+    grown = {name: [new - old for old, new in zip(before[name], now[name], strict=True)] for name in names}
+    judged = validity.judge(folder, LIMITS)
+    assert judged.status == "valid", judged.reasons
+    each, whole = judged.evidence.clients, judged.evidence
+    # Our own looks are SELECTs and COMMITs too, so these are the counters that only sysbench moves.
+    assert [2 * one.total("transactions") for one in each] == grown["Com_update"]
+    assert [one.total("total") for one in each] == grown["Com_stmt_execute"]
+    assert whole.total("total") == sum(grown["Com_stmt_execute"]) > 1000
+    assert whole.log.histogram.events == whole.log.final.events == sum(one.final.events for one in each)
+    ports = [next(word for word in one["argv"] if "port" in word) for one in whole.seen["clients"]]
+    assert ports == [f"--mysql-port={PORT + number}" for number in range(3)]
+    assert all(one["begun_monotonic_s"] >= whole.seen["started_monotonic_s"] for one in whole.seen["clients"])
+    assert 0 <= whole.seen["start_spread_ms"] < 10_000
+    assert judged.qps == pytest.approx(sum(one.final.queries / one.log.measured_s for one in each), rel=0.05)
+    with (folder.path / runfolder.MONITOR).open() as series:
+        assert series.readline().strip() == ",".join(monitor.COLUMNS)
+    word = site.lab.password().encode()
+    assert not [path for path in folder.path.rglob("*") if path.is_file() and word in path.read_bytes()]
+
+
+def test_two_clients_of_one_server_share_its_books(site: Any, study: Study, tmp_path: Path):
+    judged = validity.judge(made(site, study, "pair", tmp_path), LIMITS)
+    assert judged.status == "valid", judged.reasons
+    assert judged.ledger == "agrees" and "servers" not in judged.evidence.seen
+    seeds = [one.log.header.seed for one in judged.evidence.clients]
+    assert len(set(seeds)) == 2, "each asks for rows of its own"
+
+
+def test_a_killed_client_ends_the_others_is_named_and_the_run_is_made_again(
+    site: Any, study: Study, tmp_path: Path
+):
+    store = Store(site, study, tmp_path)
+    store.runs = [run for run in store.runs if run.arm == "three"]
+    store.judge = lambda folder: validity.judge(folder, LIMITS)
+    killed: list[int] = []
+
+    def kill() -> None:
+        (one,) = [one for one in clients() if f"--mysql-port={PORT + 2}" in one.cmdline()]
+        killed.append(one.pid)
+        one.kill()
+
+    thread = after(0.5, kill)
+    store.walk()
+    thread.join()
+    assert [store.judge(folder).reasons for folder in store.kept()] == [[]]
+    status, reasons = store.voids()["three 1"]
+    assert len(killed) == 1 and status == "invalid"
+    assert "client 2: exit code -9; client 2: ended by signal" in reasons
+    assert "client 0: ended by another client" in reasons
+    (void,) = [path for path in store.void.iterdir() if path.is_dir()]
+    known = runfolder.RunFolder(void).evidence()
+    assert known["sysbench_s"] < 2.5, "nobody waited for the rest of a run that was none"
+    assert (known["exit_code"], known["ended_by"]) == (-signal.SIGKILL, "signal")
+
+
+def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(
+    site: Any, study: Study, tmp_path: Path
+):
+    site.up("three")
+    pid = site.monitored("three")["server"][2]
+    thread = after(0.5, lambda: os.kill(pid, signal.SIGKILL))
+    folder = made(site, study, "three", tmp_path)
+    thread.join()
+    judged = validity.judge(folder, LIMITS)
+    assert judged.status == "invalid"
+    reasons = "\n".join(judged.reasons)
+    assert "V1 exit code: " in reasons and "client 2: exit code 1" in reasons
+    assert "server 2: the server does not answer" in str(folder.evidence()["ledger"]["reason"])
+    assert [one["server_answers"] for one in folder.evidence()["servers"]] == [True, True, False]
+    site.restore(dataset.label(study))
+    judged = validity.judge(made(site, study, "three", tmp_path / "again"), LIMITS)
+    assert judged.status == "valid", judged.reasons
