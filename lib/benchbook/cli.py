@@ -125,9 +125,9 @@ def _plan(arguments: argparse.Namespace) -> int:
     study = load.study(arguments.study)
     print(schedule.summary(arguments.study, study))
     if study.site.kind == "ssh":
-        from benchbook.sites.ssh import arrange
+        from benchbook.sites.ssh import possible
 
-        print(arrange.summary(study))
+        print(possible.summary(study))
     if study.site.kind == "kubernetes":
         from benchbook.sites.kube import plan
 

@@ -93,12 +93,20 @@ def test_python_alone_is_enough_for_it(agents: Agents):
     found = agents.command("look")["ok"]
     assert found["facts"]["cores"] == len(os.sched_getaffinity(0))
     assert found["facts"]["kernel"] == os.uname().release
-    assert found["user"] and found["tools"].keys() == {
-        "sysbench",
-        "mariadbd",
-        "mariadb-install-db",
-        "haproxy",
-    }
+    assert (
+        found["user"]
+        and found["home"]
+        and found["tools"].keys()
+        == {
+            "sysbench",
+            "mariadbd",
+            "mariadb-install-db",
+            "haproxy",
+            "tidb-server",
+            "tiproxy",
+            "tiup",
+        }
+    )
     assert not (agents.base / "mine").exists(), "a look makes nothing"
 
 

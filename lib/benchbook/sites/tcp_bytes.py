@@ -2,8 +2,9 @@
 
 On loopback a device counts every packet of every program twice, so devices say nothing about one part. The
 kernel counts what each socket sent and received (RFC 4898), without headers and without what was sent again;
-sock_diag(7) tells it, also to ordinary users. Only the sockets of those who connect are looked at: they are
-in this machine's own network namespace, wherever the server is.
+sock_diag(7) tells it, also to ordinary users. On one machine only the sockets of those who connect are looked
+at: they are in its own network namespace, wherever the server is. A host that has nothing but its own part
+looks at that part's sockets, on whichever side they are.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ REQUEST_DUMP = 0x301
 ESTABLISHED = 1 << 1
 WITH_INFO = 1 << 1
 BYTECODE, INFO = 1, 2
-D_GE, D_LE = 4, 5
+S_GE, S_LE, D_GE, D_LE = 2, 3, 4, 5
 # Where in struct tcp_info both counts stand (linux/tcp.h, since 4.1).
 ACKED, RECEIVED = 120, 128
 MESSAGE, ENTRY = 16, 72
-# Where in struct inet_diag_msg the peer's address and the socket's cookie stand.
-PEER, COOKIE = 24, 44
+# Where in struct inet_diag_msg own and peer's address and the socket's cookie stand.
+OWN, PEER, COOKIE = 8, 24, 44
 # With more connections than this counting them each second would take time from what is measured.
 MOST = 1000
 MIB = 1024 * 1024
@@ -37,13 +38,15 @@ Counts = dict[bytes, tuple[int, int]]
 class Hop:
     """An address that somebody connects to, and a part at one end of it.
 
-    The part listens there, or, if `is_behind`, it is the one that connects.
+    The part listens there, or, if `is_behind`, it is the one that connects. With `is_own` the sockets of who
+    listens are looked at, not those of who connects.
     """
 
     part: str
     host: str
     port: int
     is_behind: bool = False
+    is_own: bool = False
 
 
 class Counter:
@@ -67,8 +70,8 @@ class Counter:
                 was = before.get(cookie, (0, 0))
                 sent += out - was[0]
                 received += back - was[1]
-            # Who connects sends what the part receives, unless the part is the one that connects.
-            into, out_of = (received, sent) if hop.is_behind else (sent, received)
+            # Who connects sends what the part receives, unless these are the part's own sockets.
+            into, out_of = (received, sent) if hop.is_behind or hop.is_own else (sent, received)
             sums = found.setdefault(hop.part, [0.0, 0.0])
             sums[0] += into / MIB / span_s
             sums[1] += out_of / MIB / span_s
@@ -81,7 +84,7 @@ class Counter:
         found: dict[Hop, Counts] = {}
         for hop in self.hops:
             try:
-                found[hop] = sockets_to(hop.host, hop.port)
+                found[hop] = sockets_to(hop.host, hop.port, hop.is_own)
             except OSError:
                 self.is_able = False
                 return {}
@@ -91,23 +94,27 @@ class Counter:
         return found
 
 
-def sockets_to(host: str, port: int) -> Counts:
-    """Return bytes sent and received of every connection made to an address, by the kernel's cookie."""
+def sockets_to(host: str, port: int, is_own: bool = False) -> Counts:
+    """Return bytes sent and received of every connection made to an address, by the kernel's cookie.
+
+    Of both ends of a connection it is the one that connects, or with `is_own` the one that was connected to.
+    """
+    place = OWN if is_own else PEER
     wanted = socket.inet_aton(host)
     found: Counts = {}
     with contextlib.closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG)) as link:
         link.settimeout(2.0)
-        link.send(_request(port))
+        link.send(_request(port, is_own))
         for body in _answers(link):
-            if body[PEER : PEER + 4] == wanted and (info := _info(body)) is not None:
+            if body[place : place + 4] == wanted and (info := _info(body)) is not None:
                 found[body[COOKIE : COOKIE + 8]] = struct.unpack_from("<QQ", info, ACKED)
     return found
 
 
-def _request(port: int) -> bytes:
-    """Ask for established connections to a port, filtered by the kernel."""
-    code = struct.pack("=BBHBBH", D_GE, 8, 20, 0, 0, port)
-    code += struct.pack("=BBHBBH", D_LE, 8, 12, 0, 0, port)
+def _request(port: int, is_own: bool) -> bytes:
+    """Ask for established connections to, or at, a port, filtered by the kernel."""
+    code = struct.pack("=BBHBBH", S_GE if is_own else D_GE, 8, 20, 0, 0, port)
+    code += struct.pack("=BBHBBH", S_LE if is_own else D_LE, 8, 12, 0, 0, port)
     body = struct.pack("=BBBBI", socket.AF_INET, socket.IPPROTO_TCP, WITH_INFO, 0, ESTABLISHED) + bytes(48)
     body += struct.pack("=HH", 4 + len(code), BYTECODE) + code
     return struct.pack("=IHHII", MESSAGE + len(body), BY_FAMILY, REQUEST_DUMP, 1, 0) + body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import pwd
 import re
 import shutil
 import subprocess
@@ -19,11 +20,18 @@ TOOLS = {
     "mariadbd": ("mariadbd", "--no-defaults", "--version"),
     "mariadb-install-db": None,
     "haproxy": ("haproxy", "-v"),
+    "tidb-server": ("tidb-server", "-V"),
+    "tiproxy": ("tiproxy", "--version"),
+    "tiup": ("tiup", "--version"),
 }
+NONE: dict[str, str] = {}
 
 
-def facts(folder: Path) -> dict[str, Any]:
-    """Return what stays the same from run to run; `folder` says which disk is meant."""
+def facts(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
+    """Return what stays the same from run to run; `folder` says which disk is meant.
+
+    `programs` has the paths of programs that are not where packages put them.
+    """
     memory = _meminfo()
     return {
         "hostname": platform.node(),
@@ -41,9 +49,12 @@ def facts(folder: Path) -> dict[str, Any]:
         "somaxconn": _number("/proc/sys/net/core/somaxconn"),
         "clocksource": _read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
         "disk": _disk(folder),
-        "sysbench": tool("sysbench"),
-        "mariadb": tool("mariadbd"),
-        "haproxy": tool("haproxy"),
+        "sysbench": tool("sysbench", programs),
+        "mariadb": tool("mariadbd", programs),
+        "haproxy": tool("haproxy", programs),
+        "tidb": tool("tidb-server", programs),
+        "tiproxy": tool("tiproxy", programs),
+        "tiup": tool("tiup", programs),
     }
 
 
@@ -56,13 +67,14 @@ def moment(folder: Path) -> dict[str, Any]:
     }
 
 
-def look(folder: Path) -> dict[str, Any]:
+def look(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
     """Return all that a doctor asks, without anything being started here."""
     return {
-        "facts": facts(folder),
+        "facts": facts(folder, programs),
         "moment": moment(folder),
-        "tools": {name: which(name) for name in TOOLS},
-        "user": _user(),
+        "tools": {name: which(name, programs) for name in TOOLS},
+        "user": _account().pw_name,
+        "home": _account().pw_dir,
         "is_root": os.geteuid() == 0,
         "python": platform.python_version(),
         "wall_s": time.time(),
@@ -70,15 +82,16 @@ def look(folder: Path) -> dict[str, Any]:
     }
 
 
-def which(name: str) -> str | None:
-    """Return the path of a program, where servers live too."""
-    return shutil.which(name, path=PATH)
+def which(name: str, programs: dict[str, str] = NONE) -> str | None:
+    """Return the path of a program: the one given, else where servers live too."""
+    given = programs.get(name)
+    return shutil.which(given) if given else shutil.which(name, path=PATH)
 
 
-def tool(name: str) -> str | None:
+def tool(name: str, programs: dict[str, str] = NONE) -> str | None:
     """Return the version that a program prints, or None if it is not installed."""
     argv = TOOLS[name]
-    path = which(name)
+    path = which(name, programs)
     if path is None or argv is None:
         return None
     try:
@@ -121,10 +134,8 @@ def _meminfo() -> dict[str, int]:
     return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
 
 
-def _user() -> str:
-    import pwd
-
-    return pwd.getpwuid(os.geteuid()).pw_name
+def _account() -> pwd.struct_passwd:
+    return pwd.getpwuid(os.geteuid())
 
 
 def _open_files() -> int:

@@ -95,6 +95,9 @@ class Jobs:
         self._jobs[name] = Job(name, popen.pid, out, err or out)
         return self._jobs[name]
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._jobs
+
     def get(self, name: str) -> Job:
         """Return a job by name; SiteError if there is none."""
         self.tick()

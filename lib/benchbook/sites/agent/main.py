@@ -24,7 +24,7 @@ from typing import Any
 
 from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.sites import process, procfs
-from benchbook.sites.agent import facts, kernel
+from benchbook.sites.agent import facts, kernel, last
 from benchbook.sites.agent.server import BOOK, SOCKET, Agent
 
 LOCK = "host.lock"
@@ -41,11 +41,15 @@ def main() -> None:
         elif command == "talk":
             _talk(folder)
         else:
-            does = {"serve": _serve, "look": facts.look, "end": _end, "purge": _purge}[command]
+            does = {"serve": _serve, "look": _look, "end": _end, "purge": _purge}[command]
             print(json.dumps({"ok": does(folder)}), flush=True)
     except (BenchbookError, OSError) as error:
         print(json.dumps({"error": str(error)}), flush=True)
         sys.exit(1)
+
+
+def _look(folder: Path) -> dict[str, Any]:
+    return facts.look(folder, json.loads(sys.stdin.readline()).get("programs") or {})
 
 
 def _serve(folder: Path) -> dict[str, Any]:
@@ -122,6 +126,7 @@ def _end(folder: Path) -> dict[str, list[str]]:
         stopped.append(f"pid {child.pid} ({procfs.command(child.pid)})")
         # An agent ends its programs itself, and they take their time.
         process.stop(child, grace_s=END_S)
+    stopped += last.run(folder) if folder.is_dir() else []
     settings = kernel.restore(folder) if folder.is_dir() else []
     for name in (SOCKET, BOOK):
         (folder / name).unlink(missing_ok=True)
@@ -132,6 +137,7 @@ def _end(folder: Path) -> dict[str, list[str]]:
 def _purge(folder: Path) -> dict[str, list[str]]:
     """End what runs for a folder and remove the folder."""
     done = _end(folder)
+    done["removed"] += last.run(folder, purge=True) if folder.is_dir() else []
     if not done["left"] and folder.is_dir():
         shutil.rmtree(folder)
         done["removed"].append(str(folder))

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.agent import facts, kernel, listening
+from benchbook.sites import begin
+from benchbook.sites.agent import facts, kernel, last, listening
 from benchbook.sites.agent.jobs import GRACE_S, Job, Jobs
 from benchbook.sites.agent.streams import PIECE, Stream
 from benchbook.sites.agent.watch import Watch
+from benchbook.sites.tcp_bytes import Hop
 
 MOST_TEXT = 1 << 24
 
@@ -44,11 +46,16 @@ class Operations:
 
     def hello(self) -> dict[str, Any]:
         """Say who and when this is."""
-        return {"pid": os.getpid(), "python": platform.python_version(), "wall_s": time.time()}
+        return {
+            "pid": os.getpid(),
+            "python": platform.python_version(),
+            "wall_s": time.time(),
+            "monotonic_s": time.monotonic(),
+        }
 
-    def look(self) -> dict[str, Any]:
-        """Return what this host is."""
-        return facts.look(self._folder)
+    def look(self, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
+        """Return what this host is; `programs` has the paths of some that it is not to look for."""
+        return facts.look(self._folder, programs)
 
     def own(self, name: str, user: str | None = None) -> str:
         """Make a folder that only a user (None: we) and root can enter; return its path."""
@@ -120,6 +127,10 @@ class Operations:
         """Set a kernel setting, to be put back at the end; return what the kernel then has."""
         return kernel.apply(self._folder, name, value)
 
+    def at_end(self, name: str, **order: Any) -> None:
+        """Write down what ends something that goes on without this agent: `end`, `purge` and their `env`."""
+        last.note(self._folder, name, order)
+
     def listeners(self, port: int) -> list[dict[str, Any]]:
         """Return who listens on a port: address, pid and command."""
         return listening.on(port)
@@ -133,7 +144,14 @@ class Operations:
     def start(
         self, job: str, argv: list[str], out: str, err: str | None = None, **how: Any
     ) -> dict[str, Any]:
-        """Start a program; `out` and `err` are files below the folder."""
+        """Start a program; `out` and `err` are files below the folder.
+
+        With `begin_at`, a moment of this host's monotonic clock, it is made ready now and begins then, and
+        `note`, a file below the folder, says when it did.
+        """
+        begin_at, note = how.pop("begin_at", None), how.pop("note", None)
+        if begin_at is not None and job not in self._jobs:
+            argv = begin.waiting(argv, float(begin_at), self._inside(note))
         how["cwd"] = self._inside(how["cwd"]) if how.get("cwd") else None
         return self._jobs.start(job, argv, self._inside(out), self._inside(err) if err else None, **how).info
 
@@ -154,10 +172,19 @@ class Operations:
         """Ask a job to end, by force after the grace."""
         return self._jobs.stop(job, grace_s).info
 
-    def watch(self, name: str, parts: dict[str, list[int]], machine: str, client: int | None = None) -> None:
-        """Begin to watch this host and some of its processes."""
+    def watch(
+        self,
+        name: str,
+        parts: dict[str, list[int]],
+        machine: str,
+        clients: list[int] | None = None,
+        hops: list[dict[str, Any]] | None = None,
+    ) -> None:
+        """Begin to watch this host, some of its processes, and what their connections carry."""
         if name not in self._watches:
-            self._watches[name] = Watch(parts, machine, client, self._inside(f"{name}.csv"))
+            path = self._inside(f"{name}.csv")
+            counted = [Hop(**hop) for hop in hops or []]
+            self._watches[name] = Watch(parts, machine, clients or [], path, counted)
 
     def watched(self, name: str) -> dict[str, Any]:
         """End watching; return what was seen, and the table's rows."""

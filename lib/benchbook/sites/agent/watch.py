@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchbook.sites.tcp_bytes import Counter, Hop
+
 PROC = Path("/proc")
 TICK_S = 0.025
 LOOK_S = 0.2
@@ -23,12 +25,15 @@ class Watch:
     """Sample processes and host once a second, between `start` and `stop`, and look for pauses of the host.
 
     `parts` maps a part (client, proxy, server) to its process ids; `machine` is what the host's own rows are
-    called. `client` is the load client's id on its host.
+    called. `clients` are the load clients' ids on their host, `hops` the connections whose bytes are counted.
     """
 
-    def __init__(self, parts: dict[str, list[int]], machine: str, client: int | None, path: Path) -> None:
-        self.parts, self.machine, self.client, self.path = parts, machine, client, path
-        self.longest_pause_ms = self.runqueue_wait_s = 0.0
+    def __init__(
+        self, parts: dict[str, list[int]], machine: str, clients: list[int], path: Path, hops: list[Hop]
+    ) -> None:
+        self.parts, self.machine, self.clients, self.path, self.hops = parts, machine, clients, path, hops
+        self.longest_pause_ms = 0.0
+        self.runqueue_waits_s = dict.fromkeys(clients, 0.0)
         self._rows: list[list[Any]] = []
         self._over = threading.Event()
         self._began, self._wall = time.monotonic(), time.time()
@@ -49,7 +54,7 @@ class Watch:
         return {
             "longest_pause_ms": self.longest_pause_ms,
             "steal_pct": 100 * stolen / whole if whole > 0 else 0.0,
-            "runqueue_wait_s": self.runqueue_wait_s,
+            "runqueue_waits_s": self.runqueue_waits_s,
             "oom_kills": _oom_kills() - self._kills,
             "clock_step_s": (time.time() - self._wall) - (time.monotonic() - self._began),
             "cores": len(os.sched_getaffinity(0)),
@@ -60,20 +65,23 @@ class Watch:
         last = self._began
         before = {part: _cpu_s(pids) for part, pids in self.parts.items()}
         times = _machine_times()
+        carried = Counter(self.hops)
         while not self._over.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
             now = time.monotonic()
             span, second = now - last, round(now - self._began, 3)
             if span < 0.2:
                 continue
+            bytes_of = carried.look(span)
             for part, pids in self.parts.items():
                 cpu, was = _cpu_s(pids), before[part]
                 # A part whose process has just ended has nothing to say about this second.
                 if cpu is not None and was is not None:
                     used = round(max(0.0, (cpu - was) / span), 4)
-                    self._rows.append([second, part, used, round(_rss_mib(pids), 2), "", "", "", ""])
+                    row = [second, part, used, round(_rss_mib(pids), 2), "", "", "", ""]
+                    self._rows.append([*row, *(bytes_of.get(part) or ("", ""))])
                 before[part] = was if cpu is None else cpu
             books = _machine_times()
-            self._rows.append([second, self.machine, *_machine(times, books, span), *_pressure()])
+            self._rows.append([second, self.machine, *_machine(times, books, span), *_pressure(), "", ""])
             times, last = books, now
 
     def _tick(self) -> None:
@@ -84,8 +92,9 @@ class Watch:
             self.longest_pause_ms = max(self.longest_pause_ms, (now - last - TICK_S) * 1000)
             last = now
             # The books of a process go with it, so what it waited since the last look is lost.
-            if now - looked > LOOK_S and self.client is not None:
-                self.runqueue_wait_s = max(self.runqueue_wait_s, _runqueue_wait_s(self.client))
+            if now - looked > LOOK_S and self.clients:
+                for pid, was in self.runqueue_waits_s.items():
+                    self.runqueue_waits_s[pid] = max(was, _runqueue_wait_s(pid))
                 last = looked = time.monotonic()
 
 

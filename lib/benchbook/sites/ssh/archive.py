@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import zipfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import benchbook
+from benchbook.core.errors import SiteError
 
 PACKAGE = Path(benchbook.__file__).parent
 # Imported by the agent; the package's own beginnings are left empty there, as they import more.
-NEEDED = ("core/errors.py", "sites/procfs.py", "sites/before_exec.py", "sites/process.py")
+NEEDED = (
+    *("core/errors.py", "sites/procfs.py", "sites/before_exec.py", "sites/process.py", "sites/tcp_bytes.py"),
+    "sites/begin.py",
+)
 EMPTY = ("__init__.py", "core/__init__.py", "sites/__init__.py")
 MAIN = "from benchbook.sites.agent.main import main\n\nmain()\n"
 # The oldest date that the format knows: the same modules give the same bytes.
@@ -42,3 +48,23 @@ def sha256() -> str:
 def name() -> str:
     """Return the archive's name on a host."""
     return f"agent-{sha256()[:12]}.pyz"
+
+
+def install(sftp: Any, base: str, host: str) -> None:
+    """Put the archive into a folder of a host if it is not there, and hold its bytes against ours."""
+    path = f"{base}/{name()}"
+    for parent in reversed(Path(path).parents[:-1]):
+        try:
+            sftp.stat(str(parent))
+        except FileNotFoundError:
+            sftp.mkdir(str(parent), 0o711 if str(parent) == base else 0o755)
+    for _ in range(2):
+        there = io.BytesIO()
+        with contextlib.suppress(FileNotFoundError):
+            sftp.getfo(path, there)
+        if hashlib.sha256(there.getvalue()).hexdigest() == sha256():
+            return
+        sftp.putfo(io.BytesIO(pack()), f"{path}.part", confirm=True)
+        sftp.chmod(f"{path}.part", 0o600)
+        sftp.posix_rename(f"{path}.part", path)
+    raise SiteError(f"{host}: {path} does not hold what was written; look at the host's disk")

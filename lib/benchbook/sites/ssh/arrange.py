@@ -1,26 +1,42 @@
-"""From a study's arms and an inventory to parts on hosts, and why an arm can't be made so; pure."""
+"""From a study's arms and an inventory to parts on hosts; pure. `possible` says what can't be made so."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from benchbook.core import inventory
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Kernel
+from benchbook.core.study_engine import data_groups, engine_of, variant
+from benchbook.core.study_hosts import Numa
+from benchbook.sites.ssh import possible
 
-# What an arm may ask for here; anything else that it sets leaves it out by name.
-KNOWN = frozenset({"access", "cpu", "hosts", "kernel"})
-WAYS = ("direct", "haproxy")
-ENGINES = ("mariadb",)
-# What a host needs for its role.
-TOOLS = {"server": ("mariadbd", "mariadb-install-db"), "proxy": ("haproxy",), "client": ("sysbench",)}
+# Ports that a part takes on its host: TiDB and TiProxy tell of themselves on the second of theirs.
+PORTS = {"tidb": 2, "tiproxy": 2}
+# A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
+CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where clients or proxies connect to, on which host; `node` is the NUMA node it is bound to."""
+
+    host: str
+    address: str
+    port: int
+    node: int | None = None
 
 
 @dataclass(frozen=True)
 class Part:
-    """A server or a proxy on a host; `to` is what a proxy relays to. `address` is where others reach it."""
+    """A server, a whole cluster or a proxy; `address` is where others reach it, on its first host.
+
+    `program` is what runs there. `to` is what a proxy relays to, `asked` what an arm says of it. `places` are
+    the TiDB of a cluster, `others` its hosts of the other roles. `variant` sets engine and data apart.
+    """
 
     name: str
     kind: str
@@ -30,53 +46,64 @@ class Part:
     cpus: tuple[int, ...] | None = None
     kernel: Kernel | None = None
     to: Part | None = None
+    program: str = "mariadb"
+    arm: str = field(default="", compare=False)
+    variant: str = ""
+    prepared: str = "snapshot"
+    places: tuple[Place, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def reached_at(self) -> tuple[Place, ...]:
+        """Where it is connected to."""
+        return self.places or (Place(self.host, self.address, self.port),)
 
 
 @dataclass(frozen=True)
 class Chain:
-    """All that an arm needs: server, proxy if any, and the host of its client."""
+    """All that an arm needs: servers, proxy if any, and the hosts of its clients."""
 
-    server: Part
+    servers: tuple[Part, ...]
     proxy: Part | None
-    client: str
+    clients: tuple[str, ...]
     client_cpus: tuple[int, ...] | None
+    endpoints: tuple[Place, ...]
+
+    @property
+    def server(self) -> Part:
+        """The first server."""
+        return self.servers[0]
+
+    @property
+    def client(self) -> str:
+        """The host of the first client."""
+        return self.clients[0]
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Server and proxy, from the server to what the client connects to."""
-        return (self.server, self.proxy) if self.proxy else (self.server,)
+        """Servers and proxy, from the server to what the client connects to."""
+        return (*self.servers, self.proxy) if self.proxy else self.servers
 
     @property
-    def entry(self) -> Part:
-        """What the client connects to."""
-        return self.parts[-1]
+    def entry(self) -> Place:
+        """What the first client connects to."""
+        return self.endpoints[0]
+
+    @property
+    def server_hosts(self) -> tuple[str, ...]:
+        """The hosts that clients' statements end on, each once."""
+        return tuple(dict.fromkeys(place.host for one in self.servers for place in one.reached_at))
 
     @property
     def hosts(self) -> dict[str, str]:
-        """The host of each role."""
-        proxy = {"proxy": self.proxy.host} if self.proxy else {}
-        return {"server": self.server.host, **proxy, "client": self.client}
-
-
-def obstacle(study: Study, arm: Arm, hosts: Mapping[str, Target]) -> str | None:
-    """Return why an arm can't be made on these hosts, or None."""
-    if study.engine.name not in ENGINES:
-        return f"the site ssh starts {' or '.join(ENGINES)}, not {study.engine.name}"
-    if study.engine.binary is not None:
-        return "engine.binary is not used on the site ssh, where hosts have their own packages; remove it"
-    if arm.access not in WAYS:
-        return f"access {arm.access} is not made on the site ssh; it knows {' and '.join(WAYS)}"
-    for key in arm.setting:
-        if key not in KNOWN:
-            return f"{key} is not made on the site ssh"
-    for role, name in arm.hosts.items():
-        if name not in hosts or role not in hosts[name].roles:
-            return f"hosts.{role}: {name}: no host of the inventory with this name has the role {role}"
-    if any(cpu.quota is not None for cpu in arm.cpu.values()):
-        return "cpu.quota is not made on the site ssh; cores are"
-    if arm.access == "haproxy" and not _of(hosts, "proxy"):
-        return "no host of the inventory has the role proxy"
-    return None
+        """The host of each role; of several the second is `server-2`, and so on."""
+        found = dict(_numbered("server", self.server_hosts))
+        for role in ("tikv", "pd", "control"):
+            named = [name for one in self.servers for what, name in one.others if what == role]
+            found |= dict(_numbered(role, named))
+        if self.proxy:
+            found["proxy"] = self.proxy.host
+        return found | dict(_numbered("client", tuple(dict.fromkeys(self.clients))))
 
 
 def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
@@ -85,52 +112,119 @@ def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
     The first host with a role has it, if the arm names no other. Parts of a host take the ports from
     `site.port` on, in the arms' order.
     """
-    made: dict[tuple[object, ...], Part] = {}
+    makes = _Makes(study, hosts)
+    return {name: makes.chain(name) for name in study.arms if possible.obstacle(study, name, hosts) is None}
 
-    def share(kind: str, host: str, *key: object, **rest: object) -> Part:
-        place = (kind, host, *key)
-        if place not in made:
-            rank = sum(part.kind == kind for part in made.values())
-            port = study.site.port + sum(part.host == host for part in made.values())
-            name = kind if rank == 0 else f"{kind}-{rank + 1}"
-            made[place] = Part(name, kind, host, hosts[host].address, port, **rest)  # type: ignore[arg-type]
-        return made[place]
 
-    found = {}
-    for name, arm in study.arms.items():
-        if obstacle(study, arm, hosts) is not None:
-            continue
-        cores = {part: cpu.cores for part, cpu in arm.cpu.items()}
-        server = share(
-            *("server", _of(hosts, "server", arm), cores.get("server"), arm.kernel),
-            cpus=cores.get("server"),
-            kernel=arm.kernel,
-        )
-        proxy = None
-        if arm.access == "haproxy":
-            proxy = share(
-                *("proxy", _of(hosts, "proxy", arm), cores.get("proxy"), server),
-                cpus=cores.get("proxy"),
-                to=server,
-            )
-        found[name] = Chain(server, proxy, _of(hosts, "client", arm), cores.get("client"))
+def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
+    """Return, by host, what its agent counts the bytes of: sockets of its own parts, on whichever side."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for part in chain.parts:
+        for place in part.reached_at:
+            hop = {"part": part.kind, "host": place.address, "port": place.port}
+            found.setdefault(place.host, []).append({**hop, "is_own": True})
+            if chain.proxy is not None and part is not chain.proxy:
+                behind = {**hop, "part": "proxy", "is_behind": True}
+                found.setdefault(chain.proxy.host, []).append(behind)
     return found
 
 
-def summary(study: Study) -> str:
-    """Say in a line for each role which host has it, and which arms can't be made on these hosts."""
-    assert study.site.inventory is not None
-    hosts = inventory.load(study.site.inventory)
-    lines = []
-    for role in inventory.ROLES:
-        named = [f"{name} ({target.host})" for name, target in hosts.items() if role in target.roles]
-        lines.append(f"  {role:12}{', '.join(named) or 'none'}")
-    for name, arm in study.arms.items():
-        if why := obstacle(study, arm, hosts):
-            lines.append(f"  not made    {name}: {why}")
-    return "\n".join(lines)
+class _Makes:
+    """Makes parts, each once."""
+
+    def __init__(self, study: Study, hosts: Mapping[str, Target]) -> None:
+        self.study, self.hosts = study, hosts
+        self.made: dict[tuple[object, ...], Part] = {}
+        self.kinds: Counter[str] = Counter()
+        self.ports: Counter[str] = Counter()
+        self.prepared = {
+            arm: "snapshot" if rank == 0 else f"snapshot-{rank + 1}"
+            for rank, names in enumerate(data_groups(study.arms))
+            for arm in names
+        }
+
+    def chain(self, name: str) -> Chain:
+        arm = self.study.arms[name]
+        cores = {part: cpu.cores for part, cpu in arm.cpu.items()}
+        is_cluster = self.study.site.tiup is not None
+        if is_cluster:
+            servers: tuple[Part, ...] = (self._cluster(name, arm),)
+        else:
+            first = possible.host_of(self.hosts, "server", arm)
+            rest = [one for one in possible.having(self.hosts, "server") if one != first]
+            servers = tuple(
+                self._server(name, arm, host, cores.get("server")) for host in (first, *rest)[: arm.servers]
+            )
+        proxy = self._proxy(name, arm, servers[0], cores.get("proxy")) if arm.access != "direct" else None
+        machines = [possible.host_of(self.hosts, "client", arm)]
+        if "client" not in arm.hosts:
+            machines += [one for one in possible.having(self.hosts, "client") if one not in machines]
+        clients = tuple(machines[number % len(machines)] for number in range(arm.clients))
+        ends = [place for one in (servers if proxy is None else (proxy,)) for place in one.reached_at]
+        ends = ends[: arm.servers]
+        taken = tuple(ends[number % len(ends)] for number in range(arm.clients))
+        return Chain(servers, proxy, clients, cores.get("client"), taken)
+
+    def _share(self, key: tuple[object, ...], kind: str, host: str, ports: int, **rest: object) -> Part:
+        if key not in self.made:
+            rank, self.kinds[kind] = self.kinds[kind], self.kinds[kind] + 1
+            port = self.study.site.port + self.ports[host]
+            self.ports[host] += ports
+            name = kind if rank == 0 else f"{kind}-{rank + 1}"
+            self.made[key] = Part(name, kind, host, self.hosts[host].address, port, **rest)  # type: ignore[arg-type]
+        return self.made[key]
+
+    def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
+        program, made = engine_of(self.study, name).name, variant(arm)
+        return self._share(
+            *(("server", host, cpus, arm.kernel, made), "server", host, PORTS.get(program, 1)),
+            **{"cpus": cpus, "kernel": arm.kernel, "program": program, "arm": name, "variant": made},
+            prepared=self.prepared[name],
+        )
+
+    def _proxy(self, name: str, arm: Arm, server: Part, cpus: tuple[int, ...] | None) -> Part:
+        host = possible.host_of(self.hosts, "proxy", arm)
+        said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
+        return self._share(
+            *(("proxy", arm.access, host, cpus, server, said), "proxy", host, PORTS.get(arm.access, 1)),
+            **{"cpus": cpus, "to": server, "program": arm.access, "arm": name, "variant": said},
+        )
+
+    def _cluster(self, name: str, arm: Arm) -> Part:
+        tiup = self.study.site.tiup
+        assert tiup is not None
+        made = variant(arm)
+        if ("cluster", made) in self.made:
+            return self.made["cluster", made]
+        asked = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
+        chosen = {
+            role: possible.having(self.hosts, role, arm.hosts.get("server") if role == "server" else None)[:n]
+            for role, n in asked.items()
+        }
+        used = {host for named in chosen.values() for host in named}
+        offset = max(self.ports[host] for host in used)
+        port = self.study.site.port + offset
+        for host in used:
+            self.ports[host] = offset + CLUSTER_PORTS
+        nodes = (arm.numa or Numa()).tidb or (None,)
+        places = tuple(
+            Place(host, self.hosts[host].address, port + 2 * rank, node)
+            for host in chosen["server"]
+            for rank, node in enumerate(nodes)
+        )
+        self.kinds["server"] += 1
+        rank = self.kinds["server"]
+        others = tuple((role, host) for role in ("tikv", "pd", "control") for host in chosen[role])
+        first = places[0]
+        self.made["cluster", made] = Part(
+            *("server" if rank == 1 else f"server-{rank}", "server", first.host, first.address, first.port),
+            **{"program": "cluster", "arm": name, "variant": made, "prepared": self.prepared[name]},
+            places=places,
+            others=others,
+        )
+        return self.made["cluster", made]
 
 
-def _of(hosts: Mapping[str, Target], role: str, arm: Arm | None = None) -> str:
-    asked = arm.hosts.get(role) if arm is not None else None  # type: ignore[call-overload]
-    return asked or next((name for name, target in hosts.items() if role in target.roles), "")
+def _numbered(role: str, names: tuple[str, ...] | list[str]) -> Iterator[tuple[str, str]]:
+    for rank, name in enumerate(names):
+        yield (role if rank == 0 else f"{role}-{rank + 1}"), name

@@ -21,10 +21,7 @@ def note(run: Path, host: Host, is_used: bool = True) -> None:
 
     Where it is and how it is reached, but no secret.
     """
-    known = {
-        key: str(value) if isinstance(value, Path) else value for key, value in asdict(host.target).items()
-    }
-    text = json.dumps({"is_used": is_used, "target": known}, indent=1)
+    text = json.dumps({"is_used": is_used, "target": asdict(host.target)}, indent=1, default=str)
     write_text(run / FOLDER / f"{host.name}.json", text + "\n")
 
 
@@ -33,11 +30,17 @@ def noted(run: Path, idle_too: bool = False) -> list[Target]:
     found = []
     for path in sorted((run / FOLDER).glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        known = record["target"]
-        paths = {key: Path(known[key]) if known[key] else None for key in ("key_file", "known_hosts")}
         if record["is_used"] or idle_too:
-            found.append(Target(**{**known, **paths, "roles": tuple(known["roles"])}))
+            found.append(_target(record["target"]))
     return found
+
+
+def _target(known: dict[str, Any]) -> Target:
+    paths = {key: Path(known[key]) if known[key] else None for key in ("key_file", "known_hosts")}
+    jump = known.get("gateway")
+    return Target(
+        **{**known, **paths, "roles": tuple(known["roles"]), "gateway": _target(jump) if jump else None}
+    )
 
 
 def end(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:

@@ -11,9 +11,11 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.core.files import sha256
+from benchbook.sites.ssh import far
 from benchbook.sites.ssh.host import Host
 
 LOOK_S = 0.1
@@ -24,6 +26,7 @@ class RemoteClient:
     """One load client, which is its own handle. Its output is here as soon as its end is known.
 
     A lost connection is waited for, as long as the inventory's patience lasts: the client does not notice it.
+    `beside` are files, by name, that it finds in its folder. `begin_at` is a moment of our monotonic clock.
     """
 
     def __init__(
@@ -34,13 +37,23 @@ class RemoteClient:
         err: Path,
         env: Mapping[str, str] | None,
         cpus: tuple[int, ...] | None,
+        beside: Mapping[str, str] | None = None,
+        begin_at: float | None = None,
     ) -> None:
         self.host, self.out, self.err = host, out, err
+        self.begun_s: float | None = None
+        self.clock: far.Offset | None = None
         self.job = f"client.{uuid.uuid4().hex[:8]}"
         self.returncode: int | None = None
         self.cpu_s = 0.0
         self._looked = 0.0
         host.call("own", name=self.job)
+        for name, text in (beside or {}).items():
+            host.call("write", name=f"{self.job}/{name}", text=text)
+        when: dict[str, Any] = {}
+        if begin_at is not None:
+            self.clock = far.clock(host)
+            when = {"begin_at": begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
         known = host.call(
             "start",
             job=self.job,
@@ -50,6 +63,7 @@ class RemoteClient:
             cwd=self.job,
             env=dict(env or {}),
             cpus=cpus,
+            **when,
         )
         self.pid = int(known["pid"])
 
@@ -90,6 +104,10 @@ class RemoteClient:
             return
         for kind, path in (("out", self.out), ("err", self.err)):
             path.write_bytes(self.host.fetch(f"{self.job}/{kind}", known["files"][kind]))
+        if self.clock is not None:
+            # On another machine's clock: as exact as half the round trip by which both were compared.
+            begun = self.host.call("read", name=f"{self.job}/begun")
+            self.begun_s = float(begun) - self.clock.ahead_s if begun else None
         self.cpu_s, self.returncode = float(known["cpu_s"]), int(known["code"])
         self.host.call("remove", name=self.job)
 

@@ -21,13 +21,32 @@ class Refused(SiteError):
 def connect(target: Target) -> fabric.Connection:
     """Open a connection; Refused if host key or account are wrong, OSError if the host can't be reached.
 
-    The host's key must stand in the inventory's `known_hosts`; no other is accepted, and none is added.
+    The host's key must stand in the inventory's `known_hosts`; no other is accepted, and none is added. So it
+    is with a jump host on the way.
     """
+    jump = connect(target.gateway) if target.gateway is not None else None
+    try:
+        return _opened(target, jump)
+    except BaseException:
+        if jump is not None:
+            jump.close()
+        raise
+
+
+def close(connection: fabric.Connection) -> None:
+    """Close a connection, and that to its jump host."""
+    connection.close()
+    if isinstance(connection.gateway, fabric.Connection):
+        connection.gateway.close()
+
+
+def _opened(target: Target, jump: fabric.Connection | None) -> fabric.Connection:
     connection = fabric.Connection(
         target.host,
         user=target.user,
         port=target.port,
         connect_timeout=round(target.timeout_s),
+        gateway=jump,
         # Neither Fabric's nor SSH's own settings files: the inventory says it all.
         config=fabric.Config(lazy=True, overrides={"load_ssh_configs": False}),
         connect_kwargs=_credentials(target),
@@ -50,6 +69,10 @@ def connect(target: Target) -> fabric.Connection:
             f"{where}: {target.user} is not let in with {how}: {said}; add the public key to "
             "its authorized_keys, or name another user or key_file in the inventory"
         ) from None
+    except paramiko.ChannelException as error:
+        # An OSError would be taken for a loss on our side; so is this, but it says who could not get on.
+        said = f"{target.gateway.name} gets no connection to it" if target.gateway else "no connection"
+        raise ConnectionError(f"{said}: {error}") from None
     except paramiko.SSHException as error:
         if "not found in known_hosts" in str(error):
             raise Refused(

@@ -12,7 +12,7 @@ from benchbook.core import inventory, load, paths
 from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.inventory import Target
 from benchbook.sites.abilities import Ability, judge
-from benchbook.sites.ssh.arrange import TOOLS
+from benchbook.sites.ssh import possible
 
 PACKAGES = {"mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server"}
 FREE_MIB = 5 << 10
@@ -42,12 +42,13 @@ def of_inventory(name: str) -> list[Ability]:
             Ability(f"inventory {name}", False, one, "see docs/ssh.md", is_needed=False)
             for one in error.errors
         ]
+    is_cluster = any("control" in target.roles for target in targets.values())
     with ThreadPoolExecutor(max_workers=16) as pool:
         asked = list(pool.map(_look, targets.values()))
     return [
         ability
         for target, found in zip(targets.values(), asked, strict=True)
-        for ability in _judged(target, found)
+        for ability in _judged(target, found, is_cluster)
     ]
 
 
@@ -68,7 +69,7 @@ def _look(target: Target) -> dict[str, Any] | str:
         host.close()
 
 
-def _judged(target: Target, found: dict[str, Any] | str) -> Iterator[Ability]:
+def _judged(target: Target, found: dict[str, Any] | str, is_cluster: bool = False) -> Iterator[Ability]:
     name = target.name
     if isinstance(found, str):
         said, _, remedy = found.rpartition("; ")
@@ -78,10 +79,12 @@ def _judged(target: Target, found: dict[str, Any] | str) -> Iterator[Ability]:
     detail = f"{target.user}@{target.host}, {facts['system']}, {facts['cores']} cores, {roles}"
     yield Ability(f"{name}: ssh", True, detail, is_needed=False)
     for role in target.roles:
-        for tool in TOOLS[role]:
+        # tiup puts a cluster's own programs where they are needed.
+        wanted = () if role == "server" and is_cluster else possible.OF_ROLE.get(role, ())
+        for tool in wanted:
             path, package = found["tools"][tool], PACKAGES.get(tool, tool)
             version = facts.get({"mariadbd": "mariadb"}.get(tool, tool)) or path
-            remedy = f"`apt-get install {package}` on {name}"
+            remedy = f"`apt-get install {package}` on {name}, or name its path under `programs`"
             yield judge(f"{name}: {tool}", path is not None, version or "not installed", remedy, False)
     free = found["moment"]["disk_free_mib"]
     remedy = "free some space, or name a `folder` on another disk in the inventory"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core.study import Study
-from benchbook.sites.ssh.arrange import Chain, Part
+from benchbook.sites.ssh.arrange import Chain, Place
 from benchbook.sites.ssh.host import Host
 
 # Names of this machine's own facts, so that a report finds them where it always does.
@@ -24,15 +24,23 @@ def facts(
     parts: Mapping[str, dict[str, Any]],
     looks: Mapping[str, dict[str, Any]],
     kernel: dict[str, int],
+    others: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return what stays the same at the next start. `machine` is the server's, with the client's sysbench."""
+    """Return what stays the same at the next start. `machine` is the server's, with the client's sysbench.
+
+    `others` is what is told of servers after the first.
+    """
     setting = study.arms[arm]
     server = looks["server"]["facts"]
+    cluster = parts["server"].get("cluster")
     return {
         "arm": arm,
         "access": setting.access,
         "site": {"kind": "ssh", "port": study.site.port, "inventory": study.site.inventory},
-        "engine": parts["server"],
+        **({"encryption": study.site.tls} if study.site.tls != "off" else {}),
+        **({"cluster": cluster} if cluster else {}),
+        "engine": {key: value for key, value in parts["server"].items() if key != "cluster"},
+        **({"servers": others} if others else {}),
         "proxy": parts.get("proxy"),
         "network": setting.network,
         "cpu": {
@@ -49,7 +57,7 @@ def facts(
     }
 
 
-def moment(looks: Mapping[str, dict[str, Any]], hosts: Mapping[str, Host], entry: Part) -> dict[str, Any]:
+def moment(looks: Mapping[str, dict[str, Any]], hosts: Mapping[str, Host], entry: Place) -> dict[str, Any]:
     """Return what changes by the hour: load and space of the hosts, their clocks, the endpoint."""
     return {
         "endpoint": f"{entry.address}:{entry.port}",

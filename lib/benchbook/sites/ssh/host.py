@@ -10,7 +10,6 @@ import shlex
 import threading
 import time
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import fabric
@@ -20,9 +19,12 @@ from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
 from benchbook.sites.lab import SOCKET_BYTES
 from benchbook.sites.ssh import archive
-from benchbook.sites.ssh.connect import connect
+from benchbook.sites.ssh.connect import close, connect
 
 COMMAND_S = 120.0
+# A cluster takes its time to end.
+LAST_S = 700.0
+PIECE = 1 << 20
 AGAIN_S = 0.5
 LONGEST_SOCKET = "/server-99/m.sock"
 
@@ -70,7 +72,11 @@ class Host:
 
     def look(self) -> dict[str, Any]:
         """Return what the host is; nothing but the agent's file is left there."""
-        return self.command("look")
+        return self.command("look", {"programs": dict(self.target.programs)})
+
+    def look_again(self) -> dict[str, Any]:
+        """Return what the host is now, as its agent sees it."""
+        return self.call("look", programs=dict(self.target.programs))
 
     def end(self, purge: bool = False) -> dict[str, list[str]]:
         """End what is ours on the host; return in words what was stopped, removed and left."""
@@ -118,6 +124,17 @@ class Host:
             if hashlib.sha256(data).hexdigest() == known["sha256"]:
                 return data
         raise SiteError(f"{self.name}: {name}: not the bytes that were written there; look at its disk")
+
+    def send(self, name: str, other: Host) -> None:
+        """Send a file of the agent's folder to that of another host, through us."""
+        with (
+            self._open().sftp().open(f"{self.folder}/{name}", "rb") as source,
+            other._open().sftp().open(f"{other.folder}/{name}", "wb") as target,
+        ):
+            source.prefetch()
+            target.set_pipelined(True)
+            for piece in iter(lambda: source.read(PIECE), b""):
+                target.write(piece)
 
     def _unpacked(self, answer: dict[str, Any]) -> Any:
         if "error" in answer:
@@ -194,9 +211,9 @@ class Host:
         return self._channel
 
     def _run(self, command: str, order: dict[str, Any] | None) -> str:
-        self._install()
+        archive.install(self._open().sftp(), self.folder.rpartition("/")[0], self.name)
         with self._open().transport.open_session(timeout=self.target.timeout_s) as channel:
-            channel.settimeout(COMMAND_S)
+            channel.settimeout(LAST_S if command in ("end", "purge", "serve") else COMMAND_S)
             channel.set_combine_stderr(True)
             channel.exec_command(self._line(command))
             channel.sendall(json.dumps(order or {}).encode() + b"\n")
@@ -207,26 +224,6 @@ class Host:
         """Return the command line: two paths of ours and a word; all else goes over stdin."""
         path = f"{self.folder.rpartition('/')[0]}/{archive.name()}"
         return f"exec python3 {shlex.quote(path)} {command} {shlex.quote(self.folder)}"
-
-    def _install(self) -> None:
-        """Put the agent's file on the host if it is not there, and hold its bytes against ours."""
-        sftp, base = self._open().sftp(), self.folder.rpartition("/")[0]
-        path = f"{base}/{archive.name()}"
-        for parent in reversed(Path(path).parents[:-1]):
-            try:
-                sftp.stat(str(parent))
-            except FileNotFoundError:
-                sftp.mkdir(str(parent), 0o711 if str(parent) == base else 0o755)
-        for _ in range(2):
-            try:
-                if hashlib.sha256(self._get(path)).hexdigest() == archive.sha256():
-                    return
-            except FileNotFoundError:
-                pass
-            sftp.putfo(io.BytesIO(archive.pack()), f"{path}.part", confirm=True)
-            sftp.chmod(f"{path}.part", 0o600)
-            sftp.posix_rename(f"{path}.part", path)
-        raise SiteError(f"{self.name}: {path} does not hold what was written; look at the host's disk")
 
     def _get(self, path: str) -> bytes:
         data = io.BytesIO()
@@ -245,6 +242,6 @@ class Host:
 
     def _hang_up(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            close(self._connection)
         self._connection = self._channel = None
         self._heard = b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,15 +13,18 @@ from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Kernel
+from benchbook.core.study_engine import engine_of
 from benchbook.sites.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.lab import Lab
 from benchbook.sites.network import lab_id
 from benchbook.sites.ssh import clean
-from benchbook.sites.ssh.arrange import Chain, Part, chains
+from benchbook.sites.ssh.arrange import Chain, Part, Place, chains
+from benchbook.sites.ssh.cluster import Cluster
 from benchbook.sites.ssh.connect import Refused
 from benchbook.sites.ssh.host import Host, Unreachable
 from benchbook.sites.ssh.mariadb import MariaDB
-from benchbook.sites.ssh.parts import HAProxy
+from benchbook.sites.ssh.proxies import KINDS
+from benchbook.sites.ssh.tidb import TiDB
 
 # How many renewals of a lease may be lost before it is over.
 RENEWALS = 6
@@ -58,39 +62,57 @@ class Living:
     def look(self, name: str) -> dict[str, Any]:
         """Return what a host was when it was first asked."""
         if name not in self._looks:
-            self._looks[name] = self.host(name).call("look")
+            self._looks[name] = self.host(name).look_again()
         return self._looks[name]
 
     def part(self, part: Part) -> Any:
         """Return a part, made but not started."""
         host = self.host(part.host)
         if part not in self.parts:
-            look = self.look(part.host)
-            if part.kind == "server":
-                made: Any = MariaDB(
-                    host, part, look, self.study.engine, self.lab.password, lambda: self._peers(part)
-                )
-            else:
-                made = HAProxy(host, part, look, "haproxy")
-            self.parts[part] = made
+            self.parts[part] = self._make(part, host)
         return self.parts[part]
+
+    def _make(self, part: Part, host: Host) -> Any:
+        look = self.look(part.host)
+        if part.kind == "proxy":
+            kind, user = KINDS[part.program]
+            return kind(host, part, look, user)
+
+        def peers() -> list[str]:
+            return self._peers(part)
+
+        if part.program == "cluster":
+            names = {part.host, *(one.host for one in part.places), *(name for _, name in part.others)}
+            hosts, looks = ({name: get(name) for name in names} for get in (self.host, self.look))
+            return Cluster(self.study, part, hosts, looks, self.lab, peers)  # type: ignore[arg-type]
+        engine = engine_of(self.study, part.arm)
+        if part.program == "tidb":
+            return TiDB(host, part, look, engine, self.lab, peers)
+        chain = next(one for one in chains(self.study, self.targets).values() if part in one.servers)
+        is_closed = self.study.site.tls == "required"
+        tls_from = (lambda: self.host(chain.client)) if is_closed else None
+        return MariaDB(host, part, look, engine, self.lab, peers, tls_from)
 
     def ensure(self, chain: Chain) -> None:
         """Start what does not run of an arm, and see that its client reaches this very server."""
-        if chain.server.kernel is not None:
-            self._set_kernel(chain.server, chain.server.kernel)
-        server = self.part(chain.server)
+        for server in chain.servers:
+            if server.kernel is not None:
+                self._set_kernel(server, server.kernel)
         for part in chain.parts:
             one, was = self.part(part), self.part(part).job
+            server = one if part.kind == "server" else self.part(chain.server)
             one.ensure()
             if one.job != was:
-                client = self.host(chain.client)
-                if not server.seen_from(client, part.address, part.port):
-                    one.stop()
-                    raise SiteError(
-                        f"{part.address}:{part.port}, seen from {client.name}, is another server than ours; "
-                        "correct `address` in the inventory, or set another site.port in the study"
-                    )
+                for name, place in itertools.product(dict.fromkeys(chain.clients), part.reached_at):
+                    self._must_see(server, one, self.host(name), place)
+
+    def _must_see(self, server: Any, part: Any, client: Host, place: Place) -> None:
+        if not server.seen_from(client, place.address, place.port):
+            part.stop()
+            raise SiteError(
+                f"{place.address}:{place.port}, seen from {client.name}, is another server than ours; "
+                "correct `address` in the inventory, or set another site.port in the study"
+            )
 
     def persevere(self, do: Callable[[], None]) -> None:
         """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised.
@@ -118,6 +140,25 @@ class Living:
     def kernel_of(self, server: Part) -> dict[str, int]:
         """Return the kernel settings made for a server as its host has them now."""
         return {name: value for (host, name), value in self._kernel.items() if host == server.host}
+
+    def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
+        """Return the processes of an arm's parts, by part and host."""
+        found: dict[str, dict[str, list[int]]] = {}
+        for part in chain.parts:
+            one = self.part(part)
+            known = one.pids if part.places else {part.kind: one.pids}
+            for kind, by_host in known.items():
+                for name, pids in by_host.items():
+                    found.setdefault(kind, {}).setdefault(name, []).extend(pids)
+        return found
+
+    def has_probes(self, chain: Chain) -> bool:
+        """Say whether a proxy that is up, of whichever arm, asks these servers now and then if they live."""
+        return any(
+            part.to in chain.servers and one.has_probes and one.job is not None
+            for part, one in self.parts.items()
+            if part.kind == "proxy"
+        )
 
     def end(self) -> None:
         """Stop all, end the agents, and let the hosts go; what can't be reached is said."""
@@ -147,9 +188,17 @@ class Living:
     def _peers(self, server: Part) -> list[str]:
         """Return the addresses from which a server's connections come: those of its clients and proxies."""
         roles = [chain.hosts for chain in chains(self.study, self.targets).values() if server in chain.parts]
-        used = {name for hosts in roles for role, name in hosts.items() if role != "server"}
+        used = {
+            name
+            for hosts in roles
+            for role, name in hosts.items()
+            if role.partition("-")[0] in ("client", "proxy")
+        }
         return sorted(
-            {self.host(name).call("source", address=server.address, port=server.port) for name in used}
+            {
+                self.host(name).call("source", address=place.address, port=place.port)
+                for name, place in itertools.product(used, server.reached_at)
+            }
         )
 
     def _keep(self, host: Host) -> None:

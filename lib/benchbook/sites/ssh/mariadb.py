@@ -12,10 +12,10 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import mariadb_accounts as accounts
 from benchbook.sites import settings, sql
-from benchbook.sites.lab import SCHEMA, USER
+from benchbook.sites.lab import SCHEMA, USER, Lab
 from benchbook.sites.mariadb import CRASH
-from benchbook.sites.mariadb_install import INSTALL
-from benchbook.sites.ssh import data, stream
+from benchbook.sites.mariadb_install import INSTALL, INSTALL_S
+from benchbook.sites.ssh import data, stream, tls
 from benchbook.sites.ssh.arrange import Part
 from benchbook.sites.ssh.host import Host
 from benchbook.sites.ssh.parts import Remote
@@ -26,7 +26,8 @@ READ_S = 600.0
 class MariaDB(Remote):
     """One server on one host.
 
-    `password` gives that of the benchmark's account, `peers` the addresses it is let in from.
+    `peers` gives the addresses that the benchmark's account is let in from; with `tls_from`, a host of its
+    clients, it is let in with TLS only.
     """
 
     what = "the server"
@@ -40,11 +41,12 @@ class MariaDB(Remote):
         part: Part,
         look: dict[str, Any],
         engine: Any,
-        password: Callable[[], str],
+        lab: Lab,
         peers: Callable[[], list[str]],
+        tls_from: Callable[[], Host] | None = None,
     ) -> None:
         super().__init__(host, part, look, "mysql")
-        self.engine, self.password, self.peers = engine, password, peers
+        self.engine, self.lab, self.peers, self.tls_from = engine, lab, peers, tls_from
         self.word = ""
         self._admin: sqlalchemy.Engine | None = None
         self.binary = look["tools"]["mariadbd"]
@@ -76,6 +78,9 @@ class MariaDB(Remote):
         self.must_be_free()
         data.make(self)
         self.word = uuid.uuid4().hex
+        if self.tls_from is not None:
+            for name, text in tls.of_server(self.lab).items():
+                self.host.call("write", name=f"{self.role}/{name}", text=text, user=self.user)
         places = {
             "port": self.part.port,
             "bind_address": self.part.address,
@@ -85,6 +90,8 @@ class MariaDB(Remote):
             "pid_file": f"{self.folder}/m.pid",
             "secure_file_priv": f"{self.folder}/tmp",
         }
+        if self.tls_from is not None:
+            places |= {f"ssl_{name}": f"{self.folder}/{name}.pem" for name in ("ca", "cert", "key")}
         lines = [f"{key}={value}" for key, value in places.items()]
         lines += [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
         self.configure("[mariadbd]\n" + "\n".join(lines) + "\n")
@@ -95,7 +102,11 @@ class MariaDB(Remote):
         ]
         self.begin(argv, self.answers)
         with self.connect() as connection, connection.cursor() as cursor:
-            accounts.make(cursor, self.password(), tuple(self.peers()))
+            peers = tuple(self.peers())
+            accounts.make(cursor, self.lab.password(), peers)
+            for peer in peers:
+                how = "NONE" if self.tls_from is None else "SSL"
+                cursor.execute(f"ALTER USER '{USER}'@'{peer}' REQUIRE {how}")
             cursor.execute("SELECT @@report_host, @@datadir")
             word, there = cursor.fetchone()
         if word != self.word or there.rstrip("/") != places["datadir"] or not self.holds_port():
@@ -104,6 +115,26 @@ class MariaDB(Remote):
                 f"{self.host.name}: what answers at {self.part.address}:{self.part.port} is not the server "
                 "that was started; end that server yourself, or set another site.port in the study"
             )
+
+    def create(self) -> None:
+        """Make a new data folder.
+
+        The administrator comes in over the socket by the name of the user there; there are no anonymous
+        accounts.
+        """
+        argv = [
+            self.look["tools"]["mariadb-install-db"] or "mariadb-install-db",
+            "--no-defaults",
+            f"--datadir={self.folder}/new",
+            f"--tmpdir={self.folder}/tmp",
+            "--auth-root-authentication-method=socket",
+            f"--auth-root-socket-user={self.look['user']}",
+            "--skip-test-db",
+            "--skip-name-resolve",
+            "--skip-log-bin",
+            *[f"--{key}={value}" for key, value in self.made_with["settings"].items()],
+        ]
+        data.work(self.host, "the data folder could not be made", argv, INSTALL_S, self.user)
 
     def connect(self, read_timeout: float | None = READ_S) -> pymysql.Connection:
         """Open an administrative connection over the server's socket: known by the user there."""
@@ -115,7 +146,13 @@ class MariaDB(Remote):
         """Return the administrative account over the socket, one new connection each time."""
         if self._admin is None:
             self._admin = sql.engine(self.connect)
+            if self.tls_from is not None:
+                sqlalchemy.event.listen(self._admin, "connect", self._inform)
         return self._admin
+
+    def _inform(self, connection: pymysql.Connection, record: Any) -> None:
+        # Our own session comes over the server's socket and has none.
+        record.info["cipher"] = self.cipher
 
     def answers(self) -> bool:
         """Say whether the server takes a connection now."""
@@ -127,19 +164,29 @@ class MariaDB(Remote):
 
     def seen_from(self, host: Host, address: str, port: int) -> bool:
         """Say whether the benchmark's account reaches this very server from another host; one connection."""
-        account = {"user": USER, "password": self.password(), "database": SCHEMA, "read_timeout": 30}
         try:
-            with (
-                stream.connect(host, (address, port), **account) as connection,
-                connection.cursor() as cursor,
-            ):
-                cursor.execute("SELECT @@report_host")
-                return bool(cursor.fetchone()[0] == self.word)
+            return bool(self._said(host, address, port, "SELECT @@report_host")[0] == self.word)
         except pymysql.err.Error as error:
             raise SiteError(
                 f"{address}:{port} does not answer {host.name}: {error.args[-1]}; look at firewalls "
                 "between the hosts, and at `address` in the inventory"
             ) from None
+
+    def cipher(self) -> str:
+        """Return the cipher of a session made from a client's host as the client makes its own."""
+        assert self.tls_from is not None
+        said = "SHOW SESSION STATUS LIKE 'Ssl_cipher'"
+        return str(self._said(self.tls_from(), self.part.address, self.part.port, said)[1])
+
+    def _said(self, host: Host, address: str, port: int, statement: str) -> Any:
+        account = {"user": USER, "password": self.lab.password(), "database": SCHEMA, "read_timeout": 30}
+        context = tls.FarContext(self.lab) if self.tls_from is not None else None
+        with (
+            stream.connect(host, (address, port), context, **account) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement)
+            return cursor.fetchone()
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""

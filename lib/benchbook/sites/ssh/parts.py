@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import time
 import uuid
 from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import haproxy, settings
+from benchbook.sites import settings
 from benchbook.sites.ssh.arrange import Part
 from benchbook.sites.ssh.host import AgentGone, Host, Unreachable
 
@@ -106,7 +105,7 @@ class Remote:
         self.host.call("own", name=self.role, user=self.user)
         self.host.call("write", name=f"{self.role}/{self.config_name}", text=text, user=self.user)
 
-    def begin(self, argv: list[str], is_ready: Any) -> None:
+    def begin(self, argv: list[str], is_ready: Any, env: dict[str, str] | None = None) -> None:
         """Start it and wait until it is ready; SiteError with the end of its log if it does not get there."""
         kernel = self.part.kernel
         self.host.call("own", name="run")
@@ -118,6 +117,7 @@ class Remote:
             append=True,
             cwd=self.role,
             user=self.user,
+            env=env,
             cpus=self.part.cpus,
             nofile=kernel.nofile if kernel is not None else None,
         )
@@ -136,55 +136,7 @@ class Remote:
         there = self.host.call("listeners", port=self.part.port)
         return [(one["pid"], one["address"]) for one in there] == [(self.pid, self.part.address)]
 
-
-class HAProxy(Remote):
-    """HAProxy as a plain TCP relay on a proxy host."""
-
-    what = "the proxy"
-    config_name = "haproxy.cfg"
-
-    def ensure(self) -> None:
-        """Start the proxy if it does not run, and see that the port is its own without connecting."""
-        if self.is_up:
-            return
-        assert self.part.to is not None
-        self.must_be_free()
-        path = self.look["tools"]["haproxy"]
-        allowed = self.look["open_files"]
-        most = haproxy.MAX_CONNECTIONS
-        text = haproxy.CONFIG.format(
-            maxconn=most if allowed < 0 else min(most, (allowed - 200) // 2),
-            threads=len(self.part.cpus or ()) or self.look["facts"]["cores"],
-            socket=f"{self.folder}/p.sock",
-            address=self.part.address,
-            port=self.part.port,
-            server=f"{self.part.to.address}:{self.part.to.port}",
-        )
-        self.configure(text)
-        self.host.call("remove", name=f"{self.role}/p.sock")
-        self.begin([path, "-db", "-f", f"{self.folder}/{self.config_name}"], self.holds_port)
-
-    def identity(self) -> dict[str, Any]:
-        """Return what tells this very proxy from any other; makes no connection through it."""
-        self.running()
-        return {
-            "proxy_host": self.host.name,
-            "proxy_pid": self.pid,
-            "proxy_started": self.started,
-            "proxy_config_hash": self.config_hash,
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """Return what the proxy is and is set to."""
-        self.running()
-        lines = dict(line.split(None, 1) for line in self.config.splitlines() if len(line.split()) > 1)
-        return {
-            "name": "haproxy",
-            "version": self.look["facts"]["haproxy"],
-            "binary": self.look["tools"]["haproxy"],
-            "binary_sha256": self.host.call("sha256", path=self.look["tools"]["haproxy"]),
-            "threads": int(json.loads(lines["nbthread"])),
-            "max_connections": int(lines["maxconn"]),
-            "balance": lines["balance"],
-            "config_hash": self.config_hash,
-        }
+    @property
+    def pids(self) -> dict[str, list[int]]:
+        """Its processes by host."""
+        return {self.host.name: [self.pid]}

@@ -19,7 +19,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
-from benchbook.sites.ssh import arrange, data
+from benchbook.sites.ssh import arrange, copies, possible, tls
 from benchbook.sites.ssh import facts as found
 from benchbook.sites.ssh.client import RemoteClient
 from benchbook.sites.ssh.connect import Refused
@@ -34,6 +34,8 @@ class SshSite:
     """
 
     database = labs.SCHEMA
+    # What it takes to put the files of several clients on their hosts and to compare their clocks with ours.
+    ready_s = 4.0
 
     def __init__(self, study: Study, lab: Path) -> None:
         self.study, self._folder = study, lab
@@ -64,7 +66,7 @@ class SshSite:
 
         A host that can't be trusted or lets us not in is no reason to leave an arm out: Refused.
         """
-        if why := arrange.obstacle(self.study, self.study.arms[arm], self.targets):
+        if why := possible.obstacle(self.study, arm, self.targets):
             return why
         for role, name in self._chain(arm).hosts.items():
             try:
@@ -73,7 +75,7 @@ class SshSite:
                 raise
             except SiteError as error:
                 return str(error)
-            lacking = [tool for tool in arrange.TOOLS[role] if not look["tools"][tool]]
+            lacking = [tool for tool in possible.needed(self.study, arm, role) if not look["tools"][tool]]
             if lacking:
                 return f"{name}: {lacking[0]} is not installed there"
             if self.study.arms[arm].kernel is not None and role == "server" and not look["is_root"]:
@@ -87,11 +89,16 @@ class SshSite:
 
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up; return what sysbench connects to."""
+        return self.endpoints(arm)[0]
+
+    def endpoints(self, arm: str) -> list[Endpoint]:
+        """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
         chain = self._chain(arm)
         self._living.persevere(lambda: self._living.ensure(chain))
-        return Endpoint(
-            host=chain.entry.address, port=chain.entry.port, database=labs.SCHEMA, secret=self.lab.secret
-        )
+        return [
+            Endpoint(place.address, place.port, labs.SCHEMA, self.lab.secret, tls=self.study.site.tls)
+            for place in chain.endpoints
+        ]
 
     def down(self, arm: str | None = None) -> None:
         """Stop all that was started; for one arm only its proxy."""
@@ -101,18 +108,25 @@ class SshSite:
         """Return what server, proxy and hosts say they are; what changes by the hour is under `moment`."""
         chain = self._chain(arm)
         roles = {role: self._living.host(name) for role, name in chain.hosts.items()}
-        looks = {role: host.call("look") for role, host in roles.items()}
-        parts = {part.kind: self._living.part(part).facts() for part in chain.parts}
+        looks = {role: host.look_again() for role, host in roles.items()}
+        parts = {part.kind: self._living.part(part).facts() for part in reversed(chain.parts)}
+        others = {
+            part.name: {key: found_there[key] for key in ("version", "config_hash")}
+            for part in chain.servers[1:]
+            for found_there in (self._living.part(part).facts(),)
+        }
         kernel = self._living.kernel_of(chain.server)
-        return found.facts(self.study, arm, chain, parts, looks, kernel) | {
+        return found.facts(self.study, arm, chain, parts, looks, kernel, others) | {
             "moment": found.moment(looks, roles, chain.entry)
         }
 
     def identity(self, arm: str) -> dict[str, Any]:
         """Return what tells this arm's parts from any others; one connection over the server's socket."""
         seen: dict[str, Any] = {}
-        for part in self._chain(arm).parts:
-            seen |= self._living.part(part).identity()
+        chain = self._chain(arm)
+        for part in chain.parts:
+            said = self._living.part(part).identity()
+            seen |= {part.name: said} if part in chain.servers[1:] else said
         return seen
 
     def server_of(self, arm: str) -> str:
@@ -123,10 +137,18 @@ class SshSite:
         """Return the administrative account on a server; each connection is new, and its host holds it."""
         return self._server(arm).admin()
 
+    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
+        """Return the administrative account on each server of an arm, in their order."""
+        chain, count = self._chain(arm), self.study.arms[arm].servers
+        if chain.server.places and count > 1:
+            return [self._server(arm).admin(number) for number in range(count)]
+        return [self._living.part(part).admin() for part in chain.servers]
+
     def allowance(self, arm: str) -> float:
         """Return how many cores' time the client may use."""
         chain = self._chain(arm)
-        return float(len(chain.client_cpus or ()) or self._living.look(chain.client)["facts"]["cores"])
+        cores = (self._living.look(name)["facts"]["cores"] for name in dict.fromkeys(chain.clients))
+        return float(len(chain.client_cpus or ()) or sum(cores))
 
     def client(
         self,
@@ -137,75 +159,65 @@ class SshSite:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         arm: str | None = None,
+        number: int = 0,
+        begin_at: float | None = None,
     ) -> RemoteClient:
-        """Start a load client on the client's host, in a folder of its own there."""
+        """Start a load client on its host, in a folder of its own there, now or at a moment."""
         chain = self._chain(arm)
-        return RemoteClient(self._living.host(chain.client), argv, out, err, env, chain.client_cpus)
+        beside = tls.of_client(self.lab) if self.study.site.tls != "off" else None
+        host = self._living.host(chain.clients[number])
+        return RemoteClient(host, argv, out, err, env, chain.client_cpus, beside, begin_at)
 
-    def watch(self, arm: str, client: RemoteClient, path: Path) -> RemoteWatch:
-        """Return what watches a client, an arm's parts and the hosts, and writes its table to a path."""
+    def watch(
+        self, arm: str, client: RemoteClient, path: Path, others: Sequence[RemoteClient] = ()
+    ) -> RemoteWatch:
+        """Return what watches clients, an arm's parts and the hosts, and writes its table to a path."""
         chain = self._chain(arm)
         roles = {role: self._living.host(name) for role, name in chain.hosts.items()}
-        return RemoteWatch(
-            roles, {part.kind: self._living.part(part).pid for part in chain.parts}, client, path
-        )
+        pids, hops = self._living.processes(chain), arrange.hops(chain)
+        return RemoteWatch(roles, pids, (client, *others), path, hops)
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
         """Note beside a run whether connections to the hosts were lost, and how far their clocks were off."""
-        roles = self._chain(arm).hosts
+        chain = self._chain(arm)
+        roles = chain.hosts
         before = {name: len(self._living.host(name).outages) for name in roles.values()}
         record: dict[str, Any] = {"hosts": roles}
+        if self._living.has_probes(chain):
+            record["has_probes"] = True
         yield record
         lost = {name: self._living.host(name).outages[count:] for name, count in before.items()}
         if any(lost.values()):
             record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
 
-    def log_mark(self, arm: str | None = None) -> int:
-        """Return a place in a server's log, for `log_errors`."""
-        return self._server(arm).log_mark()
+    def log_mark(self, arm: str | None = None) -> list[Any]:
+        """Return a place in the logs of an arm's servers, for `log_errors`."""
+        return [self._living.part(part).log_mark() for part in self._chain(arm).servers]
 
-    def log_errors(self, mark: int, arm: str | None = None) -> list[str]:
-        """Return the lines of a server's log since a place that tell of an error or a crash."""
+    def log_errors(self, mark: Sequence[Any], arm: str | None = None) -> list[str]:
+        """Return the lines of the logs since a place that tell of an error or a crash."""
+        marked = zip(self._chain(arm).servers, mark, strict=True)
         try:
-            return self._server(arm).log_errors(mark)
+            return [line for part, place in marked for line in self._living.part(part).log_errors(place)]
         except SiteError as error:
             return [f"[ERROR] the log can't be read: {error}"]
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Shut an arm's server down cleanly, copy its data under a label, and start it again.
 
-        Other servers of the same host get the same data.
+        Other servers with the same data get them, on other hosts too. Of a cluster there is no copy: it is
+        noted that its tables are loaded.
         """
-        server = self._server(arm)
-        server.ensure()
-        if not server.stop():
-            raise SiteError(
-                f"the server on {server.host.name} did not shut down by itself, so its data cannot be "
-                "copied; run the prepare stage again"
-            )
-        data.save(server, label)
-        for other in self._servers():
-            if other is not server and other.host is server.host and other.job is not None:
-                self._put_back(other)
-        server.ensure()
+        copies.keep(self._server(arm), self._servers(), label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         """Say whether there is prepared data of this engine, under this label (None: under any)."""
-        return data.has(self._server(arm), label)
+        return copies.is_kept(self._server(arm), label)
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""
-        self._living.persevere(lambda: self._restore(label))
-
-    def _restore(self, label: str | None) -> None:
-        servers = self._servers()
-        if lacking := [server.host.name for server in servers if not data.has(server, label)]:
-            raise SiteError(
-                f"{lacking[0]} holds no prepared data of this data set; run the prepare stage again"
-            )
-        for server in servers:
-            self._put_back(server)
+        self._living.persevere(lambda: copies.put_back(self._servers(), label))
 
     def hold(self) -> None:
         """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
@@ -219,7 +231,7 @@ class SshSite:
     def _chain(self, arm: str | None) -> arrange.Chain:
         name = self.study.baseline if arm is None else arm
         if name not in self.chains:
-            why = arrange.obstacle(self.study, self.study.arms[name], self.targets)
+            why = possible.obstacle(self.study, name, self.targets)
             raise SiteError(f"{name}: {why}; leave the arm out, or make it possible")
         return self.chains[name]
 
@@ -228,9 +240,5 @@ class SshSite:
 
     def _servers(self) -> list[Any]:
         """Return every distinct server of the arms that these hosts can make."""
-        return [self._living.part(one) for one in dict.fromkeys(self.chains[arm].server for arm in self.able)]
-
-    def _put_back(self, server: Any) -> None:
-        server.stop()
-        data.put_back(server)
-        server.ensure()
+        parts = dict.fromkeys(part for arm in self.able for part in self.chains[arm].servers)
+        return [self._living.part(one) for one in parts]

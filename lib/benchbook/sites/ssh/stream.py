@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import ssl
 import time
 import uuid
 from typing import Any
@@ -22,7 +23,7 @@ class FarSocket:
     """As much of a socket as PyMySQL uses. `target` is a socket in the agent's folder, or (address, port)."""
 
     def __init__(self, host: Host, target: str | tuple[str, int]) -> None:
-        self._host, self._id, self._sent = host, uuid.uuid4().hex, 0
+        self._host, self._id, self._sent, self._received = host, uuid.uuid4().hex, 0, 0
         self._timeout_s: float | None = None
         host.call("connect", stream=self._id, target=target)
 
@@ -43,13 +44,15 @@ class FarSocket:
         """Have it closed with the next request; this may be called from within one."""
         self._host.closing.append(self._id)
 
-    def receive(self, at: int) -> bytes:
-        """Wait for bytes from number `at` on; none at the end."""
+    def receive(self) -> bytes:
+        """Wait for the bytes that come next; none at the end."""
         deadline = None if self._timeout_s is None else time.monotonic() + self._timeout_s
         while True:
-            answer = self._ask("receive", at=at, up_to_s=LOOK_S)
+            answer = self._ask("receive", at=self._received, up_to_s=LOOK_S)
             if answer["data"] or answer["is_over"]:
-                return base64.b64decode(answer["data"])
+                data = base64.b64decode(answer["data"])
+                self._received += len(data)
+                return data
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError("timed out")
 
@@ -63,27 +66,29 @@ class FarSocket:
 
 class _Reader(io.RawIOBase):
     def __init__(self, source: FarSocket) -> None:
-        self._source, self._at, self._left = source, 0, b""
+        self._source, self._left = source, b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         if not self._left:
-            self._left = self._source.receive(self._at)
-            self._at += len(self._left)
+            self._left = self._source.receive()
         taken = min(len(buffer), len(self._left))
         buffer[:taken] = self._left[:taken]
         self._left = self._left[taken:]
         return taken
 
 
-def connect(host: Host, target: str | tuple[str, int], **account: Any) -> pymysql.Connection:
+def connect(
+    host: Host, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
+) -> pymysql.Connection:
     """Open a connection to MariaDB or MySQL from a host, with PyMySQL's own arguments for the account."""
     try:
         far = FarSocket(host, target)
     except SiteError as error:
         raise pymysql.err.OperationalError(UNREACHABLE, str(error)) from None
-    connection = pymysql.connect(**account, ssl_disabled=True, autocommit=True, defer_connect=True)
+    how = {"ssl_disabled": True} if tls is None else {"ssl": tls}
+    connection = pymysql.connect(**account, **how, autocommit=True, defer_connect=True)
     connection.connect(far)
     return connection

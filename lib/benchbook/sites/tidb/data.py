@@ -101,7 +101,7 @@ def make(
     )
     try:
         with _first(path, child, log) as connection, connection.cursor() as cursor:
-            _close(cursor, secret(lab))
+            close(cursor, secret(lab))
     finally:
         is_clean = process.stop(child, grace_s=60.0)
     if not is_clean:
@@ -207,7 +207,7 @@ def _first(path: Path, child: process.Child, log: Path) -> pymysql.Connection:
     raise SiteError(f"TiDB's data folder could not be made; see {log}:\n  {tail(log)}")
 
 
-def _close(cursor: pymysql.cursors.Cursor, password: str) -> None:
+def close(cursor: pymysql.cursors.Cursor, password: str) -> None:
     """Let the administrator in over the socket alone, with a password."""
     cursor.execute(f"CREATE USER '{ADMIN}'@'localhost' IDENTIFIED BY %s", (password,))
     cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO '{ADMIN}'@'localhost' WITH GRANT OPTION")

@@ -1,0 +1,68 @@
+"""HTTP and clocks of a host: asked through its agent, so that nothing but SSH need be open between us."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from dataclasses import dataclass
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.ssh.host import Host
+from benchbook.sites.ssh.stream import FarSocket
+from benchbook.sites.tidb.status import Status
+
+WAIT_S = 10.0
+
+
+@dataclass(frozen=True)
+class FarStatus(Status):
+    """The status port of a TiDB, asked from a host. Raises OSError if none answers."""
+
+    host: Host | None = None
+
+    def _get(self, path: str) -> str:
+        assert self.host is not None
+        return request(self.host, self.address, self.port, "GET", path)
+
+
+@dataclass(frozen=True)
+class Offset:
+    """How far a host's monotonic clock is ahead of ours in s, and the round trip that this was found by."""
+
+    ahead_s: float
+    round_trip_s: float
+
+
+def request(host: Host, address: str, port: int, method: str, path: str, body: str | None = None) -> str:
+    """Return what an HTTP server that a host reaches answers; OSError if it is none, or says no."""
+    try:
+        link = FarSocket(host, (address, port))
+    except SiteError as error:
+        raise ConnectionError(str(error)) from None
+    link.settimeout(WAIT_S)
+    connection = http.client.HTTPConnection(address, port)
+    connection.sock = link  # type: ignore[assignment]
+    try:
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode("utf-8", "replace")
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"{type(error).__name__}: {error}") from None
+    finally:
+        link.close()
+    if answer.status >= 400:
+        raise ConnectionError(f"{method} {path}: {answer.status} {text[:200]}")
+    return text
+
+
+def clock(host: Host, rounds: int = 9) -> Offset:
+    """Return how far a host's monotonic clock is ahead of ours, from the quickest of some round trips."""
+    best = Offset(0.0, float("inf"))
+    for _ in range(rounds):
+        sent = time.monotonic()
+        there = host.call("hello")["monotonic_s"]
+        back = time.monotonic()
+        if back - sent < best.round_trip_s:
+            best = Offset(there - (sent + back) / 2, back - sent)
+    return best

@@ -1,0 +1,148 @@
+"""TLS between client and server on hosts: certificates of our own, and a session that we open there."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import ipaddress
+import ssl
+from pathlib import Path
+from typing import Any
+
+from benchbook.sites import lab as labs
+
+# The names under which sysbench looks for them in the folder that it is started in.
+CA, CERTIFICATE, KEY = "cacert.pem", "client-cert.pem", "client-key.pem"
+DAYS = 30
+FOLDER = "secrets/tls"
+
+
+def folder(lab: labs.Lab) -> Path:
+    """Return where a lab keeps its certificates, readable by us alone; made at need, and anew in time."""
+    place = lab.folder / FOLDER
+    if not (place / KEY).is_file() or _is_old(place / CA):
+        for name in ("secrets", FOLDER):
+            lab.own(name, None)
+        _make(lab, place)
+    return place
+
+
+def of_client(lab: labs.Lab) -> dict[str, str]:
+    """Return the files that a client needs, by name."""
+    return {name: (folder(lab) / name).read_text(encoding="ascii") for name in (CA, CERTIFICATE, KEY)}
+
+
+def of_server(lab: labs.Lab) -> dict[str, str]:
+    """Return the files that a server needs, by name."""
+    place = folder(lab)
+    names = {"ca.pem": CA, "cert.pem": "server-cert.pem", "key.pem": "server-key.pem"}
+    return {name: (place / ours).read_text(encoding="ascii") for name, ours in names.items()}
+
+
+class FarContext(ssl.SSLContext):
+    """How we open a session with TLS over a connection that a host holds for us."""
+
+    def __new__(cls, lab: labs.Lab) -> FarContext:
+        made = super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
+        made.check_hostname = False
+        place = folder(lab)
+        made.load_verify_locations(str(place / CA))
+        made.load_cert_chain(str(place / CERTIFICATE), str(place / KEY))
+        return made
+
+    def wrap_socket(self, sock: Any, **how: Any) -> Any:
+        """Return what PyMySQL uses in place of the socket."""
+        return _FarTls(self, sock)
+
+
+class _FarTls:
+    def __init__(self, context: ssl.SSLContext, raw: Any) -> None:
+        self._raw, self._in, self._out = raw, ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._session = context.wrap_bio(self._in, self._out)
+        self._work(lambda: self._session.do_handshake() or True)
+
+    def sendall(self, data: bytes) -> None:
+        self._work(lambda: self._session.write(data))
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Reader(self), 1 << 16)
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._raw.settimeout(seconds)
+
+    def close(self) -> None:
+        self._raw.close()
+
+    def read(self, most: int) -> bytes:
+        return bytes(self._work(lambda: self._session.read(most)))
+
+    def _work(self, do: Any) -> Any:
+        while True:
+            try:
+                result = do()
+            except ssl.SSLWantReadError:
+                result = None
+            except ssl.SSLZeroReturnError:
+                return b""
+            if told := self._out.read():
+                self._raw.sendall(told)
+            if result is not None:
+                return result
+            data = self._raw.receive()
+            if not data:
+                raise ConnectionError("the other side ended it")
+            self._in.write(data)
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, source: _FarTls) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._source.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _is_old(path: Path) -> bool:
+    from cryptography import x509
+
+    ends = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+    return ends < datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=DAYS / 2)
+
+
+def _make(lab: labs.Lab, place: Path) -> None:
+    """Make an authority that signs two certificates and is then forgotten."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.x509.oid import NameOID
+
+    # Every TLS library that a sysbench may have been built with knows RSA.
+    keys = {name: rsa.generate_private_key(65537, 2048) for name in ("authority", "server", "client")}
+    names = {name: x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"benchbook {name}")]) for name in keys}
+    now = datetime.datetime.now(datetime.UTC)
+    local = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    for name, key in keys.items():
+        made = (
+            x509.CertificateBuilder(names["authority"], names[name], key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=DAYS))
+            .add_extension(x509.BasicConstraints(ca=name == "authority", path_length=None), critical=True)
+            .add_extension(local, critical=False)
+            .sign(keys["authority"], hashes.SHA256())
+        )
+        file = CA if name == "authority" else f"{name}-cert.pem"
+        labs.write_private(place / file, made.public_bytes(serialization.Encoding.PEM).decode("ascii"))
+        if name != "authority":
+            text = key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.TraditionalOpenSSL,
+                serialization.NoEncryption(),
+            )
+            # Last, so that what is found whole is whole.
+            labs.write_private(place / f"{name}-key.pem", text.decode("ascii"))
