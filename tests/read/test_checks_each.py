@@ -7,7 +7,7 @@ import pytest
 from benchbook.core import runfolder
 from benchbook.core.params import Limits
 from benchbook.read import validity
-from tests.read import synthetic
+from tests.read import corpus, synthetic
 
 
 def failed(judged: validity.Judgement) -> dict[str, str]:
@@ -145,3 +145,14 @@ def test_a_folder_of_three_is_read_with_all_its_logs(tmp_path):
     )
     log.unlink()
     assert validity.judge(folder).status == "invalid"
+
+
+def test_a_file_of_options_that_sysbench_did_not_take_whole_is_told():
+    setting = {"access": "direct", "options_by": "file"}
+    seen = {"options": {"asked": {"rand-type": "uniform"}, "taken": {"rand-type": "special"}}}
+    run = corpus.healthy(synthetic.output(), synthetic.planned(arm_setting=setting), "", seen)
+    assert failed(validity.judge(run)) == {"V5": "the file says rand-type=uniform, sysbench took special"}
+    run = corpus.healthy(synthetic.output(), synthetic.planned(arm_setting=setting))
+    assert validity.judge(run).status == "indeterminate", (
+        "nobody looked at what it did"
+    )

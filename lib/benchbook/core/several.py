@@ -13,6 +13,7 @@ from benchbook.core import registry
 
 # Keys of an arm's setting.
 CLIENTS, SERVERS, OPTIONS_BY = "clients", "servers", "options_by"
+KEYS = (CLIENTS, SERVERS)
 SEEDS = 2**31 - 2
 # Far from the steps of 1 by which the arms of a group differ; prime to SEEDS, so that no two are alike.
 SEED_STEP = 1_640_531_527

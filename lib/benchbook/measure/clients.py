@@ -12,7 +12,7 @@ from typing import Any
 
 from benchbook.core import runfolder, several
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import sysbench
+from benchbook.measure import options, sysbench
 
 # How often one of several is looked at; `subprocess` itself looks every 0.05 s.
 LOOK_S = 0.1
@@ -21,12 +21,14 @@ TERM_S, KILL_S = 5.0, 30.0
 
 @dataclass
 class Running:
-    """One client of a run, and how it ended: by `itself`, a `signal`, the `deadline`, or `another client`."""
+    """One client of a run, what it took from its file of options, and how it ended: by `itself`, a `signal`,
+    the `deadline`, or `another client`."""
 
     number: int
     argv: list[str]
     client: Any
     server: int = 0
+    options: dict[str, Any] | None = None
     exit_code: int = -signal.SIGKILL
     ended_by: str = "deadline"
     ended_s: float | None = None
@@ -43,7 +45,12 @@ class Running:
             "begun_monotonic_s": self.client.begun_s,
             "ended_monotonic_s": self.ended_s,
             "runqueue_wait_s": waited_s,
+            **self.with_options(),
         }
+
+    def with_options(self) -> dict[str, Any]:
+        """Return what sysbench took from a file of options, where there was one."""
+        return {} if self.options is None else {"options": self.options}
 
 
 def start(
@@ -53,17 +60,24 @@ def start(
 
     One client alone begins when it is started, and its moment is None.
     """
-    begin_at = time.monotonic() + site.ready_s if len(endpoints) > 1 else None
+    count, servers = len(endpoints), several.servers(planned.arm_setting)
+    shares = [share(planned, number, count) for number in range(count)]
+    files: list[Path | None] = [None] * count
+    taken: list[dict[str, Any] | None] = [None] * count
+    if several.has_file(planned.arm_setting):
+        files = [part / runfolder.of_client(number, runfolder.OPTIONS) for number in range(count)]
+        each = zip(endpoints, shares, files, strict=True)
+        taken = [options.write(site, arm, *one) for one in each]
+    begin_at = time.monotonic() + site.ready_s if count > 1 else None
     running: list[Running] = []
     try:
         for number, endpoint in enumerate(endpoints):
-            mine = share(planned, number, len(endpoints))
-            argv = sysbench.run(endpoint, mine)
+            argv = sysbench.run(endpoint, shares[number], files[number])
             out, err = (part / runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
             which = {} if begin_at is None else {"number": number, "begin_at": begin_at}
             client = site.client(argv, out, err, cwd=part, arm=arm, **which)
-            servers = several.servers(planned.arm_setting)
-            running.append(Running(number, argv, client, several.server_of(number, servers)))
+            server = several.server_of(number, servers)
+            running.append(Running(number, argv, client, server, taken[number]))
     except BaseException:
         kill(running)
         raise

@@ -101,7 +101,9 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
         "beside_s": (time.monotonic() - entered) - (ended - started),
         "arrangement": arrangement,
     }
-    if others:
+    if not others:
+        evidence |= running[0].with_options()
+    else:
         waits = watch.runqueue_waits_s
         threads = planned.threads // len(running)
         evidence["clients"] = [one.record(threads, waits[one.number]) for one in running]

@@ -26,55 +26,65 @@ OLTP = (
 EXTRA = {"select_random_points": ("random_points",), "select_random_ranges": ("number_of_ranges", "delta")}
 
 
-def connection(endpoint: Endpoint) -> list[str]:
+def connection(endpoint: Endpoint) -> dict[str, str]:
     """Return the options that say where the server is; the account stands in the secret file."""
     place = (
-        [f"--mysql-socket={endpoint.socket}"]
+        {"mysql-socket": str(endpoint.socket)}
         if endpoint.socket
-        else [f"--mysql-host={endpoint.host}", f"--mysql-port={endpoint.port}"]
+        else {"mysql-host": endpoint.host, "mysql-port": str(endpoint.port)}
     )
-    return [
-        f"--config-file={endpoint.secret}",
-        "--db-driver=mysql",
-        *place,
-        f"--mysql-db={endpoint.database}",
-        f"--mysql-ssl={'off' if endpoint.tls == 'off' else 'on'}",
-    ]
+    return {
+        "db-driver": "mysql",
+        **place,
+        "mysql-db": endpoint.database,
+        "mysql-ssl": "off" if endpoint.tls == "off" else "on",
+    }
 
 
-def run(endpoint: Endpoint, planned: PlannedRun) -> list[str]:
+def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> list[str]:
     """Return the argv of one measured run: discard and window in one process.
 
     The checkpoint at the end of the discard resets counters, timers and histogram, so the last report
-    covers the measured window alone.
+    covers the measured window alone. With `file` the options are taken from there (`options`).
     """
-    options = planned.options
-    pareto = [f"--rand-pareto-h={options['rand_pareto_h']}"] if options.get("rand_pareto_h") else []
-    checkpoint = [f"--report-checkpoints={planned.discard_s}"] if planned.discard_s else []
+    account = f"--config-file={endpoint.secret}"
+    given = general(endpoint, planned)
+    # Files are read where they stand, so the account that comes last is the one that holds.
+    options = [f"--{name}={value}" for name, value in given.items()] if file is None else []
+    files = [account] if file is None else [f"--config-file={file}", account]
     return [
         BINARY,
-        *connection(endpoint),
-        f"--mysql-ignore-errors={','.join(map(str, options['ignore_errors'])) or 'none'}",
-        f"--threads={planned.threads}",
-        f"--time={planned.discard_s + planned.run_s}",
-        "--events=0",
-        f"--rate={planned.rate}",
-        "--report-interval=1",
-        *checkpoint,
-        f"--percentile={planned.percentile}",
-        "--histogram=on",
-        f"--rand-type={options['rand_type']}",
-        *pareto,
-        f"--rand-seed={planned.seed}",
-        f"--db-ps-mode={options['ps_mode']}",
-        "--forced-shutdown=off",
-        "--verbosity=3",
+        *files,
+        *options,
         planned.script,
         f"--tables={planned.tables}",
         f"--table-size={planned.table_size}",
-        *script_options(planned.script, options),
+        *script_options(planned.script, planned.options),
         "run",
     ]
+
+
+def general(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
+    """Return sysbench's own options for a run by name, without the account; those of scripts are others."""
+    options = planned.options
+    return {
+        **connection(endpoint),
+        "mysql-ignore-errors": ",".join(map(str, options["ignore_errors"])) or "none",
+        "threads": str(planned.threads),
+        "time": str(planned.discard_s + planned.run_s),
+        "events": "0",
+        "rate": str(planned.rate),
+        "report-interval": "1",
+        **({"report-checkpoints": str(planned.discard_s)} if planned.discard_s else {}),
+        "percentile": str(planned.percentile),
+        "histogram": "on",
+        "rand-type": options["rand_type"],
+        **({"rand-pareto-h": str(options["rand_pareto_h"])} if options.get("rand_pareto_h") else {}),
+        "rand-seed": str(planned.seed),
+        "db-ps-mode": options["ps_mode"],
+        "forced-shutdown": "off",
+        "verbosity": "3",
+    }
 
 
 def load(
@@ -91,7 +101,8 @@ def load(
     """
     return [
         BINARY,
-        *connection(endpoint),
+        f"--config-file={endpoint.secret}",
+        *(f"--{name}={value}" for name, value in connection(endpoint).items()),
         "--threads=1",
         "--events=1",
         "--time=0",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from benchbook.core import several
 from benchbook.core.params import Limits
 from benchbook.read.evidence import Evidence, Missing
 from benchbook.read.log import Concern
@@ -56,7 +57,7 @@ def totals(run: Evidence, limits: Limits) -> list[str]:
 
 
 def header(run: Evidence, limits: Limits) -> list[str]:
-    """V5: the options sysbench repeats are those of the plan."""
+    """V5: the options sysbench repeats are those of the plan, and those in a file are those it took."""
     said, final = run.log.header, run.log.final
     if "seed" not in run.plan:
         raise Missing("plan has no seed")
@@ -69,7 +70,15 @@ def header(run: Evidence, limits: Limits) -> list[str]:
         ("seed", said.seed, run.plan["seed"]),
         ("percentile", final.percentile if final else None, run.asked("percentile")),
     ]
-    return [f"{name} {found}, asked {asked}" for name, found, asked in pairs if found != asked]
+    faults = [f"{name} {found}, asked {asked}" for name, found, asked in pairs if found != asked]
+    if several.has_file(run.plan.get("arm_setting")):
+        taken = run.get("options", "taken")
+        faults += [
+            f"the file says {name}={value}, sysbench took {taken.get(name)}"
+            for name, value in run.get("options", "asked").items()
+            if taken.get(name) != value
+        ]
+    return faults
 
 
 def duration(run: Evidence, limits: Limits) -> list[str]:

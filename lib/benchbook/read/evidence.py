@@ -15,7 +15,7 @@ from benchbook.read.merge import merged
 from benchbook.read.sysbench_log import parse
 
 # What is one client's or one server's own, and must not be taken from the whole where it lacks.
-OF_CLIENTS = frozenset({"exit_code", "ended_by", "argv"})
+OF_CLIENTS = frozenset({"exit_code", "ended_by", "argv", "options"})
 OF_SERVERS = frozenset({"ledger", "rows_before", "rows_after", "uptime_before_s", "uptime_after_s"})
 
 
@@ -73,7 +73,7 @@ class Evidence:
         return tuple(
             replace(
                 self,
-                plan=self.plan | _share(self.plan, number, len(said)) | {"arm_setting": {}},
+                plan=self.plan | _share(self.plan, number, len(said)) | _alone(self.plan),
                 seen=_without(self.seen, OF_CLIENTS) | (known[number] if number < len(known) else {}),
                 out=out,
                 err=err,
@@ -99,7 +99,7 @@ class Evidence:
             found.append(
                 replace(
                     self,
-                    plan=self.plan | {"threads": threads, "arm_setting": {}},
+                    plan=self.plan | {"threads": threads} | _alone(self.plan),
                     seen=_without(self.seen, OF_SERVERS) | books | same,
                     out=out,
                     err=err,
@@ -187,6 +187,12 @@ def _share(plan: dict[str, Any], number: int, clients: int) -> dict[str, int]:
         return several.share(plan, number, clients)
     except (KeyError, TypeError, ValueError):
         return {}
+
+
+def _alone(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan's arm as one client with one server has it."""
+    setting = plan["arm_setting"]
+    return {"arm_setting": {name: setting[name] for name in setting if name not in several.KEYS}}
 
 
 def _without(seen: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:

@@ -1,0 +1,64 @@
+"""sysbench's options in a file that is kept with the run, and the proof that sysbench took them.
+
+sysbench passes over what it does not understand in a file, or warns and goes on with its defaults. So it is
+asked beforehand, by a script of ours that prints what it took from this very file.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.measure import sysbench
+
+SHOW = Path(__file__).with_name("lua") / "options.lua"
+ANSWER_S = 30.0
+# Switches that a run may have off.
+OFF = frozenset({("mysql-ssl", "off"), ("histogram", "off")})
+
+
+def write(
+    site: Any, arm: str, endpoint: Endpoint, planned: PlannedRun, file: Path
+) -> dict[str, dict[str, str]]:
+    """Write the options of a run to a file; return those `asked` and those `taken`, each by name.
+
+    The account is in neither: it stays in its own file, which only its owner reads.
+    """
+    asked = sysbench.general(endpoint, planned)
+    file.write_text(in_file(asked), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as scratch:
+        out, err = Path(scratch) / "out", Path(scratch) / "err"
+        child = site.client(show(file), out, err, cwd=Path(scratch), arm=arm)
+        try:
+            child.popen.wait(timeout=ANSWER_S)
+        finally:
+            if child.popen.poll() is None:
+                child.popen.kill()
+                child.popen.wait()
+        said = shown(out.read_text(encoding="utf-8", errors="replace"))
+    return {"asked": asked, "taken": {name: said[name] for name in asked if name in said}}
+
+
+def in_file(given: Mapping[str, str]) -> str:
+    """Return options as the text of a file for `--config-file`.
+
+    sysbench takes a switch that stands in a file for on, whatever it is set to, so switches that are off are
+    left out; and it takes no space before the equals sign.
+    """
+    lines = [f"{name}={value}" for name, value in given.items() if (name, value) not in OFF]
+    return "\n".join(lines) + "\n"
+
+
+def show(file: Path) -> list[str]:
+    """Return the argv that prints which options sysbench takes from a file; no database is reached."""
+    return [sysbench.BINARY, f"--config-file={file}", str(SHOW), "show"]
+
+
+def shown(out: str) -> dict[str, str]:
+    """Return the options that `show` printed, by their names on the command line."""
+    found = re.findall(r"^([a-z_]+)=(.*)$", out, re.MULTILINE)
+    return {name.replace("_", "-"): value for name, value in found}
