@@ -74,7 +74,9 @@ def load(site: Any, study: Study) -> dict[str, Any]:
 
 def copies(site: Any, study: Study) -> list[str]:
     """Return one arm for each copy of the data: the first that can be made of those that share it."""
-    groups = ([arm for arm in group if arm in site.able] for group in data_groups(study.arms))
+    # A site whose servers can't be given a copy says itself which arms share one.
+    shared = site.data_groups() if hasattr(site, "data_groups") else data_groups(study.arms)
+    groups = ([arm for arm in group if arm in site.able] for group in shared)
     return [group[0] for group in groups if group]
 
 

@@ -122,6 +122,13 @@ class Cluster:
         except LOST as error:
             raise SiteError(f"the cluster of {self.file} can't be reached: {error}") from None
 
+    def custom(self, api: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
+        """Return a resource of an operator's as the cluster has it now; None if there is none."""
+        group, _, version = api.partition("/")
+        read = client.CustomObjectsApi(self.api).list_namespaced_custom_object
+        found = self.ask(read, group, version, namespace, plural, field_selector=f"metadata.name={name}")
+        return next(iter(found["items"]), None)
+
     def run(self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes = b"") -> Done:
         """Run a command in a pod's container to its end; SiteError if it can't be run there.
 

@@ -9,13 +9,14 @@ from typing import Any
 from kubernetes import client
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.kube import engines, facts, manifests, pods, wait
+from benchbook.sites.kube import engines, facts, manifests, pods, tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.client import Job
 from benchbook.sites.kube.ground import Ground
-from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
+from benchbook.sites.kube.layout import Chain, Part
 from benchbook.sites.kube.mariadb import MariaDB
 from benchbook.sites.kube.server import Server
+from benchbook.sites.kube.tidb_cluster import TidbCluster
 from benchbook.sites.kube.tidb_pod import TidbPod
 
 NO_BALANCER = (
@@ -23,7 +24,10 @@ NO_BALANCER = (
     "MetalLB"
 )
 
-NOT_DRIVEN = "TiDB clusters are not driven yet; `benchbook plan STUDY --manifests` has what to apply"
+NO_OPERATOR = (
+    "the cluster knows no TidbCluster; install TiDB Operator 1.6, or leave out site.kubernetes.tidb for TiDB "
+    "in one pod"
+)
 SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "tidb": TidbPod}
 
 
@@ -32,33 +36,51 @@ class Arms:
 
     def __init__(self, ground: Ground, chains: Mapping[str, Chain]) -> None:
         self.ground, self.chains = ground, chains
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, Any] = {}
         self._pods: dict[str, Any] = {}
         self._balancers: bool | None = None
+        self._has_operator: bool | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
 
     def missing(self, chain: Chain) -> str | None:
         """Return why the cluster can't make an arm, or None."""
-        if self.ground.here.tidb is not None:
-            return NOT_DRIVEN
-        if self.ground.study.engine.name == "tidb" and (old := engines.too_old(self.ground.study.engine)):
+        is_pod = self.ground.study.engine.name == "tidb" and self.ground.here.tidb is None
+        if is_pod and (old := engines.too_old(self.ground.study.engine)):
             return old
         if chain.access == "load_balancer":
             if self._balancers is None:
                 self._balancers = facts.has_balancers(self.ground.cluster) is not False
             if not self._balancers:
                 return NO_BALANCER
-        return None
+        return self._lacks_operator(chain) if self.ground.here.tidb is not None else None
 
-    def server(self, part: Part) -> Server:
+    def _lacks_operator(self, chain: Chain) -> str | None:
+        if self.ground.study.engine.name != "tidb":
+            return "site.kubernetes.tidb goes with engine.name: tidb"
+        if chain.others:
+            return f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.kubernetes.tidb says"
+        if chain.proxy is not None:
+            return "a TiDB cluster is reached by direct, service or load_balancer"
+        if self._has_operator is None:
+            self._has_operator = self.ground.cluster.raw(f"/apis/{tidb.API}") is not None
+        return None if self._has_operator else NO_OPERATOR
+
+    def server(self, part: Part) -> Any:
         """Return a server, made but not started."""
         if part.name not in self._servers:
-            self._servers[part.name] = SERVERS[self.ground.study.engine.name](self.ground, part)
+            self._servers[part.name] = self._made(part)
         return self._servers[part.name]
+
+    def _made(self, part: Part) -> Any:
+        if self.ground.here.tidb is None:
+            return SERVERS[self.ground.study.engine.name](self.ground, part)
+        arm = next(name for name, chain in self.chains.items() if part in chain.servers)
+        return TidbCluster(self.ground, part, arm)
 
     def ensure(self, chain: Chain) -> tuple[str, int]:
         """Bring up all that an arm needs, and return what its client connects to."""
-        pod, *_ = (self.server(part).ensure() for part in chain.servers)
+        server = self.server(chain.server)
+        pod, *_ = [self.server(part).ensure() for part in chain.servers]
         for part in (*chain.clients, chain.neighbour):
             if part is not None:
                 self.pod(part)
@@ -66,11 +88,11 @@ class Arms:
         if chain.proxy is not None:
             return str(self.pod(chain.proxy, address).status.pod_ip), chain.proxy.port
         if chain.service is None:
-            return address, chain.server.port
+            return address, server.port
         if chain.access == "load_balancer":
-            balancer = manifests.service(self.ground.names, chain.server, chain.service)
-            self.ground.apply(chain.service, [balancer])
-        return self._service(chain.service, address), SERVICE_PORT
+            self.ground.apply(chain.service, [server.balancer(chain)])
+        name, addresses, port = server.service(chain.service)
+        return self._service(name, addresses), port
 
     def pod(self, part: Part, address: str | None = None) -> Any:
         """Return the pod of a client, neighbour or proxy, running; `address` is what a proxy leads to."""
@@ -135,7 +157,7 @@ class Arms:
 
     def watched(self, chain: Chain) -> list[tuple[str, str, int]]:
         """Return the pods to watch beside the clients' as (part, pod, number of its main process in it)."""
-        found = [("server", part.pod, self.server(part).pid()) for part in chain.servers]
+        found = [one for part in chain.servers for one in self.server(part).watched()]
         return found + ([("proxy", chain.proxy.pod, 1)] if chain.proxy is not None else [])
 
     def node(self, name: str) -> dict[str, Any]:
@@ -149,11 +171,13 @@ class Arms:
         nodes = {self.pod(part).spec.node_name for part in chain.clients}
         return sum(float(self.node(name).get("cores") or 1) for name in nodes)
 
-    def _service(self, name: str, address: str) -> str:
+    def _service(self, name: str, addresses: list[str]) -> str:
         """Return a Service's address, once it has one and leads to our server and to nothing else."""
         wait_s = self.ground.here.wait_s
-        if not wait_for(lambda: self.ends(name) == [address], wait_s):
-            raise SiteError(f"Service {name}: leads to {self.ends(name)} after {wait_s} s, not to {address}")
+        if not wait_for(lambda: self.ends(name) == addresses, wait_s):
+            raise SiteError(
+                f"Service {name}: leads to {self.ends(name)} after {wait_s} s, not to {addresses}"
+            )
 
         def given() -> str | None:
             read = self.ground.cluster.core.read_namespaced_service

@@ -79,7 +79,8 @@ def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
             f"{kind}_restarts": statuses[0].restart_count if statuses else None,
         }
     if chain.service is not None:
-        found["service_leads_to"] = arms.ends(chain.service)
+        name, _, _ = arms.server(chain.server).service(chain.service)
+        found["service_leads_to"] = arms.ends(name)
     return found
 
 

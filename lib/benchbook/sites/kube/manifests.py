@@ -26,7 +26,6 @@ HERE = Path(__file__).parent
 # What a pod finds in /opt/benchbook.
 TOOLS = {
     "server.sh": "pod/server.sh",
-    "sample.sh": "pod/sample.sh",
     "agent.py": "agent.py",
     "tcp_bytes.py": "../tcp_bytes.py",
 }

@@ -18,7 +18,7 @@ from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, manifests, wait
 from benchbook.sites.kube.ground import Ground
-from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
 from benchbook.sites.kube.pods import TOOLS
 
 START_S = 300.0
@@ -114,6 +114,24 @@ class Server(ABC):
     def address(self, pod: Any) -> str:
         """Return where the pod is reached: its own address, or its node's."""
         return str(pod.status.pod_ip)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.part.port
+
+    def service(self, name: str) -> tuple[str, list[str], int]:
+        """Return the Service of a name, the addresses to which it must lead, and its port."""
+        pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        return name, [self.address(pod)] if pod is not None else [], SERVICE_PORT
+
+    def balancer(self, chain: Chain) -> dict[str, Any]:
+        """Return the manifest of the Service by which it is reached from outside."""
+        return manifests.service(self.ground.names, self.part, chain.service)
+
+    def watched(self) -> list[tuple[str, str, int]]:
+        """Return what is watched of it as (part, pod, number of the main process)."""
+        return [("server", self.part.pod, self.pid())]
 
     def reach(self) -> Any:
         """Return a socket to the server, through the API."""

@@ -15,12 +15,12 @@ from benchbook.core import several
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
+from benchbook.core.study_engine import data_groups
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
-from benchbook.sites.kube import arms, copies, evidence, layout
+from benchbook.sites.kube import arms, copies, evidence, layout, marks
 from benchbook.sites.kube.client import Job, PodClient, hop
 from benchbook.sites.kube.ground import Ground
-from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.watch import PodWatch
 
 READY_S = 1.5
@@ -182,17 +182,29 @@ class KubernetesSite:
         except SiteError as error:
             return [f"the server's log can't be read: {error}"]
 
-    def snapshot(self, label: str = "") -> None:
-        """Keep a copy of the baseline's data under a label; other servers that are up get the same data."""
+    def data_groups(self) -> list[list[str]]:
+        """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
+        return data_groups(self.study.arms) if self.ground.here.tidb is None else marks.groups(self.chains)
+
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
+        """Keep a copy of the baseline's data under a label; other servers that are up get the same data. Of a
+        TiDB cluster note that it is loaded."""
+        if self.ground.here.tidb is not None:
+            return marks.note(self.lab.folder, label, self._server(arm))
         first = self._server(None)
         copies.save(first, [one for one in self._servers() if one is not first], label)
 
-    def has_snapshot(self, label: str | None = None) -> bool:
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         """Say whether there is prepared data of this engine, under this label (None: under any)."""
+        if self.ground.here.tidb is not None:
+            return marks.has(self.lab.folder, label, self._server(arm))
         return copies.find(self._awake(), label) is not None
 
     def restore(self, label: str | None = None) -> None:
-        """Put the prepared data back on every server and start it: cold, the same bytes every time."""
+        """Put the prepared data back on every server and start it: cold, the same bytes every time. A TiDB
+        cluster keeps what it has."""
+        if self.ground.here.tidb is not None:
+            return marks.must_have(self.lab.folder, label, self._servers())
         copies.put_back(self._awake(), label)
 
     def hold(self) -> None:
@@ -216,18 +228,18 @@ class KubernetesSite:
     def _endpoint(self, host: str, port: int) -> Endpoint:
         return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret)
 
-    def _server(self, arm: str | None) -> Server:
+    def _server(self, arm: str | None) -> Any:
         return self._arms.server(self._chain(arm).server)
 
-    def _servers_of(self, arm: str | None) -> list[Server]:
+    def _servers_of(self, arm: str | None) -> list[Any]:
         return [self._arms.server(part) for part in self._chain(arm).servers]
 
-    def _servers(self) -> list[Server]:
+    def _servers(self) -> list[Any]:
         """Return every distinct server of the arms that this cluster can make."""
         parts = dict.fromkeys(part for arm in self.able for part in self.chains[arm].servers)
         return [self._arms.server(part) for part in parts]
 
-    def _awake(self) -> list[Server]:
+    def _awake(self) -> list[Any]:
         """Return every server with its pod there, whether it serves or sleeps."""
         servers = self._servers()
         for server in servers:

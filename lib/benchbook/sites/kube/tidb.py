@@ -7,7 +7,6 @@ in access alone share a cluster: on the network of their nodes two would meet on
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from benchbook.core.errors import SiteError
@@ -17,6 +16,7 @@ from benchbook.core.study_kubernetes import Kubernetes, Selector, TidbPart
 from benchbook.sites.kube import layout
 from benchbook.sites.kube.layout import Chain, Names, asked, room
 from benchbook.sites.kube.pods import HOSTNAME, resources, tolerations
+from benchbook.sites.tidb import config
 
 API, KIND = "pingcap.com/v1alpha1", "TidbCluster"
 # What the operator calls the parts, and the role whose nodes each takes.
@@ -65,6 +65,9 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     for part, role in PARTS.items():
         spec[part] = _part(server.name, part, getattr(here.tidb, part), here, _nodes(here, arm, role))
     spec["tidb"] |= resources(room(arm, here))
+    # Beside the slow log's own container a command could not be run without its name; the log is off anyway.
+    spec["tidb"]["separateSlowLog"] = False
+    spec["tidb"]["config"] = config.toml(dict(asked_of(study).items) | dict(here.tidb.tidb.config))
     spec["tidb"]["service"] = {"type": "ClusterIP", "exposeStatus": True}
     return {
         "apiVersion": API,
@@ -72,6 +75,18 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
         "metadata": {"name": server.name, "namespace": names.namespace, "labels": dict(names.labels)},
         "spec": spec,
     }
+
+
+def asked_of(study: Study) -> config.Asked:
+    """Return what every TiDB of a study is asked to be: its settings, with those of its own part on top."""
+    here = asked(study)
+    assert here.tidb is not None
+    if forbidden := config.reserved(study.engine.settings):
+        raise SiteError(f"engine.settings.{forbidden[0]}: set by the operator; remove it from the study")
+    own = {key: value for key, value in here.tidb.tidb.config.items() if not isinstance(value, tuple)}
+    whole = config.complete(study.engine.settings, here.tidb.version.removeprefix("v"))
+    items = whole.items | {key: value for key, value in own.items() if config.is_item(key)}
+    return config.Asked(dict(sorted(items.items())), whole.variables)
 
 
 def balancer(names: Names, chain: Chain) -> dict[str, Any]:
@@ -90,18 +105,13 @@ def balancer(names: Names, chain: Chain) -> dict[str, Any]:
     }
 
 
-def toml(config: dict[str, Any]) -> str:
-    """Return settings with dots in their names as TOML, sorted; a name with dots is a path there too."""
-    return "".join(f"{key} = {_value(value)}\n" for key, value in sorted(config.items()))
-
-
 def _part(name: str, part: str, said: TidbPart, here: Kubernetes, nodes: Selector) -> dict[str, Any]:
     found: dict[str, Any] = {
         "baseImage": f"pingcap/{part}",
         "replicas": said.replicas,
         # A part that failed is an invalid run, not one more part.
         "maxFailoverCount": 0,
-        "config": toml(dict(said.config)),
+        "config": config.toml(dict(said.config)) if said.config else "",
         "affinity": _apart(name, part),
     }
     if part in STORED:
@@ -133,9 +143,3 @@ def _apart(name: str, part: str) -> dict[str, Any]:
         "topologyKey": HOSTNAME,
     }
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, tuple | list):
-        return "[" + ", ".join(json.dumps(item) for item in value) + "]"
-    return json.dumps(value) if isinstance(value, str) else str(value).lower()

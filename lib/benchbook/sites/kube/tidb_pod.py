@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
@@ -71,7 +70,10 @@ class TidbPod(Server):
 
     def begun(self) -> None:
         """Set the variables, and see that nobody enters without a password."""
-        with self._open() as connection, connection.cursor() as cursor:
+        with (
+            connect.open_one(self.reach, self.ground.admin_password()) as connection,
+            connection.cursor() as cursor,
+        ):
             data.set_variables(cursor, self.asked.variables)
             data.must_be_closed(cursor)
 
@@ -111,16 +113,6 @@ class TidbPod(Server):
             "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v tidb-server)"').split()[0],
         }
 
-    def _open(self) -> pymysql.Connection:
-        return connect.open_one(self.reach, self.ground.admin_password())
-
     def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
-        def tell() -> None:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT CONNECTION_ID()")
-                record.info["session"] = int(cursor.fetchone()[0])
-
-        # Opened anew after a loss, it is another session.
-        connection.renewed = tell
-        tell()
+        connection.tell(record)
         record.info.update(books=self.status.books, absent=ABSENT, connected=self.status.connected)

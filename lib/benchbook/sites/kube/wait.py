@@ -40,21 +40,21 @@ def running(
     told_at, stuck_since = began, None
     while True:
         found = look(cluster, namespace, pod)
-        state = _state(found, digest)
-        if state is None:
+        lacking = state(found, digest)
+        if lacking is None:
             return found
         now = time.monotonic()
-        is_stuck = state.partition(":")[0] in HOPELESS
+        is_stuck = lacking.partition(":")[0] in HOPELESS
         stuck_since = (stuck_since or now) if is_stuck else None
         if now - began > wait_s or (stuck_since is not None and now - stuck_since > PATIENCE_S):
             seen = "; ".join(events(cluster, namespace, pod)) or "no events"
             raise SiteError(
-                f"{pod} does not run after {now - began:.0f} s: {state}. Its events: {seen}. "
+                f"{pod} does not run after {now - began:.0f} s: {lacking}. Its events: {seen}. "
                 f"It said: {last_words(cluster, namespace, pod) or 'nothing'}"
             )
-        if (state != told and now - began > 3) or now - told_at > TOLD_EVERY_S:
-            say(f"{pod}: {state}, {now - began:.0f} s")
-            told, told_at = state, now
+        if (lacking != told and now - began > 3) or now - told_at > TOLD_EVERY_S:
+            say(f"{pod}: {lacking}, {now - began:.0f} s")
+            told, told_at = lacking, now
         time.sleep(PAUSE_S)
 
 
@@ -88,7 +88,7 @@ def last_words(cluster: Cluster, namespace: str, pod: str) -> str:
     return ""
 
 
-def _state(pod: Any | None, digest: str | None) -> str | None:
+def state(pod: Any | None, digest: str | None = None) -> str | None:
     """Say what a pod still lacks; None if it runs as asked."""
     if pod is None:
         return "not made yet"

@@ -16,10 +16,10 @@ from typing import Any
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube.api import Cluster
 from benchbook.sites.kube.client import PodClient
-from benchbook.sites.kube.pods import TOOLS
 from benchbook.sites.monitor import COLUMNS
 
-SCRIPT = ("sh", f"{TOOLS}/sample.sh")
+# As text, since the pods of an operator have no folder of ours.
+SCRIPT = ("sh", "-c", Path(__file__).with_name("pod").joinpath("sample.sh").read_text("utf-8"), "sample.sh")
 # Linux counts a process's time in hundredths of a second on all architectures Kubernetes runs on (proc(5)).
 HZ = 100
 TOLD = (

@@ -17,10 +17,12 @@ from benchbook.sites.settings import Value, same, text
 # What every TiDB of ours starts from unless the study says otherwise: value, first and last version, and why.
 ALL = (0, 99)
 OLD, NEW = (0, 6.0), (6.1, 99)
+# Only these have anything that could be sent.
+TELLING = (4.0, 99)
 DEFAULTS: tuple[tuple[str, Value, tuple[float, float], str], ...] = (
     ("log.level", "error", ALL, "as both published reports have it: no log writing while measuring"),
-    ("enable-telemetry", False, ALL, "nothing is sent anywhere"),
-    ("tidb_enable_telemetry", False, ALL, "nothing is sent anywhere"),
+    ("enable-telemetry", False, TELLING, "nothing is sent anywhere"),
+    ("tidb_enable_telemetry", False, TELLING, "nothing is sent anywhere"),
     ("tidb_disable_txn_auto_retry", False, ALL, "as both published reports have it"),
     ("prepared-plan-cache.enabled", True, OLD, "as both published reports have it"),
     ("tidb_enable_prepared_plan_cache", True, NEW, "as both published reports have it"),

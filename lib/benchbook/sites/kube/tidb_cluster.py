@@ -1,0 +1,163 @@
+"""A whole TiDB cluster as one server: made by TiDB Operator, its settings and books those of all its TiDBs.
+
+It is started and stopped by the operator alone. Its data are in its TiKVs, so no copy of them is kept or put
+back: they are loaded once, and taken as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pymysql
+import sqlalchemy
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
+from benchbook.sites.kube import connect, engines, tidb, tidb_wait
+from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.tidb_parts import ADMIN, PORT, Parts
+from benchbook.sites.tidb import data
+from benchbook.sites.tidb.status import ABSENT
+
+PLURAL = "tidbclusters"
+
+
+class TidbCluster:
+    """One TidbCluster. Nothing is asked of the Kubernetes cluster before `ensure`."""
+
+    port = PORT
+
+    def __init__(self, ground: Ground, part: Part, arm: str) -> None:
+        self.ground, self.part, self.arm = ground, part, arm
+        self.asked = tidb.asked_of(ground.study)
+        self.record: dict[str, Any] = {}
+        self.place: int | None = None
+        self.word: str | None = None
+        self._parts: Parts | None = None
+
+    @property
+    def parts(self) -> Parts:
+        """Its pods; SiteError before `ensure`."""
+        if self._parts is None:
+            raise SiteError(f"TidbCluster {self.part.name}: not made yet; call site.up(arm) first")
+        return self._parts
+
+    def ensure(self) -> Any:
+        """Bring the cluster up unless it is, set its accounts and variables; return its first pod."""
+        if self._parts is not None and self._parts.are_alive():
+            return self._parts.first
+        ground, name = self.ground, self.part.name
+        ground.apply(name, [tidb.cluster(ground.study, ground.names, self.arm)])
+        found = tidb_wait.ready(ground.cluster, ground.namespace, name, self._look, ground.here.wait_s)
+        self._parts = Parts(ground, name, found)
+        self._admit()
+        with self.open() as connection, connection.cursor() as cursor:
+            data.set_variables(cursor, self.asked.variables)
+            data.must_be_closed(cursor)
+        self.word = self.uid()
+        return self._parts.first
+
+    def pod(self) -> Any:
+        """Find it up: a cluster has no sleep."""
+        return self.ensure()
+
+    def stop(self) -> bool:
+        """Leave it as it is: it goes with the study's namespace."""
+        return True
+
+    def is_alive(self) -> bool:
+        """Say whether all its pods are those that were found ready."""
+        return self._parts is not None and self._parts.are_alive()
+
+    def service(self, name: str | None) -> tuple[str, list[str], int]:
+        """Return the Service that leads to its TiDBs, their addresses, and its port; `name` is ours."""
+        inside = f"{self.part.name}-tidb"
+        return (inside if name in (None, self.part.name) else name), self.parts.addresses, PORT
+
+    def balancer(self, chain: Any) -> dict[str, Any]:
+        """Return the manifest of the Service by which it is reached from outside."""
+        return tidb.balancer(self.ground.names, chain)
+
+    def address(self, pod: Any) -> str:
+        """Return where a TiDB is reached."""
+        return str(pod.status.pod_ip)
+
+    def open(self) -> connect.Tunnelled:
+        """Return a connection of the administrator's, outside any engine."""
+        return connect.open_one(self.parts.reach, self.ground.admin_password())
+
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account on the first TiDB; each connection is new, and tells of all."""
+        password = self.ground.admin_password()
+        engine = connect.engine(self.parts.reach, password, labs.SCHEMA, self._count)
+        sqlalchemy.event.listen(engine, "connect", self._inform)
+        return engine
+
+    def uid(self) -> str | None:
+        """Return what tells this cluster from one that is made anew; None if there is none."""
+        found = self.ground.cluster.custom(tidb.API, PLURAL, self.ground.namespace, self.part.name)
+        return str(found["metadata"]["uid"]) if found is not None else None
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very cluster from any other: every pod of it; opens no session."""
+        return {"cluster": self.uid(), **self.parts.identity()}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the cluster says it is; SettingsDiffer if a TiDB did not take what was asked."""
+        with self.admin().connect() as connection:
+            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+        return self.parts.facts(self.asked, self.ground.study.engine, variables)
+
+    def watched(self) -> list[tuple[str, str, int]]:
+        """Return its pods as (part, pod, number of the main process); all are the server."""
+        return [("server", pod.metadata.name, 1) for pod in self.parts.all]
+
+    def log_mark(self) -> float:
+        """Return now: its logs are asked for by time."""
+        return time.monotonic()
+
+    def log_errors(self, mark: float) -> list[str]:
+        """Return the lines of all logs since a moment that tell of an error or a crash."""
+        return self.parts.log_errors(time.monotonic() - mark)
+
+    def run(self, *argv: str) -> str:
+        """Run a command in the first TiDB's pod and return what it printed."""
+        return self.ground.cluster.must(self.ground.namespace, self.parts.first.metadata.name, argv)
+
+    def _look(self) -> dict[str, Any]:
+        found = self.ground.cluster.custom(tidb.API, PLURAL, self.ground.namespace, self.part.name)
+        if found is None:
+            raise SiteError(f"TidbCluster {self.part.name} was removed by somebody else; run the stage again")
+        return found
+
+    def _admit(self) -> None:
+        """Make schema and accounts over the new cluster's open administrator, who is gone thereafter."""
+        password = self.ground.admin_password()
+        if connect.ask(self.parts.reach, password, "SELECT 1") is not None:
+            return
+        statements = engines.accounts(
+            self.ground.lab.password(), connect.ADMIN, password, labs.USER, labs.SCHEMA, "tidb"
+        )
+        try:
+            with (
+                connect.open_one(self.parts.reach, "", user=ADMIN) as connection,
+                connection.cursor() as cursor,
+            ):
+                for statement in statements.splitlines():
+                    cursor.execute(statement)
+        except pymysql.err.OperationalError as error:
+            raise SiteError(
+                f"TidbCluster {self.part.name} lets neither us nor its first administrator in: "
+                f"{error.args[-1]}; run `make down`, then the stage again"
+            ) from None
+
+    def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
+        connection.tell(record)
+        books: Callable[[], Any] = self.parts.books
+        record.info.update(books=books, absent=ABSENT, connected=self.parts.connected)
+
+    def _count(self) -> None:
+        self.record["reconnects"] = self.record.get("reconnects", 0) + 1

@@ -1,0 +1,153 @@
+"""The pods of a TiDB cluster: who they are, what each says, and the books of all TiDBs added up."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import settings
+from benchbook.sites.kube import wait
+from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.pods import HOME
+from benchbook.sites.kube.tidb import PARTS
+from benchbook.sites.kube.tidb_pod import PodStatus
+from benchbook.sites.kube.tunnel import get
+from benchbook.sites.tidb import config
+from benchbook.sites.tidb.server import CRASH
+
+# Ports that the operator gives them, and the administrator of a new cluster.
+PORT, STATUS, PD = 4000, 10080, 2379
+ADMIN = "root"
+SETTLED_S = 5.0
+NOT_SHOWN = "not available: PD's own port does not answer"
+
+
+class Parts:
+    """The pods of one cluster as they were when it was ready, by part."""
+
+    def __init__(self, ground: Ground, name: str, pods: dict[str, list[Any]]) -> None:
+        self.ground, self.name, self.pods = ground, name, pods
+        self.statuses = [PodStatus(pod.metadata.name, STATUS, ground=ground) for pod in pods["tidb"]]
+
+    @property
+    def first(self) -> Any:
+        """The first TiDB."""
+        return self.pods["tidb"][0]
+
+    @property
+    def all(self) -> list[Any]:
+        """Every PD, TiKV and TiDB."""
+        return [pod for part in PARTS for pod in self.pods[part]]
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where the TiDBs are reached, sorted."""
+        return sorted(str(pod.status.pod_ip) for pod in self.pods["tidb"])
+
+    def reach(self) -> Any:
+        """Return a socket to the first TiDB, through the API."""
+        return self.ground.cluster.socket(self.ground.namespace, self.first.metadata.name, PORT)
+
+    def are_alive(self) -> bool:
+        """Say whether every pod is the one it was: neither made anew nor restarted."""
+        return all(_tells(pod) == self._now(pod) for pod in self.all)
+
+    def identity(self) -> dict[str, Any]:
+        """Return every pod as the cluster sees it now, and what each TiDB answers to who it is."""
+        found: dict[str, Any] = {pod.metadata.name: self._now(pod) for pod in self.all}
+        for status in self.statuses:
+            try:
+                said = status.who()
+            except (OSError, ValueError) as error:
+                raise SiteError(f"{status.address}: the server does not answer: {error}") from None
+            found |= {"version": said["version"], f"{status.address}_git_hash": said["git_hash"]}
+        return found
+
+    def connected(self) -> int:
+        """Return how many sessions are open on all TiDBs."""
+        return sum(status.connected() for status in self.statuses)
+
+    def books(self) -> tuple[dict[str, int], float]:
+        """Return the counters of all TiDBs, added, and the shortest uptime in seconds.
+
+        The client's sessions on the others can't be seen from the first one, so that it is waited here until
+        nobody but us is left.
+        """
+        deadline = time.monotonic() + SETTLED_S
+        while self.connected() > 1 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        each = [status.books() for status in self.statuses]
+        names = each[0][0]
+        return {name: sum(one[name] for one, _ in each) for name in names}, min(uptime for _, uptime in each)
+
+    def facts(self, asked: config.Asked, engine: Any, variables: dict[str, str]) -> dict[str, Any]:
+        """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
+        read = [asked.taken(engine.settings, status.config(), variables) for status in self.statuses]
+        kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
+        nodes = {pod.metadata.name: pod.spec.node_name for pod in self.all}
+        return {
+            "name": "tidb",
+            "version": self.statuses[0].who()["version"].partition("TiDB-v")[2] or None,
+            "version_comment": variables["version_comment"],
+            "storage": f"{len(self.pods['tikv'])} TiKV, {len(self.pods['pd'])} PD, by TiDB Operator",
+            "tls": variables.get("have_ssl", "unknown"),
+            "settings": read[0],
+            "variables": len(variables),
+            "variables_sha256": settings.digest(kept, Path(HOME)),
+            "parts": {
+                part: {
+                    "pods": len(self.pods[part]),
+                    "images": sorted({_image(pod) for pod in self.pods[part]}),
+                }
+                for part in PARTS
+            },
+            "stores": self._stores(),
+            "nodes": nodes,
+            "data": "loaded once and taken as they are: no copy can be put back",
+        }
+
+    def log_errors(self, since_s: float) -> list[str]:
+        """Return the lines of the last seconds in every pod's log that tell of an error or a crash."""
+        found = []
+        read = self.ground.cluster.core.read_namespaced_pod_log
+        for pod in self.all:
+            name = pod.metadata.name
+            said = self.ground.cluster.ask(read, name, self.ground.namespace, since_seconds=int(since_s) + 1)
+            found += [f"{name}: {line}" for line in str(said or "").splitlines() if CRASH.search(line)]
+        return found
+
+    def _stores(self) -> Any:
+        """Return version and state of every TiKV as PD knows them."""
+        pod = self.pods["pd"][0].metadata.name
+        try:
+            tunnel = self.ground.cluster.socket(self.ground.namespace, pod, PD)
+            stores = json.loads(get(tunnel, "/pd/api/v1/stores"))["stores"]
+        except (OSError, ValueError, KeyError):
+            return NOT_SHOWN
+        known = [(one["store"].get("version"), one["store"].get("state_name")) for one in stores]
+        return [f"{version} {state}" for version, state in sorted(known, key=str)]
+
+    def _now(self, pod: Any) -> dict[str, Any]:
+        found = wait.look(self.ground.cluster, self.ground.namespace, pod.metadata.name)
+        return _tells(found) if found is not None else {"pod": "gone"}
+
+
+def _tells(pod: Any) -> dict[str, Any]:
+    """Return what tells a pod from any other, and from itself before a restart."""
+    statuses = pod.status.container_statuses or ()
+    ended = [one.last_state.terminated for one in statuses if one.last_state.terminated is not None]
+    return {
+        "pod": pod.metadata.uid,
+        "node": pod.spec.node_name,
+        "image": _image(pod),
+        "restarts": sum(one.restart_count for one in statuses),
+        "last_end": f"{ended[0].reason} at {ended[0].finished_at}" if ended else "none",
+        "ending": pod.metadata.deletion_timestamp is not None,
+    }
+
+
+def _image(pod: Any) -> str:
+    return str(pod.spec.containers[0].image)

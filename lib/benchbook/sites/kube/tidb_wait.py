@@ -1,0 +1,106 @@
+"""Wait until TiDB Operator has made a cluster, say how far it is, and name what is stuck."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.kube import wait
+from benchbook.sites.kube.api import Cluster
+from benchbook.sites.kube.tidb import COMPONENT, INSTANCE, PARTS
+
+NAMES = {"pd": "PD", "tikv": "TiKV", "tidb": "TiDB"}
+PAUSE_S = 0.5
+# An operator that is there does something within this.
+SILENT_S = 30.0
+
+
+def ready(
+    cluster: Cluster,
+    namespace: str,
+    name: str,
+    look: Callable[[], Mapping[str, Any]],
+    wait_s: float,
+    say: Callable[[str], None] = print,
+) -> dict[str, list[Any]]:
+    """Wait until a cluster is ready, and return its pods by part; `look` returns the custom resource.
+
+    `wait_s` is the longest wait without one more pod that runs. SiteError names every pod that does not run,
+    with its reason and events.
+    """
+    began = moved = told_at = time.monotonic()
+    told, most, stuck_since = "", -1, None
+    while True:
+        resource = look()
+        found = pods(cluster, namespace, name)
+        state = lacking(resource, found)
+        if state is None:
+            return found
+        now = time.monotonic()
+        running = sum(wait.state(pod) is None for part in found.values() for pod in part)
+        if running > most:
+            most, moved = running, now
+        stuck = [pod for part in found.values() for pod in part if _is_hopeless(pod)]
+        stuck_since = (stuck_since or now) if stuck else None
+        is_unseen = not resource.get("status") and now - began > min(SILENT_S, wait_s)
+        is_stuck = stuck_since is not None and now - stuck_since > wait.PATIENCE_S
+        if is_unseen or is_stuck or now - moved > wait_s:
+            why = _whys(cluster, namespace, name, found)
+            if is_unseen:
+                why = "the operator takes no notice of it: does it run, and does it look at this namespace?"
+            raise SiteError(f"TidbCluster {name} is not ready after {now - began:.0f} s: {state}. {why}")
+        if (state != told and now - began > 3) or now - told_at > wait.TOLD_EVERY_S:
+            say(f"TidbCluster {name}: {state}, {now - began:.0f} s")
+            told, told_at = state, now
+        time.sleep(PAUSE_S)
+
+
+def pods(cluster: Cluster, namespace: str, name: str) -> dict[str, list[Any]]:
+    """Return the pods of a cluster by part, in order of their numbers."""
+    found: dict[str, list[Any]] = {part: [] for part in PARTS}
+    label = f"{INSTANCE}={name}"
+    for pod in cluster.ask(cluster.core.list_namespaced_pod, namespace, label_selector=label).items:
+        found.setdefault((pod.metadata.labels or {}).get(COMPONENT, "other"), []).append(pod)
+    return {part: sorted(some, key=_number) for part, some in found.items()}
+
+
+def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str | None:
+    """Return how far a cluster is, in words; None if it is ready and all its pods run."""
+    spec, status = resource["spec"], resource.get("status") or {}
+    wanted = {part: int(spec[part]["replicas"]) for part in PARTS}
+    running = {part: sum(wait.state(pod) is None for pod in found[part]) for part in PARTS}
+    said = next((one for one in status.get("conditions") or () if one["type"] == "Ready"), {})
+    if said.get("status") == "True" and running == wanted and not _is_moving(status):
+        return None
+    counts = ", ".join(f"{NAMES[part]} {running[part]} of {wanted[part]}" for part in PARTS)
+    return f"{counts}; the operator says: {said.get('message') or said.get('reason') or 'nothing yet'}"
+
+
+def _is_moving(status: Mapping[str, Any]) -> bool:
+    """Say whether pods are still being made anew with other settings."""
+    sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
+    return any(one.get("currentRevision") != one.get("updateRevision") for one in sets)
+
+
+def _is_hopeless(pod: Any) -> bool:
+    return (wait.state(pod) or "").partition(":")[0] in wait.HOPELESS
+
+
+def _whys(cluster: Cluster, namespace: str, name: str, found: Mapping[str, list[Any]]) -> str:
+    """Name every pod that does not run, why, and what the cluster says of it; else what it says of all."""
+    told = []
+    for part in found.values():
+        for pod in part:
+            state = wait.state(pod)
+            if state is not None:
+                seen = "; ".join(wait.events(cluster, namespace, pod.metadata.name)) or "none"
+                told.append(f"{pod.metadata.name}: {state} (its events: {seen})")
+    of_all = "; ".join(wait.events(cluster, namespace, name)) or "none"
+    return ". ".join(told) or f"No pod of it is in trouble; its own events: {of_all}"
+
+
+def _number(pod: Any) -> tuple[int, str]:
+    last = pod.metadata.name.rpartition("-")[2]
+    return (int(last) if last.isdigit() else 0, pod.metadata.name)
