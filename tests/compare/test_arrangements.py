@@ -49,11 +49,20 @@ def test_a_claim_that_is_only_illustrated_is_quoted_and_said_not_to_be_judged() 
         ({"load": {"idle_connections": 5000}}, "5,000 idle connections are held by one program"),
         ({"load": {"new_connections_per_s": 200}}, "200 short connections a second log in and leave"),
         ({"access": "tiproxy", "capture": True}, "nothing is replayed"),
+        ({"clients": 3}, "3 clients with a share of the threads each began at one moment"),
     ],
 )
 def test_what_an_arrangement_is_made_of_is_said_once_for_all_arms_that_have_it(arm: dict, words: str) -> None:
     found = [note for note in notes({"one": arm, "two": arm}) if words in note]
     assert len(found) == 1 and found[0].startswith("Arms one, two: ")
+
+
+def test_servers_that_share_a_machine_are_not_sold_as_machines() -> None:
+    facts = {"arms": {"one": {"site": {"kind": "local"}}, "three": {"site": {"kind": "local"}}}}
+    found = notes({"one": {}, "three": {"clients": 3, "servers": 3}}, facts)
+    assert "Arm three: 3 servers, each with data of its own, share the cores that one server has" in found[0]
+    hosts = {"arms": {name: {"site": {"kind": "ssh"}} for name in ("one", "three")}}
+    assert "share the cores" not in " ".join(notes({"one": {}, "three": {"clients": 3, "servers": 3}}, hosts))
 
 
 def test_cores_of_client_and_server_are_told_when_they_are_kept_apart() -> None:

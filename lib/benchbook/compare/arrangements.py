@@ -97,6 +97,16 @@ def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
         )
     if is_cluster:
         yield from _of_cluster(site)
+    if arm.servers > 1 and facts.get("site", {}).get("kind") == "local":
+        yield (
+            f"{arm.servers} servers, each with data of its own, share the cores that one server has in other "
+            "arms; what a machine for each would add is not shown"
+        )
+    if arm.clients > 1:
+        yield (
+            f"{arm.clients} clients with a share of the threads each began at one moment; their counts are "
+            "added, and percentiles are those of their merged histograms"
+        )
     if arm.network == "pod" and not is_cluster:
         yield (
             "a pod here is a network namespace of this machine behind a virtual cable and a bridge; there is "
