@@ -97,7 +97,7 @@ def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
         )
     if is_cluster:
         yield from _of_cluster(site)
-    if arm.servers > 1 and facts.get("site", {}).get("kind") == "local":
+    if arm.servers > 1 and site.get("kind") == "local":
         yield (
             f"{arm.servers} servers, each with data of its own, share the cores that one server has in other "
             "arms; what a machine for each would add is not shown"
