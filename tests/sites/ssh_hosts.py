@@ -195,16 +195,35 @@ class Rack:
             assert time.monotonic() < deadline, (host.folder / "sshd.log").read_text()
             time.sleep(0.05)
 
-    def inventory(self, **changes: object) -> Path:
-        """Write an inventory of these hosts, whose names begin with their role, and return its file."""
+    def inventory(
+        self,
+        also: dict[str, list[str]] | None = None,
+        programs: dict[str, str] | None = None,
+        through: Machine | None = None,
+        **changes: object,
+    ) -> Path:
+        """Write an inventory of these hosts, whose names begin with their role, and return its file.
+
+        `also` gives hosts more roles, `programs` are paths on all of them, `through` is a jump host to all
+        others.
+        """
+        common = [f"user: root, key_file: {self.key}, known_hosts: {self.known_hosts}"]
+        if programs:
+            paths = ", ".join(f"{key}: {path}" for key, path in programs.items())
+            common.append(f"programs: {{{paths}}}")
+        common += ["gateway: jump"] * (through is not None)
         lines = [
-            f"defaults: {{user: root, key_file: {self.key}, known_hosts: {self.known_hosts}}}",
+            f"defaults: {{{', '.join(common)}}}",
             *[f"{key}: {value}" for key, value in changes.items()],
-            "hosts:",
         ]
+        if through is not None:
+            lines.append(f"gateways: {{jump: {{host: {through.address}, {common[0]}}}}}")
+        lines.append("hosts:")
         for name, host in self.hosts.items():
-            role = name.rstrip("0123456789")
-            lines.append(f"  {name}: {{host: {host.address}, roles: [{role}], folder: {host.folder}/lab}}")
+            if host is through:
+                continue
+            roles = ", ".join([name.rstrip("0123456789"), *(also or {}).get(name, [])])
+            lines.append(f"  {name}: {{host: {host.address}, roles: [{roles}], folder: {host.folder}/lab}}")
         path = self.folder / "rack.yaml"
         path.write_text("\n".join(lines) + "\n")
         return path

@@ -98,6 +98,7 @@ def tool(name: str, programs: dict[str, str] = NONE) -> str | None:
         done = subprocess.run([path, *argv[1:]], capture_output=True, text=True, timeout=20, stdin=-3)
     except (OSError, subprocess.TimeoutExpired):
         return None
+    # A program that was built without being told its version has none to tell.
     return _first(r"(\d+\.\d+[\w.~+-]*)", done.stdout + done.stderr)
 
 

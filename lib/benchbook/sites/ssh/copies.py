@@ -26,7 +26,7 @@ def keep(server: Any, servers: Sequence[Any], label: str) -> None:
     for host in {one.host.name: one for one in mine if one.host is not server.host}.values():
         data.carry(server, host)
     for other in mine:
-        if other.host is server.host and other.job is not None:
+        if other.job is not None:
             _put_back(other)
     server.ensure()
 

@@ -20,7 +20,7 @@ SPARE_BYTES = 256 << 20
 
 
 def make(server: Any) -> None:
-    """Make a server's data folder unless it is there, made with the same; `server.create` does what it takes.
+    """Make a server's data folder unless it is there, made with the same: from the copy, or by `create`.
 
     It is made as `new`, so that it is whole or absent.
     """
@@ -33,9 +33,14 @@ def make(server: Any) -> None:
         host.call("remove", name=copy)
     if host.call("free") < FREE_BYTES:
         raise SiteError(f"{host.name}: less than 1 GiB free for {host.folder}; free some space there")
-    for name in (role, f"{role}/new", f"{role}/tmp"):
+    is_prepared = has(server, None)
+    for name in (role, f"{role}/tmp", *([] if is_prepared else [f"{role}/new"])):
         host.call("own", name=name, user=server.user)
-    server.create()
+    # A server that comes to a host later has what the others there have.
+    if is_prepared:
+        _copy(host, f"{copy}/data", f"{role}/new")
+    else:
+        server.create()
     host.call("rename", name=f"{role}/new", to=f"{role}/data")
     host.call("write", name=f"{role}/made.json", text=json.dumps(server.made_with), user=server.user)
 
