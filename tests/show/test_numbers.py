@@ -47,5 +47,6 @@ def test_words():
     assert numbers.count(1200, "run") == "1,200\xa0runs"
     assert numbers.listing(["a", "b", "c"]) == "a, b and c"
     assert numbers.minutes(11.6) == "12\xa0minutes"
+    assert numbers.minutes(1.2) == "1\xa0minute"
     assert numbers.minutes(150) == "2.5\xa0hours"
     assert numbers.p_value(0.0004) == "p < 0.001"

@@ -37,15 +37,36 @@ def test_every_finding_has_its_sentence_verdict_and_a_way_to_the_evidence(made):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"label": "not shown"}, "no difference shown on oltp_point_select"),
-        ({"label": "no practical difference"}, "no practical difference on oltp_point_select"),
-        ({"headline": False}, "no single effect on oltp_point_select, it depends on threads"),
+        ({"label": "not shown"}, "no difference shown on oltp_point_select and oltp_read_write."),
+        ({"label": "no practical difference"}, "no practical difference on oltp_point_select and oltp_read"),
+        ({"headline": False}, "no single effect on oltp_point_select and oltp_read_write, it depends on"),
     ],
 )
 def test_no_number_is_quoted_where_nothing_was_shown(made, changes, said):
     line = "".join(str(part) for part in prose.headline(_with(made.findings, **changes)))
     assert said in line
     assert "%" not in line
+
+
+def test_what_is_alike_on_several_workloads_is_said_once(made):
+    first, second = made.findings["findings"]
+    third = {**first, "workload": "oltp_insert", "label": "not shown"}
+    own = [third, {**third, "workload": "oltp_delete"}, second]
+    line = "".join(str(part) for part in prose.headline({**made.findings, "findings": own}))
+    shown = f"{numbers.percent(second['effect'])} on oltp_read_write"
+    assert line.endswith(f"no difference shown on oltp_insert and oltp_delete; {shown}.")
+
+
+def test_before_the_first_look_the_answer_is_that_there_is_none_yet(made):
+    early = {"blocks": {"planned": 5, "complete": 2}, "look": {"n": 0, "level": 0.98, "next": 5, "note": ""}}
+    (line,) = prose.headline({**made.findings, **early})
+    assert line == "Nothing is decided yet: 2 of the 5\xa0blocks that the first look needs are complete."
+
+
+def test_an_aa_pair_without_an_interval_is_no_comfort(made):
+    aa = {**made.findings["aa"], "low": None, "high": None, "n": 2, "label": "not shown"}
+    text = _text(prose.doubts({**made.findings, "aa": aa}, made.runs))
+    assert "n = 2. Without an interval it shows nothing yet." in text and "as it should be" not in text
 
 
 def test_two_claims_about_one_comparison_are_quoted_once(made):

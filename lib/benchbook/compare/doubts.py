@@ -75,8 +75,9 @@ def warnings(
     found = []
     plan = study.plan
     if plan.run_s < SHORT_RUN_S or plan.discard_s < SHORT_DISCARD_S:
+        which = "Runs are" if plan.run_s < SHORT_RUN_S else "The discard is"
         found.append(
-            f"Runs are short: {plan.run_s} s measured after {plan.discard_s} s of discard. Read the numbers "
+            f"{which} short: {plan.run_s} s measured after {plan.discard_s} s of discard. Read the numbers "
             "as a trial; 45 s (105 s with writes) after 15 s is a sound length."
         )
     found += [f"Arm {arm} has no run." for arm in study.arms if not (runs["arm"] == arm).any()]

@@ -68,10 +68,10 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
         return Doubt(
             "A/A", "No arm was compared with itself: what this set-up sees in nothing is unknown.", True
         )
-    told = (
-        f"One arm under two names, on {aa['workload']}: {numbers.percent(aa['effect'])}, "
-        f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, n = {aa['n']}."
-    )
+    told = f"One arm under two names, on {aa['workload']}: {numbers.percent(aa['effect'])}, "
+    if aa["low"] is None:
+        return Doubt("A/A", f"{told}n = {aa['n']}. Without an interval it shows nothing yet.", True)
+    told += f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, n = {aa['n']}."
     if aa["label"] in ("higher", "lower"):
         care = "A difference was shown where there is none: take effects of about this size for noise."
         return Doubt("A/A", f"{told} {care}", True)

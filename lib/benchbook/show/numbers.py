@@ -80,7 +80,7 @@ def minutes(value: float | None) -> str:
     """Write a length of time given in minutes, as minutes or hours."""
     if not is_known(value):
         return NOT_COMPUTED
-    return f"{value / 60:.1f}{_NBSP}hours" if value >= 120 else f"{value:.0f}{_NBSP}minutes"
+    return f"{value / 60:.1f}{_NBSP}hours" if value >= 120 else count(round(value), "minute")
 
 
 def p_value(p: float | None) -> str:

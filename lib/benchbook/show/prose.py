@@ -75,7 +75,15 @@ def _claim(found: Finding) -> Html:
 
 
 def headline(findings: Mapping[str, Any]) -> list[object]:
-    """Write one sentence for each treatment and metric, workload by workload; `Html` and plain parts."""
+    """Write one sentence for each treatment and metric, workload by workload; `Html` and plain parts.
+
+    Before the first look there is nothing to say but that.
+    """
+    blocks, look = findings["blocks"], findings["look"]
+    if not look["n"] and look["next"]:
+        needed = numbers.count(look["next"], "block")
+        told = f"{blocks['complete']} of the {needed} that the first look needs are complete"
+        return [f"Nothing is decided yet: {told}."]
     groups: dict[tuple[str, str, str], dict[object, Finding]] = {}
     for found in findings["findings"]:
         key = found["baseline"], found["treatment"], found["metric"]
@@ -90,24 +98,27 @@ def headline(findings: Mapping[str, Any]) -> list[object]:
 def _group(baseline: str, treatment: str, metric: str, own: Sequence[Finding]) -> list[object]:
     base, other = element("b", baseline), element("b", treatment)
     labels = {found["label"] if found["headline"] else "" for found in own}
+    where: dict[tuple[str, str], list[str]] = {}
+    for found in own:
+        where.setdefault(_short(found), []).append(found["workload"])
+    each = [f"{what} on {numbers.listing(on)}{rest}" for (what, rest), on in where.items()]
+    told = "; ".join(each) if max(map(len, where.values())) > 1 else numbers.listing(each)
     if len(labels) == 1 and labels <= {"higher", "lower"}:
-        told = numbers.listing([_short(found) for found in own])
         verb, *words = _VERBS.get(metric, (f"had a {{}} {numbers.metric(metric)}", "higher", "lower"))
         word = words[labels == {"lower"}]
         return [other, f" {verb.format(word)} than ", base, f": {told}."]
-    told = numbers.listing([_short(found) for found in own])
     return ["Against ", base, ", ", other, f" in {numbers.metric(metric)}: {told}."]
 
 
-def _short(found: Finding) -> str:
-    where = f"on {found['workload']}"
+def _short(found: Finding) -> tuple[str, str]:
+    """Return what is said before the workload, and what after it."""
     if not found["headline"]:
-        return f"no single effect {where}, it depends on threads"
+        return "no single effect", ", it depends on threads"
     if found["label"] == "not shown":
-        return f"no difference shown {where}"
+        return "no difference shown", ""
     if found["label"] == "no practical difference":
-        return f"no practical difference {where}"
-    return f"{numbers.percent(found['effect'])} {where}"
+        return "no practical difference", ""
+    return numbers.percent(found["effect"]), ""
 
 
 def sentence(found: Finding) -> str:
