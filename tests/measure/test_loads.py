@@ -21,7 +21,7 @@ from benchbook.core.params import Analysis
 from benchbook.measure import clients, dataset
 from benchbook.plan import more_blocks, schedule
 from benchbook.read import tidy
-from benchbook.sites import loads, process
+from benchbook.sites import capture, loads, process, tiproxy
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
 from tests.measure.test_matrix import Store, while_running
@@ -112,6 +112,30 @@ def test_a_driver_that_dies_voids_the_run_and_the_run_is_repeated(open_store):
     assert "the driver of connections ended before the run did" in reasons
     assert "None of 300 idle connections were open after the run" in reasons
     store.assert_complete()
+
+
+@pytest.mark.server
+@pytest.mark.skipif(
+    (TIPROXY := tiproxy.find()) is None or not capture.is_able(TIPROXY),
+    reason=f"no TiProxy of 1.3.0 or later in the PATH or in {tiproxy.VARIABLE}",
+)
+def test_a_real_tiproxy_captures_while_a_run_goes_on_and_only_in_its_arm(open_store):
+    arms = {"off": {"access": "tiproxy"}, "on": {"access": "tiproxy", "capture": True}}
+    store = open_store(arms=arms, workloads={"oltp_read_write": {}})
+    written: list[Path] = []
+
+    def look() -> None:
+        time.sleep(1.0)
+        written.extend(store.site.lab.folder.glob("proxy*/capture/*"))
+
+    with while_running("on", store, look):
+        store.walk()
+    store.assert_complete()
+    off, on = ({f.plan()["arm"]: f.evidence()["arrangement"] for f in store.kept()}[arm] for arm in arms)
+    assert "capture" not in off
+    assert on["capture"]["stayed"] is True and on["capture"]["error"] == ""
+    assert on["capture"]["written_mib"] > 0 and written, "nothing was on the disk while it captured"
+    assert not list(store.site.lab.folder.glob("proxy*/capture")), "the files are gone with the run"
 
 
 @pytest.mark.server
