@@ -179,6 +179,18 @@ def three(
     return Evidence(plan, merged(seen, changed or {}), outs[0], "", others=others)
 
 
+def folder_of_three(raw: Path) -> runfolder.RunFolder:
+    """Write the whole run folder of `three`."""
+    run = three()
+    part = runfolder.begin(raw, run.plan)
+    for number, (out, err) in enumerate([(run.out, ""), *run.others]):
+        (part / runfolder.of_client(number, runfolder.OUT)).write_text(out, encoding="utf-8")
+        (part / runfolder.of_client(number, runfolder.ERR)).write_text(err, encoding="utf-8")
+    (part / runfolder.MONITOR).write_text(monitor(7), encoding="utf-8")
+    runfolder.files.write_json(part / runfolder.EVIDENCE, run.seen)
+    return runfolder.keep(runfolder.seal(part, 1), raw)
+
+
 def many_buckets(events: int, seed: int = 1) -> np.ndarray:
     """Return a histogram of log-normal latencies around 5 ms."""
     values = np.random.default_rng(seed).lognormal(np.log(5), 0.6, events)

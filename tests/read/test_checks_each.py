@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.core import runfolder
 from benchbook.core.params import Limits
 from benchbook.read import validity
 from tests.read import corpus, synthetic
@@ -127,14 +126,7 @@ def test_one_client_that_starved_is_found_although_the_others_did_not():
 
 
 def test_a_folder_of_three_is_read_with_all_its_logs(tmp_path):
-    run = synthetic.three()
-    part = runfolder.begin(tmp_path, run.plan)
-    for number, (out, err) in enumerate([(run.out, ""), *run.others]):
-        (part / runfolder.of_client(number, runfolder.OUT)).write_text(out)
-        (part / runfolder.of_client(number, runfolder.ERR)).write_text(err)
-    (part / runfolder.MONITOR).write_text(synthetic.monitor(7))
-    runfolder.files.write_json(part / runfolder.EVIDENCE, run.seen)
-    folder = runfolder.keep(runfolder.seal(part, 1), tmp_path)
+    folder = synthetic.folder_of_three(tmp_path)
     judged = validity.judge(folder)
     assert (judged.status, judged.qps) == ("valid", 7200), judged.reasons
     log = folder.path / "client-2" / "sysbench.out"
@@ -153,6 +145,4 @@ def test_a_file_of_options_that_sysbench_did_not_take_whole_is_told():
     run = corpus.healthy(synthetic.output(), synthetic.planned(arm_setting=setting), "", seen)
     assert failed(validity.judge(run)) == {"V5": "the file says rand-type=uniform, sysbench took special"}
     run = corpus.healthy(synthetic.output(), synthetic.planned(arm_setting=setting))
-    assert validity.judge(run).status == "indeterminate", (
-        "nobody looked at what it did"
-    )
+    assert validity.judge(run).status == "indeterminate", "nobody looked at what it did"

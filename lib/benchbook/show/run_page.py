@@ -107,6 +107,10 @@ def _facts(run: Section) -> Html:
             f"{run.plan['run_s']} s after {run.plan['discard_s']} s of discard",
             f"seed {run.plan['seed']}",
         ]
+    if run.judged.evidence.others:
+        spread = seen.get("start_spread_ms")
+        clients = numbers.count(1 + len(run.judged.evidence.others), "client")
+        told.append(clients if spread is None else f"{clients}, begun within {spread:.0f} ms")
     if run.note is None and _attempt(run) != 1:
         told.append(f"attempt {_attempt(run)}")
     told.append(element("code", run.folder.name))
