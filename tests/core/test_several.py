@@ -61,6 +61,12 @@ def test_runs_of_arms_without_the_keys_are_the_runs_they_were():
     assert (several.clients(one.arm_setting), several.servers(three.arm_setting)) == (1, 3)
 
 
+def test_the_plan_says_which_arm_has_several_clients():
+    said = schedule.summary("test", study())
+    assert "clients     three: 3 on 3 servers; they share the threads" in said
+    assert "  clients " not in schedule.summary("test", study(arms={"a": {}, "b": {"access": "haproxy"}}))
+
+
 @pytest.mark.parametrize(
     "changes, says",
     [

@@ -168,6 +168,13 @@ def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | Non
         f"  measuring   about {_minutes(measuring)}, after pilots of about {_minutes(piloting)}",
         f"  data        {study.dataset.tables} tables of {study.dataset.table_size:,} rows",
     ]
+    several = [
+        f"{arm}: {one.clients} on {one.servers} server{'s' * (one.servers > 1)}"
+        for arm, one in study.arms.items()
+        if one.clients > 1
+    ]
+    if several:
+        lines.append(f"  clients     {'; '.join(several)}; they share the threads")
     shares = {name: one.rate.share for name, one in study.workloads.items() if isinstance(one.rate, Rate)}
     if shares:
         told = ", ".join(f"{100 * share:g} % of saturation in {name}" for name, share in shares.items())
