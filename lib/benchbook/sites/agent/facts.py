@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchbook.sites.process import PATH
+from benchbook.sites.process import PATH, PLAIN
 
 SYS = Path("/sys")
 TOOLS = {
@@ -94,8 +94,11 @@ def tool(name: str, programs: dict[str, str] = NONE) -> str | None:
     path = which(name, programs)
     if path is None or argv is None:
         return None
+    env = {**PLAIN, "HOME": _account().pw_dir}
     try:
-        done = subprocess.run([path, *argv[1:]], capture_output=True, text=True, timeout=20, stdin=-3)
+        done = subprocess.run(
+            [path, *argv[1:]], capture_output=True, text=True, timeout=20, stdin=-3, env=env
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     # A program that was built without being told its version has none to tell.

@@ -43,8 +43,8 @@ def request(host: Host, address: str, port: int, method: str, path: str, body: s
     connection = http.client.HTTPConnection(address, port)
     connection.sock = link  # type: ignore[assignment]
     try:
-        headers = {"Content-Type": "application/json", "Connection": "close"}
-        connection.request(method, path, body, headers)
+        # Kept alive until we close it: http.client would else close what it still has to read from.
+        connection.request(method, path, body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         text = answer.read().decode("utf-8", "replace")
     except http.client.HTTPException as error:
