@@ -58,6 +58,43 @@ def test_arms_share_the_server_that_they_ask_for_alike():
     assert len({chain.client for chain in chains.values()}) == 1
 
 
+def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_shared():
+    arms = {"one": {}, "three": {"clients": 4, "servers": 2}, "two": {"clients": 2}}
+    study = kubernetes_study.make(
+        {name: {"network": "pod"} | asked for name, asked in arms.items()}, threads=(4,)
+    )
+    chains = layout.chains(study)
+    assert [part.name for part in chains["three"].clients] == ["client", "client-2", "client-3", "client-4"]
+    assert [part.name for part in chains["three"].servers] == ["server", "server-2"]
+    assert (
+        chains["two"].clients == chains["three"].clients[:2]
+        and chains["one"].servers == chains["two"].servers
+    )
+    made = arm("three", study)
+    assert ("StatefulSet", "server-2") in made and ("StatefulSet", "client-4") in made
+    ports = {part.port for part in chains["three"].servers}
+    assert len(ports) == 2
+
+
+def test_a_tidb_has_its_settings_and_nobody_enters_without_a_password():
+    study = kubernetes_study.make(
+        engine={"name": "tidb", "version": "6.6", "settings": {"log.level": "warn"}}
+    )
+    files = arm("pod", study)["ConfigMap", "server"]["data"]
+    written = tomllib.loads(files["tidb.toml"])
+    assert written["log"]["level"] == "warn" and written["enable-telemetry"] is False
+    assert "-status-host=127.0.0.1" in files["engine.sh"]
+    made = engines.accounts(PASSWORD, "admin", PASSWORD, "benchbook", "sbtest", "tidb")
+    assert made.rstrip().endswith("DROP USER IF EXISTS 'root'@'%';")
+    with pytest.raises(SiteError, match="set by the site"):
+        arm(
+            "pod",
+            kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}}),
+        )
+    with pytest.raises(SiteError, match="before it has accounts"):
+        arm("pod", kubernetes_study.make(engine={"name": "tidb", "version": "5.0"}))
+
+
 def test_the_network_of_an_arm_is_that_of_its_pod():
     assert "hostNetwork" not in pod(arm("pod")["StatefulSet", "server"])
     host = pod(arm("host")["StatefulSet", "server-2"])

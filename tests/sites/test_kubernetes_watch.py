@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from benchbook.sites import begin
 from benchbook.sites.kube import agent, facts, watch
 
 SAMPLE = Path(watch.__file__).with_name("pod") / "sample.sh"
@@ -121,3 +122,35 @@ def test_the_kubelets_settings_are_those_that_change_what_a_pod_gets():
     said = json.dumps({"kubeletconfig": {"cpuManagerPolicy": "static", "maxPods": 110, "address": "0.0.0.0"}})
     assert facts.kubelet(said) == {"cpuManagerPolicy": "static", "maxPods": 110}
     assert "not available" in facts.kubelet(None)
+
+
+def seen(rows: list[list[object]], began: float = 100.0, begun: float | None = None) -> dict[str, object]:
+    return {"rows": rows, "began_s": began, "begun_s": begun}
+
+
+def test_what_several_clients_use_is_added_second_by_second_from_when_they_began():
+    # The first waited 2 s for the moment, the second 1 s: second 3 of one is second 2 of the other.
+    one = seen([[1.0, 9.0, 9.0, {}], [3.0, 0.25, 10.0, {"server": [0.5, 4.0]}]], begun=102.0)
+    two = seen([[2.0, 0.5, 20.0, {"server": [0.25, 2.0]}], [3.0, 0.75, 21.0, {}]], begun=101.0)
+    rows = watch.together([watch.client_rows(one), watch.client_rows(two)])
+    # What was used while waiting is not the run's, and a second that only one has seen is no sum.
+    assert [(row["second"], row["cpu_cores"], row["rss_mib"]) for row in rows] == [(1.0, 0.75, 30.0)]
+    server = [
+        {"second": 1.2, "part": "server", "cpu_cores": 1.0, "rss_mib": 1.0},
+        {"second": 2.2, "part": "server"},
+    ]
+    carried = [watch.bytes_by_second(one), watch.bytes_by_second(two)]
+    first, second = watch.with_bytes(server, carried)
+    assert (first["received_mib_s"], first["sent_mib_s"]) == (0.75, 6.0)
+    assert "received_mib_s" not in second
+
+
+def test_a_client_begins_at_its_moment_and_says_when(agent):
+    at = time.monotonic() + 1.0
+    waiting = ["python3", "-I", "-S", "-c", begin.WAIT, repr(at), "{JOB}/begun", "true"]
+    assert agent("start", line=job("e", *waiting)).returncode == 0
+    record = json.loads(agent("wait", "e").stdout)
+    assert record["exit_code"] == 0 and 0 <= record["begun_s"] - at < 2
+    assert record["lasted_s"] > 0.5
+    asked = agent("clock", line=b"\n\n").stdout.split()
+    assert len(asked) == 2 and at < float(asked[0]) <= float(asked[1]) <= time.monotonic()

@@ -1,0 +1,269 @@
+"""TiDB in a real cluster: in a pod of its own, and as TiDB Operator makes it.
+
+They need what the other tests of a cluster need, and an image with tidb-server too, which
+BENCHBOOK_TEST_TIDB_IMAGE names (`TIDB=PROGRAM tools/images/rootfs.sh FOLDER`). There is no operator: a
+stand-in of the tests makes what it would make, with TiDB's embedded storage in place of TiKV.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+from kubernetes import client
+from ruamel.yaml import YAML
+
+from benchbook import sites
+from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.measure import dataset, warm_up
+from benchbook.measure.ledger import session
+from benchbook.sites import clean
+from benchbook.sites.kube import tidb, tidb_cluster
+from benchbook.sites.kube.api import VARIABLES, Cluster
+from tests.sites import kubernetes_study
+from tests.sites.operator_stand_in import Operator
+from tests.sites.test_kubernetes_cluster import cluster, folder, ours, root, run  # noqa: F401
+
+IMAGE = os.environ.get("BENCHBOOK_TEST_TIDB_IMAGE")
+CRD = os.environ.get("BENCHBOOK_TIDB_CRD")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not any(os.environ.get(name) for name in VARIABLES),
+        reason=f"no cluster: neither {' nor '.join(VARIABLES)} is set",
+    ),
+    pytest.mark.skipif(IMAGE is None, reason="BENCHBOOK_TEST_TIDB_IMAGE names no image with tidb-server"),
+]
+needs_crd = pytest.mark.skipif(
+    CRD is None, reason="BENCHBOOK_TIDB_CRD names no pingcap.com_tidbclusters.yaml"
+)
+ENGINE = {"name": "tidb", "version": "6.6", "settings": {"tidb_enable_1pc": False, "max-index-length": 4096}}
+PODS = {
+    "pod": {"network": "pod"},
+    "host": {"network": "host"},
+    "service": {"network": "pod", "access": "service"},
+    "guaranteed": {"network": "pod", "qos": "guaranteed", "neighbour": {"processes": 1}},
+    "two": {"network": "pod", "clients": 2},
+}
+
+
+def study(arms: Any, site: dict[str, Any] | None = None, **other: Any) -> Any:
+    images = dict.fromkeys(("server", "client", "proxy"), IMAGE)
+    section = {"images": images, "server": {"cpu": 0.5, "memory_mib": 1024}} | (site or {})
+    whole = {"engine": ENGINE, "workloads": {"oltp_read_write": {}}} | other
+    return kubernetes_study.make(arms, section, **whole)
+
+
+def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_ledger(
+    cluster: Cluster,  # noqa: F811
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+):
+    spec = study(PODS)
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        assert site.able == list(PODS)
+        loaded = dataset.load(site, spec)
+        assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
+        warm_up.put_back(site, spec)
+        for arm in PODS:
+            made, judged = run(site, spec, arm, into)
+            assert judged.status == "valid", (arm, judged.reasons)
+            assert judged.ledger == "agrees"
+            before = made.evidence()["identity_before"]
+            assert before["qos"] == ("Guaranteed" if arm == "guaranteed" else "BestEffort")
+            carried = [line.split(",")[-2:] for line in made.text("monitor.csv").splitlines()[1:]]
+            # What the client's connections brought to the server, as on one machine.
+            assert any(float(into_it) > 0 and float(out) > 0 for into_it, out in carried if into_it)
+        facts = site.facts("pod")["engine"]
+        got = {key: one["got"] for key, one in facts["settings"].items()}
+        assert got["tidb_enable_1pc"] == "OFF" and got["max-index-length"] == "4096"
+        assert got["log.level"] == "error" and got["tidb_enable_prepared_plan_cache"] == "ON"
+        assert facts["version"].startswith("6.6") and "embedded" in facts["storage"]
+        endpoint = site.up("pod")
+        account = {"host": endpoint.host, "port": endpoint.port, "ssl_disabled": True, "connect_timeout": 5}
+        for user in ("root", "benchbook", ""):
+            with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+                pymysql.connect(user=user, password="", **account)
+        # The port that tells of it is the pod's own.
+        with pytest.raises(OSError):
+            socket.create_connection((endpoint.host, endpoint.port + 10_000), 2)
+    with sites.open_site(spec, folder) as site:
+        site.restore(dataset.label(spec))
+        with session(site) as connection:
+            again = dataset.describe(connection, spec)
+        assert again["checksums"] == loaded["checksums"]
+        assert site.facts("pod")["engine"] == facts
+
+
+def test_a_tidb_that_runs_out_of_memory_is_a_restart_and_tells_so(folder: Path, root: Path):  # noqa: F811
+    spec = study({name: PODS[name] for name in ("pod", "guaranteed")}, {"wait_s": 60})
+    with sites.open_site(spec, folder) as site:
+        site.up("guaranteed")
+        server = site._arms.server(site.chains["guaranteed"].server)
+        before = site.identity("guaranteed")
+        # Killed as the kernel kills for want of memory: from outside, at once.
+        server.run("sh", "-c", "kill -KILL $(cat /var/lib/benchbook/run/pid)")
+        deadline = time.monotonic() + 30
+        while server.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        site.up("guaranteed")
+        after = site.identity("guaranteed")
+        assert after["restarts"] == before["restarts"] + 1 and after["word"] != before["word"]
+        assert after["last_end"] != "none"
+
+
+def test_a_setting_that_tidb_does_not_know_is_told_and_not_passed_over(folder: Path, root: Path):  # noqa: F811
+    wrong = ENGINE | {"settings": {"tidb_no_such_variable": 1}}
+    spec = study({name: PODS[name] for name in ("pod", "service")}, engine=wrong)
+    with sites.open_site(spec, folder) as site:
+        site.up("pod")
+        with pytest.raises(SettingsDiffer, match="tidb_no_such_variable"):
+            site.facts("pod")
+
+
+def test_a_tidb_that_lets_anybody_in_at_first_is_refused_by_name(folder: Path, root: Path):  # noqa: F811
+    spec = study({name: PODS[name] for name in ("pod", "service")}, engine={"name": "tidb", "version": "5.0"})
+    with sites.open_site(spec, folder) as site:
+        assert site.able == [] and "before it has accounts" in site.missing("pod")
+
+
+@pytest.fixture
+def definition(cluster: Cluster) -> Iterator[None]:  # noqa: F811
+    """The operator's own definition of a TidbCluster, in the cluster as long as it is needed."""
+    assert CRD is not None
+    whole = YAML(typ="safe").load(Path(CRD).read_text(encoding="utf-8"))
+    api = client.ApiextensionsV1Api(cluster.api)
+    name = whole["metadata"]["name"]
+    was_there = any(one.metadata.name == name for one in api.list_custom_resource_definition().items)
+    cluster.apply(whole)
+    deadline = time.monotonic() + 30
+    while tidb_cluster.PLURAL not in (cluster.raw(f"/apis/{tidb.API}") or "") and time.monotonic() < deadline:
+        time.sleep(0.2)
+    yield
+    if not was_there:
+        api.delete_custom_resource_definition(name)
+
+
+def operated(**site: Any) -> Any:
+    one, two = {"replicas": 1}, {"replicas": 2}
+    section = {"tidb": {"version": "v6.6.0", "pd": one, "tikv": one, "tidb": site.pop("tidbs", two)}, **site}
+    arms = {"service": {"network": "pod", "access": "service"}, "direct": {"network": "pod"}}
+    return study(arms, section, engine={"name": "tidb", "settings": {"tidb_enable_1pc": False}})
+
+
+@needs_crd
+def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_study(
+    cluster: Cluster,  # noqa: F811
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+    definition: None,
+):
+    # Two TiDBs would not see each other's rows without a TiKV under both.
+    spec = operated(tidbs={"replicas": 1})
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        operator = Operator(site.ground.namespace, IMAGE)
+        operator.start()
+        try:
+            assert site.able == ["service", "direct"]
+            dataset.load(site, spec)
+            assert operator.trouble is None
+            seen = {}
+            for arm in spec.arms:
+                made, judged = run(site, spec, arm, into)
+                assert judged.status == "valid", (arm, judged.reasons)
+                assert judged.ledger == "agrees"
+                seen[arm] = made.evidence()
+            leads = seen["service"]["identity_before"]["service_leads_to"]
+            assert leads == site._arms.server(site.chains["service"].server).parts.addresses
+            facts = site.facts("service")["engine"]
+            assert {part: one["pods"] for part, one in facts["parts"].items()} == {
+                "pd": 1,
+                "tikv": 1,
+                "tidb": 1,
+            }
+            assert facts["settings"]["tidb_enable_1pc"]["got"] == "OFF"
+            assert facts["settings"]["log.level"]["got"] == "error"
+            assert (
+                "no copy" in facts["data"]
+                and facts["stores"] == "not available: PD's own port does not answer"
+            )
+            with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+                pymysql.connect(host=leads[0], port=4000, user="root", password="", ssl_disabled=True)
+            assert site.has_snapshot(dataset.label(spec)) and not site.has_snapshot("another")
+            site.restore(dataset.label(spec))
+            before = site.identity("service")
+            cluster.core.delete_namespaced_pod("server-tikv-0", site.ground.namespace, grace_period_seconds=0)
+            site.up("service")
+            assert site.identity("service")["server-tikv-0"] != before["server-tikv-0"]
+        finally:
+            operator.stop()
+    with sites.open_site(spec, folder) as site:
+        # It has no sleep: what was loaded is there in the next stage.
+        assert site.has_snapshot(dataset.label(spec))
+        with session(site) as connection:
+            assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+    clean.down(folder)
+    assert ours(cluster, folder) == []
+
+
+@needs_crd
+def test_the_books_of_all_tidbs_are_added_up(folder: Path, root: Path, definition: None):  # noqa: F811
+    with sites.open_site(operated(), folder) as site:
+        operator = Operator(site.ground.namespace, IMAGE)
+        operator.start()
+        try:
+            site.up("service")
+            parts = site._arms.server(site.chains["service"].server).parts
+            assert len(parts.addresses) == 2
+            before, _ = parts.books()
+            second = parts.statuses[1].address
+            password = site.ground.lab.password()
+            host = next(str(pod.status.pod_ip) for pod in parts.pods["tidb"] if pod.metadata.name == second)
+            # The second has storage of its own here, so nobody has let anybody in there yet.
+            with pymysql.connect(host=host, port=4000, user="root", password="", ssl_disabled=True) as other:
+                for _ in range(7):
+                    other.cursor().execute("SELECT 1")
+            after, _ = parts.books()
+            assert after["Com_select"] - before["Com_select"] >= 7
+            assert after["Connections"] - before["Connections"] == 1
+            assert password not in json.dumps(site.identity("service"))
+        finally:
+            operator.stop()
+
+
+@needs_crd
+def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+    definition: None,
+):
+    with sites.open_site(operated(wait_s=20), folder) as site:
+        operator = Operator(site.ground.namespace, None)
+        operator.start()
+        try:
+            with pytest.raises(SiteError, match=r"server-pd-0: ErrImageNeverPull.*its events") as told:
+                site.up("service")
+            assert "PD 0 of 1, TiKV 0 of 1, TiDB 0 of 2" in str(told.value)
+            assert "PD(s) are not healthy" in str(told.value)
+        finally:
+            operator.stop()
+
+
+@needs_crd
+def test_an_operator_that_is_not_there_is_told(folder: Path, root: Path, definition: None):  # noqa: F811
+    with (
+        sites.open_site(operated(wait_s=10), folder) as site,
+        pytest.raises(SiteError, match="takes no notice"),
+    ):
+        site.up("service")
