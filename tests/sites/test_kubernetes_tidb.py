@@ -211,6 +211,7 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
     with sites.open_site(spec, folder) as site:
         # It has no sleep: what was loaded is there in the next stage.
         assert site.has_snapshot(dataset.label(spec))
+        site.restore(dataset.label(spec))
         with session(site) as connection:
             assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
     clean.down(folder)

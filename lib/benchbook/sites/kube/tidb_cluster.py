@@ -23,6 +23,9 @@ from benchbook.sites.tidb import data
 from benchbook.sites.tidb.status import ABSENT
 
 PLURAL = "tidbclusters"
+LISTENING_S = 60.0
+# ER_ACCESS_DENIED_ERROR, of a server that does answer.
+DENIED = 1045
 
 
 class TidbCluster:
@@ -141,18 +144,24 @@ class TidbCluster:
         statements = engines.accounts(
             self.ground.lab.password(), connect.ADMIN, password, labs.USER, labs.SCHEMA, "tidb"
         )
-        try:
-            with (
-                connect.open_one(self.parts.reach, "", user=ADMIN) as connection,
-                connection.cursor() as cursor,
-            ):
-                for statement in statements.splitlines():
-                    cursor.execute(statement)
-        except pymysql.err.OperationalError as error:
-            raise SiteError(
-                f"TidbCluster {self.part.name} lets neither us nor its first administrator in: "
-                f"{error.args[-1]}; run `make down`, then the stage again"
-            ) from None
+        with self._first() as connection, connection.cursor() as cursor:
+            for statement in statements.splitlines():
+                cursor.execute(statement)
+
+    def _first(self) -> connect.Tunnelled:
+        """Return a connection of a new cluster's administrator, as soon as its port answers."""
+        deadline = time.monotonic() + LISTENING_S
+        while True:
+            try:
+                return connect.open_one(self.parts.reach, "", user=ADMIN)
+            except pymysql.err.OperationalError as error:
+                # Its pod is ready before its port answers, where nothing looks at that.
+                if time.monotonic() > deadline or error.args[0] == DENIED:
+                    raise SiteError(
+                        f"TidbCluster {self.part.name} lets neither us nor its first administrator in: "
+                        f"{error.args[-1]}; run `make down`, then the stage again"
+                    ) from None
+            time.sleep(0.5)
 
     def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
         connection.tell(record)
