@@ -27,8 +27,9 @@ QUEUES = ("queue_length", "concurrency")
 def merged(logs: Sequence[SysbenchLog]) -> SysbenchLog:
     """Return what several clients did together; of one client its own log.
 
-    Its window is the longest of theirs. Where a client lacks totals or histogram the whole has none:
-    what is left would be taken for all of it.
+    Its window is the mean of theirs, which differ by how long each one's last transactions took: counts over
+    it are the sum of the clients' rates. Where a client lacks totals or histogram the whole has none: what is
+    left would be taken for all of it.
     """
     if len(logs) == 1:
         return logs[0]
@@ -70,18 +71,13 @@ def _summaries(logs: Sequence[SysbenchLog], bars: Histogram | None) -> tuple[Sum
     kinds = {tuple((one.is_checkpoint, one.checkpoint_s) for one in log.summaries) for log in logs}
     if len(kinds) > 1:
         return ()
-    # Both ends of the window are one client's, so that its length is one that was.
-    longest = max(logs, key=lambda log: log.measured_s or 0.0)
     threads = [log.header.threads or 0 for log in logs]
     return tuple(
-        _summary(blocks, threads, longest.summaries[place].total_time_s, bars)
-        for place, blocks in enumerate(zip(*(log.summaries for log in logs), strict=True))
+        _summary(blocks, threads, bars) for blocks in zip(*(log.summaries for log in logs), strict=True)
     )
 
 
-def _summary(
-    blocks: Sequence[Summary], threads: Sequence[int], total_time_s: float | None, bars: Histogram | None
-) -> Summary:
+def _summary(blocks: Sequence[Summary], threads: Sequence[int], bars: Histogram | None) -> Summary:
     first = blocks[0]
     of_all = {name: [getattr(block, name) for block in blocks] for name in Summary.__dataclass_fields__}
     events = of_all["events"]
@@ -93,7 +89,7 @@ def _summary(
         line=0,
         is_checkpoint=first.is_checkpoint,
         checkpoint_s=first.checkpoint_s,
-        total_time_s=total_time_s,
+        total_time_s=_weighted(of_all["total_time_s"], [1] * len(blocks)),
         **{name: _sum(of_all[name]) for name in COUNTS},
         **{name: _sum(of_all[name]) for name in RATES},
         latency_min_ms=_known(min, of_all["latency_min_ms"]),

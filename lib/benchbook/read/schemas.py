@@ -28,7 +28,7 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "started_s": ("float", "s", "when sysbench was started, since the study's first run"),
         "discard_s": ("float", "s", "asked length of the discard"),
         "run_s": ("float", "s", "asked length of the measured window"),
-        "measured_s": ("float", "s", "length of the window that the counts cover"),
+        "measured_s": ("float", "s", "window that the counts cover; of several clients the mean of theirs"),
         "sysbench_s": ("float", "s", "from the start of the process to its end"),
         "events": ("int", "", "events in the window"),
         "transactions": ("int", "", "transactions in the window"),
