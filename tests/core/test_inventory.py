@@ -121,3 +121,36 @@ def test_a_study_says_which_inventory_and_nothing_that_hosts_do_not_know(
     with pytest.raises(InputErrors) as caught:
         load.study_file(path)
     assert any(said in error for error in caught.value.errors), caught.value.errors
+
+
+JUMP = """
+defaults: {user: bench, gateway: bastion, programs: {tiup: /opt/tiup/tiup}}
+gateways:
+  bastion: {host: 198.51.100.7, user: me, known_hosts: known-outside}
+hosts:
+  db1: {host: 10.0.0.10, roles: [server, pd, tikv], programs: {tidb-server: /opt/tidb/tidb-server}}
+  gen1: {host: 10.0.0.11, roles: [client, control]}
+"""
+
+
+def test_a_jump_host_has_an_account_and_keys_of_its_own(written):
+    base = written(JUMP).parent
+    db = inventory.load("rack")["db1"]
+    assert db.gateway is not None and (db.gateway.host, db.gateway.user, db.gateway.port) == (
+        *("198.51.100.7", "me", 22),
+    )
+    assert db.gateway.known_hosts == base / "known-outside" and db.gateway.gateway is None
+    assert db.programs == {"tiup": "/opt/tiup/tiup", "tidb-server": "/opt/tidb/tidb-server"}
+
+
+def test_a_gateway_that_is_not_written_down_is_told(written):
+    said = mistakes(JUMP.replace("gateway: bastion", "gateway: other"), written)
+    assert len(said) == 2 and all("other: no such name under gateways" in text for text in said)
+
+
+def test_one_address_behind_two_gateways_is_two_hosts(written):
+    text = JUMP.replace("  bastion:", "  other: {host: 198.51.100.8}\n  bastion:")
+    text += "  db2: {host: 10.0.0.10, roles: [server], gateway: other}\n"
+    written(text)
+    assert set(inventory.load("rack")) == {"db1", "gen1", "db2"}
+    assert "the same host as" in mistakes(text.replace(", gateway: other", ""), written)[0]

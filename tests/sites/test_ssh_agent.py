@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,6 +90,27 @@ def gone(pid: int, within_s: float) -> bool:
 def test_the_same_modules_make_the_same_file():
     again = archive.pack.__wrapped__()
     assert hashlib.sha256(again).hexdigest() == archive.sha256()
+
+
+def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
+    """Its grammar is that of 3.9, and it uses nothing that came later, as far as names tell."""
+    later = {"match_case", "TryStar", "TypeAlias"}
+    with zipfile.ZipFile(io.BytesIO(archive.pack())) as packed:
+        texts = {name: packed.read(name).decode() for name in packed.namelist()}
+    for name, text in texts.items():
+        tree = ast.parse(text, name, feature_version=(3, 9))
+        for node in ast.walk(tree):
+            assert type(node).__name__ not in later, name
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                given = {keyword.arg for keyword in node.keywords}
+                assert not (called == "zip" and "strict" in given), f"{name}:{node.lineno}"
+                assert not (called == "dataclass" and {"slots", "kw_only"} & given), f"{name}:{node.lineno}"
+            if isinstance(node, ast.ImportFrom) and node.module == "datetime":
+                assert "UTC" not in {alias.name for alias in node.names}, name
+        bars = [node for node in ast.walk(tree) if isinstance(getattr(node, "op", None), ast.BitOr)]
+        # A union in an annotation is only text there if this is said.
+        assert not bars or "from __future__ import annotations" in text, name
 
 
 def test_python_alone_is_enough_for_it(agents: Agents):
@@ -181,6 +205,31 @@ def test_a_new_agent_for_the_same_folder_takes_the_place_of_the_old(agents: Agen
     pid = agents.begin("run", "sleep", "60")["pid"]
     second = agents.serve()["ok"]
     assert first["pid"] != second["pid"] and not procfs.is_alive(first["pid"]) and not procfs.is_alive(pid)
+
+
+def test_what_was_written_down_is_done_once_when_the_agent_ends_and_again_only_by_purge(agents: Agents):
+    """A cluster's services are no children of the agent: these commands end and remove it."""
+    agents.serve()
+    record = agents.base / "record"
+    line = "print({!r}, file=open({!r}, 'a'))"
+    how = {key: [PYTHON, "-c", line.format(key, str(record))] for key in ("end", "purge")}
+    agents.ok("at_end", name="cluster", **how, env={})
+    assert "cluster: stopped" not in agents.command("end")["ok"]["stopped"], "the agent did it"
+    assert record.read_text() == "end\n"
+    agents.command("end")
+    assert record.read_text() == "end\n", "once is enough"
+    assert "cluster: removed" in agents.command("purge")["ok"]["removed"]
+    assert record.read_text() == "end\npurge\n"
+
+
+def test_a_program_begins_at_its_moment_and_says_when_it_did(agents: Agents):
+    agents.serve()
+    at = agents.ok("hello")["monotonic_s"] + 1.0
+    argv = [PYTHON, "-c", "import time; print(time.monotonic())"]
+    agents.ok("start", job="late", argv=argv, out="late.out", begin_at=at, note="late.begun")
+    assert agents.ok("wait", job="late", up_to_s=20)["code"] == 0
+    begun, seen = (float((agents.base / "mine" / name).read_text()) for name in ("late.begun", "late.out"))
+    assert at <= begun < at + 0.5 and begun < seen, "it waited, and was one process with what it became"
 
 
 @pytest.mark.parametrize("name", ["../out", "/etc/hostname", "a/../../b", "."])

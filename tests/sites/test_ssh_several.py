@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from benchbook.sites.lab import SCHEMA, USER
 from benchbook.sites.ssh import stream
 from benchbook.sites.ssh.connect import Refused
 from tests.sites.ssh_hosts import Rack, run, unable
-from tests.sites.test_ssh import LIMITS, PATIENCE, leftovers, study
+from tests.sites.test_ssh import LIMITS, PATIENCE, cut, leftovers, study
 
 UNABLE = unable()
 pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))]
@@ -225,3 +226,30 @@ def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are
         rack.known_hosts.write_text(known)
         for host in behind:
             run("ip", "netns", "exec", host.namespace, "iptables", "-F", "INPUT")
+
+
+@pytest.mark.slow
+def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """The second client's host is out of our reach for longer than the run lasts; its bytes come later."""
+    asked = study(arms={"direct": {}, "two": {"clients": 2}}, threads=(2,))
+    client = rack.hosts["client2"]
+
+    def away() -> None:
+        while not any("sysbench" in text for text in client.commands().values()):
+            time.sleep(0.05)
+        cut(rack, client)
+        time.sleep(9)
+        cut(rack, client, "-D")
+
+    with opened(rack, monkeypatch, "lost", asked) as site:
+        dataset.load(site, asked)
+        accident = threading.Thread(target=away)
+        accident.start()
+        folder = make_run(site, "two", tmp_path / "raw")
+        accident.join()
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        lost = folder.evidence()["arrangement"]["connection_lost"]
+        assert set(lost) == {"client2"} and lost["client2"][0]["lost_s"] > 3

@@ -145,7 +145,8 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
         name = said(tiup)[0][1]
         commands = said(tiup)
         assert commands[0][:3] == ["deploy", name, "v6.6.0"]
-        assert commands[0][4:] == ["--user", "root", "--yes", "--identity_file", "/root/.ssh/id_ed25519"]
+        key = str(Path.home() / ".ssh" / "id_ed25519")
+        assert commands[0][4:] == ["--user", "root", "--yes", "--identity_file", key]
         assert commands[1] == ["start", name, "--yes"]
         assert commands[2] == ["display", name, "--format", "json"]
         for arm in ("direct", "two"):

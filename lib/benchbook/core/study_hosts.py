@@ -100,6 +100,8 @@ def refused(
             yield f"site.tiup: a cluster on hosts; remove it, or set site.kind: ssh (kind is {kind})"
         if tls != "off":
             yield f"site.tls: {tls}: made with site.kind: ssh only; remove it"
+    elif tls != "off" and engine.name != "mariadb":
+        yield f"site.tls: {tls}: made for mariadb only, and engine.name is {engine.name}; remove it"
     elif tiup is not None and engine.name != "tidb":
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
     for name, arm in arms.items():
@@ -119,8 +121,6 @@ def refused(
         version = (arm.engine.version if arm.engine is not None else None) or engine.version
         if version is None or version.count(".") < 2:
             yield f"engine.version: {version}: tiup needs it whole (arm {name}); write one such as 8.0.0"
-        if tls != "off":
-            yield "site.tls: required: not made with tiup; remove it"
         instances = tiup.tidb.hosts * (len(arm.numa.tidb) if arm.numa is not None and arm.numa.tidb else 1)
         if arm.servers > instances:
             yield (

@@ -24,7 +24,8 @@ OF_ANY_SITE = (
     *("machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel", "machine.sysbench"),
 )
 OF_A_CLUSTER = ("cluster.version", "node.machine_type", "node.image", "node.zone", "qos_class", "resources")
-LASTING = (*OF_ANY_SITE, *OF_A_CLUSTER)
+OF_HOSTS = ("encryption", "cluster.topology_sha256")
+LASTING = (*OF_ANY_SITE, *OF_A_CLUSTER, *OF_HOSTS)
 
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
 
