@@ -57,9 +57,9 @@ class TidbCluster:
         found = tidb_wait.ready(ground.cluster, ground.namespace, name, self._look, ground.here.wait_s)
         self._parts = Parts(ground, name, found)
         self._admit()
+        self._must_be_closed()
         with self.open() as connection, connection.cursor() as cursor:
             data.set_variables(cursor, self.asked.variables)
-            data.must_be_closed(cursor)
         self.word = self.uid()
         return self._parts.first
 
@@ -147,6 +147,19 @@ class TidbCluster:
         with self._first() as connection, connection.cursor() as cursor:
             for statement in statements.splitlines():
                 cursor.execute(statement)
+
+    def _must_be_closed(self) -> None:
+        """Raise SiteError if the administrator of a new cluster can still enter without a password."""
+        try:
+            connect.open_one(self.parts.reach, "", user=ADMIN).close()
+        except pymysql.err.OperationalError as error:
+            if error.args[0] == DENIED:
+                return
+            raise SiteError(f"TidbCluster {self.part.name} does not answer: {error.args[-1]}") from None
+        raise SiteError(
+            f"TidbCluster {self.part.name} lets {ADMIN} in without a password; run `make down`, then the "
+            "stage again"
+        )
 
     def _first(self) -> connect.Tunnelled:
         """Return a connection of a new cluster's administrator, as soon as its port answers."""

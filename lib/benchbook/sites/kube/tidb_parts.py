@@ -9,7 +9,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import settings
-from benchbook.sites.kube import wait
+from benchbook.sites.kube import connect, wait
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import PARTS
@@ -17,6 +17,7 @@ from benchbook.sites.kube.tidb_pod import PodStatus
 from benchbook.sites.kube.tunnel import get
 from benchbook.sites.tidb import config
 from benchbook.sites.tidb.server import CRASH
+from benchbook.sites.tidb.status import flat
 
 # Ports that the operator gives them, and the administrator of a new cluster.
 PORT, STATUS, PD = 4000, 10080, 2379
@@ -47,9 +48,10 @@ class Parts:
         """Where the TiDBs are reached, sorted."""
         return sorted(str(pod.status.pod_ip) for pod in self.pods["tidb"])
 
-    def reach(self) -> Any:
-        """Return a socket to the first TiDB, through the API."""
-        return self.ground.cluster.socket(self.ground.namespace, self.first.metadata.name, PORT)
+    def reach(self, pod: Any = None) -> Any:
+        """Return a socket to a TiDB (None: the first), through the API."""
+        name = (pod or self.first).metadata.name
+        return self.ground.cluster.socket(self.ground.namespace, name, PORT)
 
     def are_alive(self) -> bool:
         """Say whether every pod is the one it was: neither made anew nor restarted."""
@@ -85,7 +87,7 @@ class Parts:
 
     def facts(self, asked: config.Asked, engine: Any, variables: dict[str, str]) -> dict[str, Any]:
         """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
-        read = [asked.taken(engine.settings, status.config(), variables) for status in self.statuses]
+        read = [asked.taken(engine.settings, self._items(pod), variables) for pod in self.pods["tidb"]]
         kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
         nodes = {pod.metadata.name: pod.spec.node_name for pod in self.all}
         return {
@@ -118,6 +120,14 @@ class Parts:
             said = self.ground.cluster.ask(read, name, self.ground.namespace, since_seconds=int(since_s) + 1)
             found += [f"{name}: {line}" for line in str(said or "").splitlines() if CRASH.search(line)]
         return found
+
+    def _items(self, pod: Any) -> dict[str, Any]:
+        """Return the settings of a TiDB's file by dotted name, over SQL: old ones tell them nowhere else."""
+        password = self.ground.admin_password()
+        said = connect.ask(lambda: self.reach(pod), password, "SELECT @@tidb_config", SETTLED_S)
+        if said is None:
+            raise SiteError(f"{pod.metadata.name}: does not tell its settings")
+        return flat(json.loads(said))
 
     def _stores(self) -> Any:
         """Return version and state of every TiKV as PD knows them."""

@@ -28,7 +28,7 @@ DEFAULTS: tuple[tuple[str, Value, tuple[float, float], str], ...] = (
     ("tidb_enable_prepared_plan_cache", True, NEW, "as both published reports have it"),
     ("performance.run-auto-analyze", False, OLD, "statistics change only when the warm-up makes them"),
     ("tidb_enable_auto_analyze", False, NEW, "statistics change only when the warm-up makes them"),
-    ("log.enable-slow-log", False, OLD, "no log writing while measuring"),
+    ("log.enable-slow-log", False, (4.0, 6.0), "no log writing while measuring"),
     ("tidb_enable_slow_log", False, NEW, "no log writing while measuring"),
     ("skip_name_resolve", True, (5.2, 99), "no name server in the path of a connection"),
 )
