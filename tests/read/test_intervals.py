@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchbook.read import grammar
-from benchbook.read.intervals import Intervals, columns
-from benchbook.read.log import Interval
+from benchbook.read.intervals import Interval, Intervals, columns
 from benchbook.read.reports import database_interval
 from benchbook.read.sysbench_log import parse
 from tests.read import synthetic

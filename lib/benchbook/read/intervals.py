@@ -9,13 +9,12 @@ characters as in a first line that matches the grammar.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.read import grammar
-from benchbook.read.log import Interval
 
 DIGITS = b"0123456789"
 # The numbers of a report line in their order; those of `GRAINED` have two decimals, each a group of digits.
@@ -27,6 +26,30 @@ GROUPS = len(FIELDS) + sum(GRAINED)
 LONGEST = 9
 
 Columns = dict[str, NDArray[np.float64]]
+
+
+class Interval(NamedTuple):
+    """One report line: rates per second, latencies in ms; None for what this kind of line does not have.
+
+    `second` is the label as printed. Lines of tests without a database carry their events per second in
+    `tps`. `is_hook`: printed by one of sysbench's report hooks, whose cumulative line has 0 threads.
+    """
+
+    line: int
+    second: float
+    threads: int
+    tps: float
+    qps: float | None = None
+    reads_per_s: float | None = None
+    writes_per_s: float | None = None
+    other_per_s: float | None = None
+    percentile: int | None = None
+    latency_percentile_ms: float | None = None
+    errors_per_s: float | None = None
+    reconnects_per_s: float | None = None
+    queue_length: int | None = None
+    concurrency: int | None = None
+    is_hook: bool = False
 
 
 def columns(text: str, line: int) -> Columns | None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchbook.core.histogram import BUCKETS
-
-if TYPE_CHECKING:
-    from benchbook.read.intervals import Intervals
+from benchbook.read.intervals import Intervals
 
 Status = Literal["complete", "truncated", "failed"]
 Concern = Literal["message", "grammar", "end", "numbers", "intervals"]
@@ -42,30 +40,6 @@ class Header:
     seed: int | None = None
     forced_shutdown_s: int | None = None
     is_debug: bool = False
-
-
-class Interval(NamedTuple):
-    """One report line: rates per second, latencies in ms; None for what this kind of line does not have.
-
-    `second` is the label as printed. Lines of tests without a database carry their events per second in
-    `tps`. `is_hook`: printed by one of sysbench's report hooks, whose cumulative line has 0 threads.
-    """
-
-    line: int
-    second: float
-    threads: int
-    tps: float
-    qps: float | None = None
-    reads_per_s: float | None = None
-    writes_per_s: float | None = None
-    other_per_s: float | None = None
-    percentile: int | None = None
-    latency_percentile_ms: float | None = None
-    errors_per_s: float | None = None
-    reconnects_per_s: float | None = None
-    queue_length: int | None = None
-    concurrency: int | None = None
-    is_hook: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from benchbook.read import fields, grammar, reports
-from benchbook.read.intervals import Intervals
-from benchbook.read.log import Command, Concern, Interval, Problem, Summary
+from benchbook.read.intervals import Interval, Intervals
+from benchbook.read.log import Command, Concern, Problem, Summary
 
 SHOWN = 120
 BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})

@@ -9,7 +9,8 @@ import json
 import re
 
 from benchbook.read import grammar
-from benchbook.read.log import Interval, Problem
+from benchbook.read.intervals import Interval
+from benchbook.read.log import Problem
 
 CSV = re.compile(r"\d{1,9},\d{1,9}(?:,-?\d{1,18}\.\d{2}){8}")
 JSON_LINE = re.compile(r'[\[\],]|  [{}],?|    \},?|    "\w+": .{1,80}|      "\w+": .{1,80}')

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import compute, csv
 
 from benchbook.core.histogram import percentile, value_of
-from benchbook.read.log import Interval
+from benchbook.read.intervals import Interval
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
 
