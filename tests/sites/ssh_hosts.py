@@ -6,6 +6,7 @@ host can lose its cable and its power. They share the disk; each has its own fol
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -147,7 +148,8 @@ class Rack:
         for host in self.hosts.values():
             host.kill()
             for pid in host.processes():
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             run("ip", "netns", "del", host.namespace)
         run("ip", "link", "del", self.bridge)
         self._privileges.__exit__()

@@ -48,6 +48,8 @@ def obstacle(study: Study, name: str, hosts: Mapping[str, Target]) -> str | None
         return "cpu.quota is not made on the site ssh; cores are"
     if study.site.tiup is not None and (arm.kernel is not None or "server" in arm.cpu):
         return "kernel and cpu.server are not made for a cluster; numa is"
+    if study.site.tiup is not None and arm.data is not None and arm.data.prewarm is not None:
+        return "data.prewarm is not made for a cluster, which is not started anew for each block"
     for role, number in roles(study, arm).items():
         there = len(having(hosts, role))
         if there < number and number == 1:

@@ -34,8 +34,7 @@ class SshSite:
     """
 
     database = labs.SCHEMA
-    # What it takes to put the files of several clients on their hosts and to compare their clocks with ours.
-    ready_s = 4.0
+    ready_s = 4.0  # Files of several clients are put on their hosts by then, and clocks compared.
 
     def __init__(self, study: Study, lab: Path) -> None:
         self.study, self._folder = study, lab
@@ -47,7 +46,7 @@ class SshSite:
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {self.lab.folder}"
-        self._living = Living(self.study, self.targets, self.lab, owner)
+        self._living, self._errors_ms = Living(self.study, self.targets, self.lab, owner), list[float]()
         self._signals = leaving.Signals()
         self._signals.catch()
         return self
@@ -166,7 +165,10 @@ class SshSite:
         chain = self._chain(arm)
         beside = tls.of_client(self.lab) if self.study.site.tls != "off" else None
         host = self._living.host(chain.clients[number])
-        return RemoteClient(host, argv, out, err, env, chain.client_cpus, beside, begin_at)
+        made = RemoteClient(host, argv, out, err, env, chain.client_cpus, beside, begin_at)
+        if made.clock is not None:
+            self._errors_ms.append(round(500 * made.clock.round_trip_s, 3))
+        return made
 
     def watch(
         self, arm: str, client: RemoteClient, path: Path, others: Sequence[RemoteClient] = ()
@@ -184,9 +186,13 @@ class SshSite:
         roles = chain.hosts
         before = {name: len(self._living.host(name).outages) for name in roles.values()}
         record: dict[str, Any] = {"hosts": roles}
+        self._errors_ms.clear()
         if self._living.has_probes(chain):
             record["has_probes"] = True
         yield record
+        # How far off the beginning of each of several clients may be, as clocks were compared.
+        if self._errors_ms:
+            record["begun_known_to_ms"] = self._errors_ms
         lost = {name: self._living.host(name).outages[count:] for name, count in before.items()}
         if any(lost.values()):
             record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
