@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,21 +105,41 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
         assert site.facts("pod")["engine"] == facts
 
 
-def test_a_tidb_that_runs_out_of_memory_is_a_restart_and_tells_so(folder: Path, root: Path):  # noqa: F811
-    spec = study({name: PODS[name] for name in ("pod", "guaranteed")}, {"wait_s": 60})
+def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Path, root: Path):  # noqa: F811
+    spec = study({name: PODS[name] for name in ("pod", "service")})
     with sites.open_site(spec, folder) as site:
-        site.up("guaranteed")
-        server = site._arms.server(site.chains["guaranteed"].server)
-        before = site.identity("guaranteed")
-        # Killed as the kernel kills for want of memory: from outside, at once.
+        dataset.load(site, spec)
+        server = site._arms.server(site.chains["pod"].server)
+        before = site.identity("pod")
         server.run("sh", "-c", "kill -KILL $(cat /var/lib/benchbook/run/pid)")
         deadline = time.monotonic() + 30
         while server.is_alive() and time.monotonic() < deadline:
             time.sleep(0.2)
-        site.up("guaranteed")
-        after = site.identity("guaranteed")
+        site.restore(dataset.label(spec))
+        after = site.identity("pod")
         assert after["restarts"] == before["restarts"] + 1 and after["word"] != before["word"]
         assert after["last_end"] != "none"
+        with session(site) as connection:
+            assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+
+
+def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root: Path):  # noqa: F811
+    arms = {name: {"network": "pod", "qos": "guaranteed"} for name in ("one", "two")}
+    plan = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6}
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(study(arms, plan=plan), folder) as site:
+        dataset.load(site, site.study)
+        server = site._arms.server(site.chains["one"].server)
+        own = Cluster()
+        # It keeps all that it reads until the pod's limit: the kernel then kills whom it likes in there.
+        greedy = ["sh", "-c", "tail /dev/zero"]
+        taking = threading.Timer(3.0, lambda: own.run(site.ground.namespace, server.part.pod, greedy))
+        taking.start()
+        made, judged = run(site, site.study, "one", into)
+        taking.join()
+    assert judged.status == "invalid"
+    assert made.evidence()["oom_kills"] >= 1
 
 
 def test_a_setting_that_tidb_does_not_know_is_told_and_not_passed_over(folder: Path, root: Path):  # noqa: F811
