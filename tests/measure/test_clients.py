@@ -187,3 +187,26 @@ def test_a_killed_server_of_one_client_makes_the_run_invalid_and_comes_back(
     site.restore(dataset.label(study))
     judged = validity.judge(made(site, study, "three", tmp_path / "again"), LIMITS)
     assert judged.status == "valid", judged.reasons
+
+
+@pytest.mark.slow
+def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(
+    site: Any, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("benchbook.measure.execute.THREAD_INIT_S", 1)
+    monkeypatch.setattr("benchbook.measure.execute.GRACE_S", 2)
+
+    def stop() -> None:
+        (one,) = [one for one in clients() if f"--mysql-port={PORT + 1}" in one.cmdline()]
+        one.suspend()
+
+    thread = after(0.5, stop)
+    folder = made(site, study, "three", tmp_path)
+    thread.join()
+    ended = [one["ended_by"] for one in folder.evidence()["clients"]]
+    assert ended == ["itself", "deadline", "itself"]
+    judged = validity.judge(folder, LIMITS)
+    assert judged.status == "invalid"
+    (first, *_) = judged.reasons
+    assert first == "V1 exit code: client 1: exit code -9; client 1: ended by deadline"
+    assert clients() == [], "nothing of it is left"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -40,3 +42,25 @@ def test_one_whose_moment_has_passed_begins_at_once(tmp_path: Path):
     child = started(tmp_path, 0, before - 60)
     assert child.popen.wait(timeout=10) == 0
     assert before < child.begun_s < time.monotonic(), "an older note is not taken for its own"
+
+
+def test_one_that_waits_dies_with_its_owner(tmp_path: Path):
+    owner = (
+        "import sys, time; from pathlib import Path; from benchbook.sites import begin, process; "
+        "folder = Path(sys.argv[1]); "
+        "argv = begin.waiting(['sleep', '60'], time.monotonic() + 60, folder / 'begun'); "
+        "print(process.start('client', argv, token='t', folder=folder, out=folder / 'out').pid, flush=True); "
+        "time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", owner, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as one:
+        waiting = psutil.Process(int(one.stdout.readline()))
+        time.sleep(0.3)
+        assert waiting.is_running()
+        one.kill()
+    deadline = time.monotonic() + 5
+    while waiting.is_running() and waiting.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not waiting.is_running() or waiting.status() == psutil.STATUS_ZOMBIE
+    assert not (tmp_path / "begun").read_text()

@@ -43,7 +43,7 @@ class LocalSite:
     """
 
     database = labs.SCHEMA
-    ready_s = 0.5
+    ready_s = 1.0
 
     def __init__(self, study: Study, lab: Path) -> None:
         self.study = study
