@@ -69,6 +69,10 @@ def put_back(server: Any) -> None:
     """Replace the data folder of a stopped server by the copy; `heal` mends a crash in between."""
     host, role = server.host, server.role
     heal(server)
+    if host.call("size", name=f"{role}/data") is None:
+        # It was never up on this host.
+        make(server)
+        return
     _copy(host, f"{server.part.prepared}/data", f"{role}/fresh")
     host.call("rename", name=f"{role}/data", to=f"{role}/old")
     host.call("rename", name=f"{role}/fresh", to=f"{role}/data")
