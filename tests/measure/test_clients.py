@@ -23,6 +23,7 @@ from benchbook.measure.ledger import sessions
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import monitor
+from benchbook.sites.tidb import build
 from tests import limits
 from tests.measure.test_matrix import Store, clients
 
@@ -210,3 +211,27 @@ def test_a_client_that_hangs_is_ended_at_the_deadline_and_named(
     (first, *_) = judged.reasons
     assert first == "V1 exit code: client 1: exit code -9; client 1: ended by deadline"
     assert clients() == [], "nothing of it is left"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not build.cached("6.6").is_file(), reason="no TiDB was built here; `make tidb` builds it")
+def test_two_clients_on_two_tidb_servers_agree_with_the_books_of_each(
+    lab: Path, make_study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "machine.lock"))
+    study = make_study(
+        site={"port": PORT + 10},
+        engine={"name": "tidb", "version": "6.6"},
+        arms={"one": {}, "pair": {"clients": 2, "servers": 2}},
+        plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2},
+    )
+    with sites.open_site(study, lab.parent / "tidb") as opened:
+        dataset.load(opened, study)
+        opened.restore(dataset.label(study))
+        judged = validity.judge(made(opened, study, "pair", tmp_path / "runs"), LIMITS)
+        ports = [engine.port for engine in opened.endpoints("pair")]
+    assert judged.status == "valid", judged.reasons
+    assert judged.ledger == "agrees" and ports == [PORT + 10, PORT + 12]
+    for client, server in zip(judged.evidence.clients, judged.evidence.servers, strict=True):
+        assert server.grown("Com_stmt_execute") == client.total("total") > 100
+        assert server.grown("Connections") == 1
