@@ -1,8 +1,9 @@
 """TiDB in a real cluster: in a pod of its own, and as TiDB Operator makes it.
 
 They need what the other tests of a cluster need, and an image with tidb-server too, which
-BENCHBOOK_TEST_TIDB_IMAGE names (`TIDB=PROGRAM tools/images/rootfs.sh FOLDER`). There is no operator: a
-stand-in of the tests makes what it would make, with TiDB's embedded storage in place of TiKV.
+BENCHBOOK_TEST_TIDB_IMAGE names (`TIDB=PROGRAM tools/images/rootfs.sh FOLDER`). In place of the operator a
+stand-in of the tests makes its pods, with TiDB's embedded storage in place of TiKV; the operator itself is
+asked where BENCHBOOK_TEST_OPERATOR names its controller-manager, and BENCHBOOK_TIDB_CRD a definition of it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -34,6 +36,7 @@ from tests.sites.test_kubernetes_cluster import cluster, folder, ours, root, run
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_TIDB_IMAGE")
 CRD = os.environ.get("BENCHBOOK_TIDB_CRD")
+OPERATOR = os.environ.get("BENCHBOOK_TEST_OPERATOR")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -289,3 +292,37 @@ def test_an_operator_that_is_not_there_is_told(folder: Path, root: Path, definit
         pytest.raises(SiteError, match="takes no notice"),
     ):
         site.up("service")
+
+
+@pytest.mark.skipif(
+    OPERATOR is None or CRD is None, reason="BENCHBOOK_TEST_OPERATOR names no controller-manager"
+)
+def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(
+    cluster: Cluster,  # noqa: F811
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+):
+    """Without images of PD and without a storage class it gets no further, and says why."""
+    assert OPERATOR is not None and CRD is not None
+    api = client.ApiextensionsV1Api(cluster.api)
+    before = {one.metadata.name for one in api.list_custom_resource_definition().items}
+    for path in sorted(Path(CRD).parent.glob("pingcap.com_*.yaml")):
+        cluster.apply(YAML(typ="safe").load(path.read_text(encoding="utf-8")))
+    log = root / "operator.log"
+    with log.open("wb") as out:
+        env = {**os.environ, "NAMESPACE": "default", "KUBECONFIG": str(cluster.file)}
+        operator = subprocess.Popen([OPERATOR], stdout=out, stderr=out, env=env)
+    try:
+        with sites.open_site(operated(wait_s=25), folder) as site:
+            with pytest.raises(SiteError, match=r"server-pd-0: \w+.*its events") as told:
+                site.up("service")
+            sets = client.AppsV1Api(cluster.api).list_namespaced_stateful_set(site.ground.namespace).items
+            assert "server-pd" in [one.metadata.name for one in sets], log.read_text()[-2000:]
+            assert "PD(s) are not healthy" in str(told.value)
+    finally:
+        operator.kill()
+        operator.wait()
+        clean.down(folder)
+        for one in api.list_custom_resource_definition().items:
+            if one.metadata.name not in before and one.metadata.name.endswith(".pingcap.com"):
+                api.delete_custom_resource_definition(one.metadata.name)
