@@ -17,7 +17,8 @@ import pytest
 from benchbook import sites
 from benchbook.core import inventory
 from benchbook.core.errors import SiteError
-from benchbook.measure import dataset
+from benchbook.core.runfolder import RunFolder
+from benchbook.measure import dataset, matrix
 from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
@@ -253,3 +254,26 @@ def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         lost = folder.evidence()["arrangement"]["connection_lost"]
         assert set(lost) == {"client2"} and lost["client2"][0]["lost_s"] > 3
+
+
+@pytest.mark.slow
+def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """The second server is first started by the walk itself, and both arms change what they read."""
+    plan = {"seed": 3, "blocks": 2, "discard_s": 0, "run_s": 3, "max_repeats": 1}
+    arms = {"one": {}, "two": {"clients": 2, "servers": 2}}
+    asked = study(arms=arms, threads=(2,), plan=plan)
+    runs = schedule.plan_runs("test", asked, {})
+
+    def judge(folder: RunFolder) -> validity.Judgement:
+        return validity.judge(folder, LIMITS)
+
+    raw = tmp_path / "raw"
+    with opened(rack, monkeypatch, "walk", asked) as site:
+        found = dataset.ensure(site, asked)
+        matrix.walk(matrix.Walk(asked, runs, site, raw, tmp_path / "void", judge, LIMITS, lambda _: None))
+        assert {path.name for path in raw.iterdir()} == {run.run_id for run in runs}
+        assert all(judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
+        again = dataset.ensure(site, asked, found)
+        assert again["fingerprint"] == found["fingerprint"] and again["events"] == []

@@ -21,15 +21,22 @@ CLOCK_S = 0.5
 
 
 def examine() -> list[Ability]:
-    """Return the abilities of all hosts in inventories that study files name; none without any."""
+    """Return the abilities of all hosts in inventories that study files name; none without any.
+
+    An inventory that isn't there is told only if a study that the pipeline runs names it.
+    """
     named: set[str] = set()
+    asked: set[str] = set()
+    with contextlib.suppress(InputErrors):
+        asked = set(load.params().studies)
     for name in paths.studies():
         # Most studies name none, and to check a whole study takes a while.
         if "inventory:" not in paths.study(name).file.read_text(encoding="utf-8", errors="replace"):
             continue
         with contextlib.suppress(InputErrors):
-            site = load.study(name).site
-            named |= {site.inventory} if site.inventory else set()
+            inventory_of = load.study(name).site.inventory
+            if inventory_of and (name in asked or inventory.file(inventory_of).is_file()):
+                named.add(inventory_of)
     return [ability for name in sorted(named) for ability in of_inventory(name)]
 
 

@@ -17,7 +17,7 @@ from benchbook.core.study_engine import engine_of
 from benchbook.sites.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.lab import Lab
 from benchbook.sites.network import lab_id
-from benchbook.sites.ssh import clean
+from benchbook.sites.ssh import clean, far
 from benchbook.sites.ssh.arrange import Chain, Part, Place, chains
 from benchbook.sites.ssh.cluster import Cluster
 from benchbook.sites.ssh.connect import Refused
@@ -28,6 +28,8 @@ from benchbook.sites.ssh.tidb import TiDB
 
 # How many renewals of a lease may be lost before it is over.
 RENEWALS = 6
+# What a client's start asks of its host, one after the other, and what the program takes to be ready there.
+CALLS, READY_S = 25, 2.0
 # Seconds before another try after a host or a part was lost.
 AGAIN_S = (1.0, 3.0)
 
@@ -140,6 +142,19 @@ class Living:
     def kernel_of(self, server: Part) -> dict[str, int]:
         """Return the kernel settings made for a server as its host has them now."""
         return {name: value for (host, name), value in self._kernel.items() if host == server.host}
+
+    @property
+    def ready_s(self) -> float:
+        """Seconds by which all clients of an arm can be ready: their files put there, clocks compared."""
+        made = chains(self.study, self.targets).values()
+        hosts = {name for chain in made for name in chain.clients}
+        slowest = max(far.clock(self.host(name), 3).round_trip_s for name in hosts)
+        return READY_S + CALLS * slowest * max(len(chain.clients) for chain in made)
+
+    def others(self, chain: Chain) -> dict[str, dict[str, Any]]:
+        """Return what is told of servers after the first, which have the same settings."""
+        said = {part.name: self.part(part).facts() for part in chain.servers[1:]}
+        return {name: {key: one[key] for key in ("version", "config_hash")} for name, one in said.items()}
 
     def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
         """Return the processes of an arm's parts, by part and host."""

@@ -34,7 +34,6 @@ class SshSite:
     """
 
     database = labs.SCHEMA
-    ready_s = 4.0  # Files of several clients are put on their hosts by then, and clocks compared.
 
     def __init__(self, study: Study, lab: Path) -> None:
         self.study, self._folder = study, lab
@@ -86,6 +85,11 @@ class SshSite:
         """The arms that these hosts can make, in the study's order."""
         return [arm for arm in self.study.arms if self.missing(arm) is None]
 
+    @property
+    def ready_s(self) -> float:
+        """Seconds from the first call of `client` until all clients of an arm are ready to begin."""
+        return self._living.ready_s
+
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up; return what sysbench connects to."""
         return self.endpoints(arm)[0]
@@ -109,11 +113,7 @@ class SshSite:
         roles = {role: self._living.host(name) for role, name in chain.hosts.items()}
         looks = {role: host.look_again() for role, host in roles.items()}
         parts = {part.kind: self._living.part(part).facts() for part in reversed(chain.parts)}
-        others = {
-            part.name: {key: found_there[key] for key in ("version", "config_hash")}
-            for part in chain.servers[1:]
-            for found_there in (self._living.part(part).facts(),)
-        }
+        others = self._living.others(chain)
         kernel = self._living.kernel_of(chain.server)
         return found.facts(self.study, arm, chain, parts, looks, kernel, others) | {
             "moment": found.moment(looks, roles, chain.entry)
