@@ -23,39 +23,39 @@ __all__ = ["columns", "source", "sources", "studies", "study"]
 
 # Loaded when asked for, so that `import benchbook` takes no time in a program that wants only a floor of it.
 _TYPES = {
-    "Claim": "api_source",
-    "Finding": "api_finding",
-    "NotThere": "api_names",
-    "Run": "api_run",
-    "Source": "api_source",
-    "Study": "api_study",
+    "Claim": "api.source",
+    "Finding": "api.finding",
+    "NotThere": "api.names",
+    "Run": "api.run",
+    "Source": "api.source",
+    "Study": "api.study",
 }
 
 
 def study(name: str) -> Any:
-    """Return one study by the name of its file in `studies/`; see `benchbook.api_study.Study`."""
+    """Return one study by the name of its file in `studies/`; see `benchbook.api.study.Study`."""
     return studies()[name]
 
 
 def studies() -> Any:
     """Return all studies: by name, by Tab, or one after the other in a loop."""
-    return _module("api").studies()
+    return _module("api.catalogue").studies()
 
 
 def source(name: str) -> Any:
-    """Return one published document by its folder in `data/published/`; see `benchbook.api_source.Source`."""
+    """Return one published document by its folder in `data/published/`; see `benchbook.api.source.Source`."""
     return sources()[name]
 
 
 def sources() -> Any:
     """Return all published documents: by name, by Tab, or one after the other in a loop."""
-    return _module("api").sources()
+    return _module("api.catalogue").sources()
 
 
 def columns(table: Any = None) -> Any:
     """Return what the columns of a table mean, with type and unit: of a table by name, of one that you
     have, or of all."""
-    return _module("api_columns").columns(table)
+    return _module("api.columns").columns(table)
 
 
 def _module(name: str) -> Any:

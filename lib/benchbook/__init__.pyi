@@ -3,13 +3,13 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.api_finding import Finding as Finding
-from benchbook.api_names import Named
-from benchbook.api_names import NotThere as NotThere
-from benchbook.api_run import Run as Run
-from benchbook.api_source import Claim as Claim
-from benchbook.api_source import Source as Source
-from benchbook.api_study import Study as Study
+from benchbook.api.finding import Finding as Finding
+from benchbook.api.names import Named
+from benchbook.api.names import NotThere as NotThere
+from benchbook.api.run import Run as Run
+from benchbook.api.source import Claim as Claim
+from benchbook.api.source import Source as Source
+from benchbook.api.study import Study as Study
 
 __version__: str
 

@@ -17,6 +17,7 @@ BELOW = {
     "compare": {"core"},
     "measure": {"plan", "sites", "core"},
     "show": {"compare", "core"},
+    "api": {"plan", "read", "compare", "show", "core"},
 }
 PURE = ("plan", "read", "compare")
 # A connection, a process, a clock, a seed from nowhere.

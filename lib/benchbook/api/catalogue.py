@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchbook.api_columns import documented
-from benchbook.api_names import Named
-from benchbook.api_source import Source
-from benchbook.api_study import Study
+from benchbook.api.columns import documented
+from benchbook.api.names import Named
+from benchbook.api.source import Source
+from benchbook.api.study import Study
 from benchbook.core import paths, source
 from benchbook.core.errors import BenchbookError
 

@@ -1,0 +1,1 @@
+"""What `import benchbook as bb` offers to people who look by hand; it reads what the pipeline left."""

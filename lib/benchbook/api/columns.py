@@ -1,0 +1,128 @@
+"""What every column of every table of the API means, with its type and unit."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from benchbook.api.names import NotThere, frame_html
+from benchbook.core.errors import did_you_mean
+from benchbook.read.schemas import SCHEMAS, Column
+
+_INTERVAL = "end of the interval, as a fraction"
+
+MORE: dict[str, dict[str, Column]] = {
+    "schedule": {
+        "position": ("int", "", "place in the order of the whole schedule, from 0"),
+        "run_id": ("str", "", "the run"),
+        "block": ("int", "", "block of the run, from 1"),
+        "group": ("str", "", "the adjacent arms of one block at one workload and thread count"),
+        "arm": ("str", "", "arm"),
+        "workload": ("str", "", "workload"),
+        "threads": ("int", "", "threads of sysbench"),
+        "seed": ("int", "", "seed of sysbench's random numbers"),
+        "discard_s": ("int", "s", "asked length of the discard"),
+        "run_s": ("int", "s", "asked length of the measured window"),
+    },
+    "findings": {
+        "id": ("str", "", "the finding; also its anchor on the study's page"),
+        "workload": ("str", "", "workload"),
+        "metric": ("str", "", "what is compared, a column of `runs`"),
+        "treatment": ("str", "", "arm in question"),
+        "baseline": ("str", "", "arm compared against"),
+        "effect": ("float", "", "treatment over baseline, less one: -0.12 is 12 % less"),
+        "low": ("float", "", f"lower {_INTERVAL}"),
+        "high": ("float", "", f"upper {_INTERVAL}"),
+        "level": ("float", "", "confidence of the interval"),
+        "n": ("int", "blocks", "complete blocks that it rests on"),
+        "label": ("str", "", "higher, lower, no practical difference, or not shown"),
+        "claim": ("str", "", "the claim it answers, `source/claim`"),
+        "verdict": ("str", "", "confirmed, contradicted or inconclusive; only with a claim"),
+    },
+    "by_threads": {
+        "threads": ("int", "", "threads of sysbench"),
+        "effect": ("float", "", "as in `findings`, at this thread level alone"),
+        "low": ("float", "", f"lower {_INTERVAL}"),
+        "high": ("float", "", f"upper {_INTERVAL}"),
+        "level": ("float", "", "confidence of the interval; exploratory, one interval each"),
+        "n": ("int", "blocks", "complete blocks"),
+        "q": ("float", "", "expected share of false discoveries if this and all smaller ones are believed"),
+    },
+    "run_checks": {
+        "id": ("str", "", "the check, V1 to V22"),
+        "name": ("str", "", "what it looks at"),
+        "passed": ("bool", "", "None where the evidence is missing"),
+        "is_excused": ("bool", "", "the site cannot give this evidence and says so"),
+        "detail": ("str", "", "what was found"),
+    },
+    "checks": {
+        "check": ("str", "", "which law of arithmetic"),
+        "passed": ("bool", "", "None where there was nothing to check"),
+        "where": ("str", "", "the cells looked at"),
+        "detail": ("str", "", "the arithmetic"),
+    },
+    "claim_cells": {
+        "where": ("str", "", "the cell of the document's table"),
+        "arithmetic": ("str", "", "how the number follows from what is printed"),
+        "is_inside": ("bool", "", "whether this cell supports the claim; None where it decides nothing"),
+    },
+    "stages": {
+        "stage": ("str", "", "stage of the pipeline"),
+        "notebook": ("str", "", "notebook that does it"),
+        "leaves": ("str", "", "what it leaves, below the clone"),
+        "is_done": ("bool", "", "whether that is there"),
+        "detail": ("str", "", "how much of it"),
+    },
+    "studies": {
+        "study": ("str", "", "name of the file in studies/"),
+        "question": ("str", "", "the question it answers"),
+        "runs": ("int", "", "runs that are there"),
+        "planned": ("Int", "", "runs of the schedule; nothing before it is written"),
+        "findings": ("int", "", "findings, the A/A pair not counted"),
+        "next": ("str", "", "what to do next; empty when all is done"),
+    },
+    "sources": {
+        "source": ("str", "", "name of the folder in data/published/"),
+        "title": ("str", "", "title of the document"),
+        "publisher": ("str", "", "who published it"),
+        "tables": ("int", "", "tables that are carried"),
+        "claims": ("int", "", "claims that it makes"),
+    },
+    "claims": {
+        "claim": ("str", "", "name of the claim within its source"),
+        "says": ("str", "", "what is claimed, in our words"),
+        "published": ("str", "", "the number as published"),
+        "recomputed": ("str", "", "what follows from the document's own tables"),
+        "verdict": ("str", "", "holds, does not hold, or not derivable"),
+    },
+}
+
+
+class Meanings(pd.DataFrame):
+    """A table of columns that shows every meaning whole."""
+
+    def _repr_html_(self) -> str:
+        return frame_html(self.reset_index())
+
+
+def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return type, unit and meaning by column; for all tables at once also the table's name in front."""
+    known = {**SCHEMAS, **MORE}
+    if table is None:
+        parts = [columns(name).reset_index().assign(table=name) for name in known]
+        return pd.concat(parts, ignore_index=True)[["table", "column", "type", "unit", "meaning"]]
+    if isinstance(table, pd.DataFrame):
+        name = table.attrs.get("table")
+        if name is None:
+            raise NotThere(f"this table is none of ours; the tables are {', '.join(known)}")
+        return Meanings(columns(name).reindex([column for column in table.columns if column in known[name]]))
+    if table not in known:
+        raise NotThere(f"{table}: no such table; {did_you_mean(str(table), known)}")
+    told = pd.DataFrame.from_dict(known[table], orient="index", columns=["type", "unit", "meaning"])
+    return Meanings(told.rename_axis("column"))
+
+
+def documented(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Put a table's columns in their documented order and let it remember its name."""
+    ordered = frame.reindex(columns=list({**SCHEMAS, **MORE}[name])) if name in MORE else frame
+    ordered.attrs["table"] = name
+    return ordered

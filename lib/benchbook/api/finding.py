@@ -1,0 +1,145 @@
+"""A finding as an object that shows itself: its sentence, its doubts, its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from benchbook.api.columns import documented
+from benchbook.show import numbers, prose
+from benchbook.show.markup import Html, element, join
+
+
+@dataclass(frozen=True, repr=False)
+class Finding:
+    """One effect of a treatment against the baseline. Effects are fractions: -0.12 is 12 % less.
+
+    `data` is all that findings.json holds of it. What could not be computed is None.
+    """
+
+    study: str
+    data: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """Its name, workload.treatment.metric; also its anchor on the study's page."""
+        return self.data["id"]
+
+    @property
+    def workload(self) -> str:
+        """The workload."""
+        return self.data["workload"]
+
+    @property
+    def treatment(self) -> str:
+        """The arm in question."""
+        return self.data["treatment"]
+
+    @property
+    def baseline(self) -> str:
+        """The arm compared against."""
+        return self.data["baseline"]
+
+    @property
+    def metric(self) -> str:
+        """What is compared: a column of `runs`."""
+        return self.data["metric"]
+
+    @property
+    def threads(self) -> tuple[int, ...]:
+        """The thread levels it covers."""
+        return tuple(self.data["threads"])
+
+    @property
+    def effect(self) -> float | None:
+        """Treatment over baseline, less one: geometric mean over threads, then over blocks."""
+        return self.data["effect"]
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """Both ends of the interval, at the confidence `level`."""
+        return self.data["low"], self.data["high"]
+
+    @property
+    def level(self) -> float:
+        """Confidence of the interval."""
+        return self.data["level"]
+
+    @property
+    def n(self) -> int:
+        """Complete blocks that it rests on."""
+        return self.data["n"]
+
+    @property
+    def label(self) -> str:
+        """What is shown: higher, lower, no practical difference, or not shown."""
+        return self.data["label"]
+
+    @property
+    def claim(self) -> str | None:
+        """The claim it answers, `source/claim`."""
+        return self.data["claim"]
+
+    @property
+    def verdict(self) -> str | None:
+        """Confirmed, contradicted or inconclusive; None without a claim."""
+        return self.data["verdict"]
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one sentence."""
+        return prose.sentence(self.data)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What speaks against it."""
+        return list(self.data["warnings"])
+
+    @property
+    def by_threads(self) -> pd.DataFrame:
+        """The effect at each thread level, exploratory."""
+        return documented("by_threads", pd.DataFrame(list(self.data["by_threads"])))
+
+    @property
+    def runs(self) -> list[str]:
+        """Ids of the runs that it rests on."""
+        return list(self.data["runs"])
+
+    def __repr__(self) -> str:
+        lines = [f"{self.id}: {self.label}", f"  {self.sentence}"]
+        if self.claim:
+            lines.append(f"  claim {self.claim}: {self.verdict or 'not judged'}")
+        return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        return element("div", line(self), *(warning(text) for text in self.warnings)).text
+
+
+def line(found: Finding) -> Html:
+    """Write label, sentence and claim of a finding in one paragraph."""
+    parts = [pill(found.label), " ", found.sentence]
+    if found.claim:
+        band = found.data.get("band")
+        claimed = f" ({numbers.span(*band)})" if band else ""
+        told = (" Claim ", element("i", found.claim), f"{claimed}: ", pill(found.verdict or "not judged"))
+        parts += told
+    return element("p", *parts, style="margin:0.3em 0")
+
+
+def warning(text: str) -> Html:
+    """Write a doubt so that it is seen."""
+    return element("p", "⚠ ", text, style="margin:0.2em 0 0.2em 1em")
+
+
+def pill(word: str) -> Html:
+    """Write a label or verdict with a frame around it, in the colours of the reader's own notebook."""
+    frame = "border:1px solid currentColor;border-radius:0.8em;padding:0 0.5em;white-space:nowrap"
+    return element("span", word, style=frame)
+
+
+def paragraphs(*texts: object) -> Html:
+    """Write texts as paragraphs with little space between."""
+    return join(element("p", text, style="margin:0.3em 0") for text in texts if text)

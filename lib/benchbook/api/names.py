@@ -1,0 +1,132 @@
+"""Collections whose members are found by name, by Tab and by a near miss, and the error when they are not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+import pandas as pd
+
+from benchbook.core.errors import BenchbookError, did_you_mean
+from benchbook.show.markup import element, join
+
+T = TypeVar("T")
+
+
+class NotThere(BenchbookError):
+    """Say what is not there and what brings it; in a notebook without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+class Named(Generic[T]):
+    """Members in their order: `all["a-name"]`, `all.a_name`, `all[0]`, `all("a-na")`, or in a loop.
+
+    An attribute is the name with everything but letters, digits and underscores turned into underscores.
+    A call takes the beginning of a name, if only one begins so. Members are made when they are asked for.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        names: Sequence[str],
+        make: Callable[[str], T],
+        table: Callable[[], pd.DataFrame] | None = None,
+        hint: str = "",
+    ) -> None:
+        self._kind, self._names, self._make, self._table, self._hint = kind, list(names), make, table, hint
+
+    @property
+    def names(self) -> list[str]:
+        """All names in their order."""
+        return list(self._names)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a member."""
+        return self._table() if self._table else pd.DataFrame({self._kind: self._names})
+
+    def __getitem__(self, key: str | int) -> T:
+        if isinstance(key, int):
+            if not -len(self) <= key < len(self):
+                raise NotThere(f"{self._kind} {key}: there are {len(self)}, counted from 0")
+            return self._make(self._names[key])
+        if key not in self._names:
+            raise NotThere(self._absent(key))
+        return self._make(key)
+
+    def __call__(self, key: str | int) -> T:
+        """Return the member whose name is, or is the only one that begins with, `key`."""
+        if isinstance(key, int) or key in self._names:
+            return self[key]
+        start = str(key).rstrip("…").removesuffix("...")
+        found = [name for name in self._names if start and name.startswith(start)]
+        if len(found) == 1:
+            return self[found[0]]
+        if found:
+            more = f" and {len(found) - 6} more" if len(found) > 6 else ""
+            raise NotThere(f"{key}: {len(found)} begin so: {', '.join(found[:6])}{more}; write more of it")
+        raise NotThere(self._absent(key))
+
+    def __getattr__(self, attribute: str) -> T:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        for name in self._names:
+            if identifier(name) == attribute:
+                return self[name]
+        raise AttributeError(self._absent(attribute))
+
+    def __iter__(self) -> Iterator[T]:
+        return (self[name] for name in self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __dir__(self) -> list[str]:
+        return ["names", "table", *map(identifier, self._names)]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.names
+
+    def _absent(self, key: object) -> str:
+        if not self._names:
+            return f"{key}: there is no {self._kind}{f'; {self._hint}' if self._hint else ''}"
+        near = did_you_mean(str(key), self._names)
+        if len(near) > 400:
+            near = f"there are {len(self._names)}, such as {self._names[0]}"
+        return f"{key}: no such {self._kind}; {near}"
+
+    def __repr__(self) -> str:
+        return self.table.to_string(index=False) if self._names else f"no {self._kind}; {self._hint}"
+
+    def _repr_html_(self) -> str:
+        if not self._names:
+            return element("p", f"There is no {self._kind}. ", self._hint).text
+        return frame_html(self.table)
+
+
+def identifier(name: str) -> str:
+    """Turn a name into one that can be written after a dot."""
+    plain = re.sub(r"\W", "_", name)
+    return f"_{plain}" if plain[:1].isdigit() else plain
+
+
+def frame_html(frame: pd.DataFrame) -> str:
+    """Write a small table of texts as HTML, every cell escaped, long ones wrapped and set left."""
+    head = element("tr", *(element("th", column, style="text-align:left") for column in frame.columns))
+    rows = [
+        element("tr", *(element("td", _cell(value), style="text-align:left") for value in row))
+        for row in frame.itertuples(index=False)
+    ]
+    return element("table", element("thead", head), element("tbody", join(rows))).text
+
+
+def _cell(value: object) -> object:
+    if value is None or value is pd.NA or value != value:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else value

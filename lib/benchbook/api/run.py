@@ -1,0 +1,175 @@
+"""One run as an object: its log, series, evidence and checks, read from its folder of raw files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchbook.api.columns import documented
+from benchbook.api.finding import paragraphs, pill, warning
+from benchbook.core import load, runfolder
+from benchbook.core.runfolder import RunFolder
+from benchbook.read import rows, validity
+from benchbook.read.schemas import SCHEMAS
+from benchbook.read.validity import Judgement
+from benchbook.show import numbers
+from benchbook.show.markup import Html, element
+
+_WIDTH, _HEIGHT = 360, 48
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """One measured sysbench process: valid, voided or a pilot. Nothing in its folder is ever edited."""
+
+    id: str
+    folder: Path
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        """What was to be run."""
+        return self._files.plan()
+
+    @cached_property
+    def evidence(self) -> dict[str, Any]:
+        """What was seen before, while and after it ran: command line, identities, ledger, machine."""
+        return self._files.evidence()
+
+    @property
+    def log(self) -> str:
+        """What sysbench printed, byte for byte; of several clients the first."""
+        return self._files.text(runfolder.OUT)
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """What each client of the run printed; nearly always there is one."""
+        return tuple(client.out for client in self._judged.evidence.clients)
+
+    @property
+    def errors(self) -> str:
+        """What sysbench printed to stderr."""
+        return self._files.text(runfolder.ERR)
+
+    @property
+    def manifest_problems(self) -> list[str]:
+        """What differs from the hashes in its manifest; nothing, if the files are as they were written."""
+        return self._files.verify()
+
+    @property
+    def intervals(self) -> pd.DataFrame:
+        """One row a second: the columns of `intervals`, without run_id."""
+        return _typed("intervals", pd.DataFrame(rows.interval_columns(self._judged)))
+
+    @property
+    def histogram(self) -> pd.DataFrame:
+        """Latencies of the measured window: the columns of `histograms`, without run_id."""
+        return _typed("histograms", pd.DataFrame(rows.histogram_columns(self._judged)))
+
+    @property
+    def monitor(self) -> pd.DataFrame:
+        """CPU, memory and pressure a second and part: the columns of `monitor`, without run_id."""
+        return _typed("monitor", rows.monitor_table(self._files.text(runfolder.MONITOR)).to_pandas())
+
+    @property
+    def checks(self) -> pd.DataFrame:
+        """Every validity check, judged again with the limits of params.yaml."""
+        made = [vars(check) for check in self._judged.checks]
+        return documented("run_checks", pd.DataFrame(made))
+
+    @property
+    def status(self) -> str:
+        """`valid`, `invalid` or `indeterminate`, judged now."""
+        return self._judged.status
+
+    @property
+    def reasons(self) -> list[str]:
+        """Every check that did not pass, in words."""
+        return list(self._judged.reasons)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What does not make it invalid but belongs beside its figures."""
+        return list(self._judged.warnings)
+
+    @property
+    def qps(self) -> float | None:
+        """Queries a second of the measured window."""
+        return self._judged.qps
+
+    @property
+    def set_aside(self) -> str | None:
+        """Why its folder was moved to `void`, or None."""
+        note = self.folder.with_name(f"{self.folder.name}.{runfolder.VOID}")
+        if not note.is_file():
+            return None
+        record = runfolder.files.read_json(note)
+        return f"{record['status']}: {'; '.join(record['reasons'])}"
+
+    @property
+    def _files(self) -> RunFolder:
+        return RunFolder(self.folder)
+
+    @cached_property
+    def _judged(self) -> Judgement:
+        return validity.judge(self._files, load.params("limits").limits)
+
+    @property
+    def _told(self) -> str:
+        plan = self.plan
+        block = f"block {plan['block']}" if plan["block"] else "pilot"
+        qps = "no QPS" if self.qps is None else f"{numbers.significant(self.qps)} QPS"
+        threads = numbers.count(plan["threads"], "thread")
+        return f"{block}, {plan['workload']}, {threads}, {plan['arm']}: {qps}"
+
+    @property
+    def _verdict(self) -> str:
+        passed = sum(check.passed is True for check in self._judged.checks)
+        return f"{self.status}; {passed} of {len(self._judged.checks)} checks passed"
+
+    def __repr__(self) -> str:
+        lines = [self.id, f"  {self._told}", f"  {self._verdict}"]
+        lines += [f"  ! {text}" for text in [*self.reasons, *self.warnings]]
+        return "\n".join([*lines, *([f"  set aside, {self.set_aside}"] if self.set_aside else [])])
+
+    def _repr_html_(self) -> str:
+        state = Html(pill(self.status).text + element("span", f" {self._verdict.partition('; ')[2]}").text)
+        aside = f"Set aside, {self.set_aside}." if self.set_aside else ""
+        told = paragraphs(element("code", self.id), self._told, state, aside)
+        doubts = (warning(text) for text in [*self.reasons, *self.warnings])
+        return element("div", told, _sparkline(self.intervals), *doubts).text
+
+
+def _typed(name: str, series: pd.DataFrame) -> pd.DataFrame:
+    """Give a run's own series the types that they have among those of all runs."""
+    kinds = {"int": "int64", "Int": "Int64"}
+    types = {column: kinds[kind] for column, (kind, _, _) in SCHEMAS[name].items() if kind in kinds}
+    return documented(name, series.astype(types))
+
+
+def _sparkline(series: pd.DataFrame) -> Html | str:
+    """Draw queries in each second as a line; the discarded seconds are shaded."""
+    qps = series["qps"].dropna()
+    if len(qps) < 2 or not qps.max() > 0:
+        return ""
+    step = _WIDTH / (len(qps) - 1)
+    points = " ".join(
+        f"{place * step:.1f},{_HEIGHT - 4 - (_HEIGHT - 8) * value / qps.max():.1f}"
+        for place, value in enumerate(qps)
+    )
+    discarded = int(series["is_discarded"].sum())
+    told = (
+        f"QPS in each of {len(qps)} seconds, from 0 to {numbers.significant(qps.max())}; the first "
+        f"{discarded} are not counted"
+    )
+    shade = element(
+        "rect", x=0, y=0, width=f"{discarded * step:.1f}", height=_HEIGHT, fill="currentColor", opacity=0.12
+    )
+    line = element("polyline", points=points, fill="none", stroke="currentColor", stroke_width=1.5)
+    drawing = element(
+        "svg", element("title", told), shade, line, width=_WIDTH, height=_HEIGHT, role="img", aria_label=told
+    )
+    return Html(drawing.text + element("div", told, style="font-size:smaller").text)

@@ -1,0 +1,179 @@
+"""A published document as an object: its numbers as printed, its claims, and what its own tables say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from benchbook.api.columns import documented
+from benchbook.api.finding import Finding, paragraphs, pill, warning
+from benchbook.api.names import Named
+from benchbook.compare import audit
+from benchbook.core import source
+from benchbook.core.source import Published
+from benchbook.read import published
+from benchbook.show import numbers, overview
+from benchbook.show.markup import Html, element
+
+
+@dataclass(frozen=True, repr=False)
+class Claim:
+    """A sentence that somebody published, with what the document's own tables say of it."""
+
+    source: str
+    data: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """`source/claim`, as a study names it under `claims`."""
+        return self.data["id"]
+
+    @property
+    def says(self) -> str:
+        """What is claimed, in our words."""
+        return self.data["claim"]
+
+    @property
+    def published(self) -> str:
+        """The number as published."""
+        return self.data["published"]
+
+    @property
+    def recomputed(self) -> str:
+        """What follows from the document's own tables."""
+        return self.data["recomputed"]
+
+    @property
+    def verdict(self) -> str:
+        """Holds, does not hold, or not derivable: about the document's own numbers only."""
+        return self.data["verdict"]
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+        return self.data["reason"]
+
+    @property
+    def doubts(self) -> list[str]:
+        """Failed checks that concern the numbers it rests on."""
+        return list(self.data["doubts"])
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """The arithmetic of every cell that it speaks of."""
+        return documented("claim_cells", pd.DataFrame(list(self.data["cells"])))
+
+    @property
+    def measured(self) -> list[Finding]:
+        """Findings of studies here that answer it."""
+        return [Finding(study, found) for study, found in overview.load(self.source).answers(self.id)]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{self.id}: {self.verdict}",
+            f"  {self.says}",
+            f"  published {self.published}; recomputed {self.recomputed}",
+            *(f"  ! {text}" for text in self.doubts),
+        ]
+        return "\n".join(
+            [*lines, *(f"  measured here ({one.study}): {one.sentence}" for one in self.measured)]
+        )
+
+    def _repr_html_(self) -> str:
+        told = Html(f"{pill(self.verdict).text} {element('b', self.says).text} {element('i', self.id).text}")
+        numbers_told = f"Published: {self.published}. Recomputed from its own table: {self.recomputed}."
+        here = [f"Measured here ({one.study}): {one.sentence}" for one in self.measured]
+        doubts = (warning(text) for text in self.doubts)
+        return element("div", paragraphs(told, numbers_told, self.reason, *here), *doubts).text
+
+
+@dataclass(frozen=True, repr=False)
+class Source:
+    """One published document, audited from the tables that are carried with it; no pipeline is needed."""
+
+    name: str
+
+    @cached_property
+    def document(self) -> source.Source:
+        """Its `source.yaml`: versions, machines, settings, arms, workloads."""
+        return source.load(self.name)
+
+    @property
+    def title(self) -> str:
+        """Title of the document."""
+        return self.document.title
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """One row a printed number: table, row, metric, value, what is printed, its unit, and the keys
+        (arm, workload, threads …) that tell cells apart."""
+        return self._published.cells.copy()
+
+    @property
+    def tables(self) -> Named[pd.DataFrame]:
+        """Its tables, digit for digit."""
+        texts = self._published.texts
+        return Named("table", list(texts), lambda name: texts[name].copy())
+
+    @property
+    def claims(self) -> Named[Claim]:
+        """Its claims in the document's order."""
+        made = {one["id"].partition("/")[2]: Claim(self.name, one) for one in self.audit["claims"]}
+        return Named("claim", list(made), made.__getitem__, lambda: _claims(made))
+
+    @property
+    def checks(self) -> pd.DataFrame:
+        """Laws of arithmetic that its tables pass or fail."""
+        return documented("checks", pd.DataFrame(self.audit["checks"]))
+
+    @property
+    def leaves_open(self) -> list[str]:
+        """What the document does not say."""
+        return list(self.audit["leaves_open"])
+
+    @cached_property
+    def audit(self) -> dict[str, Any]:
+        """All of the audit, as `audit.json` has it, computed now."""
+        return audit.audit(self._published)
+
+    @cached_property
+    def _published(self) -> Published:
+        return published.load(self.name)
+
+    @property
+    def _told(self) -> str:
+        counts = self.audit["counts"]
+        return (
+            f"{numbers.count(counts['tables'], 'table')}, {numbers.count(counts['cells'], 'number')}, "
+            f"{numbers.count(counts['claims'], 'claim')}: {counts['holds']} hold in its own tables, "
+            f"{counts['does not hold']} do not, {counts['not derivable']} cannot be derived"
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"{self.name}: {self.title}", f"  {self._told}"]
+        width = max(len(claim.verdict) for claim in self.claims) if len(self.claims) else 0
+        lines += [f"  {claim.verdict:{width}}  {name}" for name, claim in self._by_name()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        publisher = self.document.publisher or "Publisher not stated"
+        head = paragraphs(element("b", self.title), f"{publisher}. {self.document.subject}", self._told)
+        items = (
+            element("li", pill(claim.verdict), " ", claim.says, " ", element("code", name))
+            for name, claim in self._by_name()
+        )
+        return element("div", head, element("ul", *items)).text
+
+    def _by_name(self) -> list[tuple[str, Claim]]:
+        return list(zip(self.claims.names, self.claims, strict=True))
+
+
+def _claims(made: Mapping[str, Claim]) -> pd.DataFrame:
+    rows = [(name, one.says, one.published, one.recomputed, one.verdict) for name, one in made.items()]
+    return documented(
+        "claims", pd.DataFrame(rows, columns=["claim", "says", "published", "recomputed", "verdict"])
+    )

@@ -1,0 +1,58 @@
+"""How far a study has come: what each stage leaves, whether it is there, and the command that brings it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from benchbook.api.columns import documented
+from benchbook.core import load, paths
+
+STAGES = (
+    ("provision", "01_provision", "facts"),
+    ("prepare", "02_prepare", "dataset"),
+    ("warm-up", "03_warm_up", "warm_up"),
+    ("run-matrix", "04_run_matrix", "raw"),
+    ("parse", "05_parse", "tidy"),
+    ("analyze", "06_analyze", "findings"),
+    ("report", "07_report", "report"),
+)
+
+
+def table(places: paths.StudyPaths, runs: int, planned: int | None) -> pd.DataFrame:
+    """Return stage, notebook, leaves, is_done and detail, one row a stage; the walk is done with its last
+    run."""
+    rows = []
+    for stage, notebook, leaves in STAGES:
+        place: Path = getattr(places, leaves)
+        is_done, detail = place.exists(), ""
+        if leaves == "raw" and is_done:
+            is_done, detail = runs == planned, f"{runs} of {planned or 'unknown'} runs"
+        rows.append((stage, f"notebooks/{notebook}.ipynb", _short(places, place), is_done, detail))
+    columns = ["stage", "notebook", "leaves", "is_done", "detail"]
+    return documented("stages", pd.DataFrame(rows, columns=columns))
+
+
+def next_step(places: paths.StudyPaths) -> str:
+    """Return the command that brings what is missing, or nothing if findings and page are there."""
+    if places.findings.is_file() and places.report.is_file():
+        return ""
+    return command(places.name)
+
+
+def command(name: str) -> str:
+    """Return the command that measures one study and renders its page."""
+    run = f"make repro ARGS=report@{name}"
+    if name in load.params().studies:
+        return run
+    return f"add `- {name}` under studies in params.yaml, then {run}"
+
+
+def absent(places: paths.StudyPaths, place: Path) -> str:
+    """Say that a file is not there yet, and what brings it."""
+    return f"{places.name}: {_short(places, place)} is not there yet; {command(places.name)}"
+
+
+def _short(places: paths.StudyPaths, place: Path) -> str:
+    return str(place.relative_to(places.base))

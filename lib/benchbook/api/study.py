@@ -1,0 +1,235 @@
+"""A study as an object: its tables, findings and single runs, read from what the pipeline left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchbook.api import stages
+from benchbook.api.columns import documented
+from benchbook.api.finding import Finding, line, paragraphs, warning
+from benchbook.api.names import Named, NotThere
+from benchbook.api.run import Run
+from benchbook.core import files, load, paths, runfolder
+from benchbook.core import study as core_study
+from benchbook.read import tidy
+from benchbook.show import numbers
+from benchbook.show.markup import element
+
+
+@dataclass(frozen=True, repr=False)
+class Study:
+    """One question and all that was measured for it. Tables are copies: change them as you like.
+
+    Files are read when they are first asked for; a new `bb.study(name)` reads them anew.
+    """
+
+    name: str
+
+    @cached_property
+    def spec(self) -> core_study.Study:
+        """The study file, checked."""
+        return load.study(self.name)
+
+    @property
+    def title(self) -> str:
+        """Title of the report."""
+        return self.spec.title
+
+    @property
+    def question(self) -> str:
+        """The question, in a sentence."""
+        return self.spec.question
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms: baseline first, the A/A pair's second name last."""
+        return (*self.spec.arms, *([self.spec.twin] if self.spec.twin else []))
+
+    @property
+    def folder(self) -> Path:
+        """Everything the pipeline made for it."""
+        return self._places.data
+
+    @property
+    def report(self) -> Path:
+        """Its page."""
+        return self._there("report")
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row a valid run."""
+        return self._table("runs")
+
+    @property
+    def intervals(self) -> pd.DataFrame:
+        """One row a second of a run."""
+        return self._table("intervals")
+
+    @property
+    def histograms(self) -> pd.DataFrame:
+        """Latencies: one row a run and bucket."""
+        return self._table("histograms")
+
+    @property
+    def monitor(self) -> pd.DataFrame:
+        """CPU, memory and pressure: one row a run, second and part."""
+        return self._table("monitor")
+
+    @property
+    def voids(self) -> pd.DataFrame:
+        """One row a voided attempt, with the reasons."""
+        return self._table("voids")
+
+    @property
+    def refused(self) -> pd.DataFrame:
+        """Folders that were not read, and runs that are missing."""
+        return self._table("refused")
+
+    @property
+    def schedule(self) -> pd.DataFrame:
+        """Every planned run in its order."""
+        return documented("schedule", pd.read_csv(self._there("schedule")))
+
+    @property
+    def findings(self) -> Named[Finding]:
+        """The effects, by id, by place, or in a loop; `findings.table` has one row each."""
+        made = {one["id"]: Finding(self.name, one) for one in self._found["findings"]}
+        return Named("finding", list(made), made.__getitem__, lambda: _findings(made), "see `warnings`")
+
+    @property
+    def aa(self) -> Finding | None:
+        """The A/A pair: what is found where there is nothing to find."""
+        return Finding(self.name, self._found["aa"]) if self._found["aa"] else None
+
+    @property
+    def checks(self) -> pd.DataFrame:
+        """Consistency checks over all runs."""
+        return documented("checks", pd.DataFrame(self._found["checks"]))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What weakens the study, before any finding is read."""
+        return list(self._found["warnings"])
+
+    @property
+    def facts(self) -> pd.DataFrame:
+        """What each arm was found to be: one row a fact, one column an arm."""
+        arms = files.read_json(self._there("facts"))["arms"]
+        flat = {arm: pd.json_normalize(found).iloc[0].astype(object) for arm, found in arms.items()}
+        return pd.DataFrame(flat).rename_axis("fact")
+
+    @property
+    def dataset(self) -> dict[str, Any]:
+        """What was loaded and checked."""
+        return files.read_json(self._there("dataset"))
+
+    @property
+    def warm_up(self) -> dict[str, Any]:
+        """What the pilots said about the discard."""
+        return files.read_json(self._there("warm_up"))
+
+    @property
+    def run(self) -> Named[Run]:
+        """Every run folder by the start of its id, in the order of the schedule; voids and pilots last."""
+        planned = [name for name in self._order if name in self._folders]
+        names = list(dict.fromkeys([*planned, *self._folders]))
+        return Named("run", names, lambda name: Run(name, self._folders[name]), hint=self.next_step)
+
+    @property
+    def stages(self) -> pd.DataFrame:
+        """The stages with what each leaves and whether it is there."""
+        return stages.table(self._places, *self.progress)
+
+    @property
+    def progress(self) -> tuple[int, int | None]:
+        """Valid runs that are there, and planned ones (None before there is a schedule)."""
+        return sum(name in self._folders for name in self._order), len(self._order) or None
+
+    @property
+    def is_analyzed(self) -> bool:
+        """Whether there are findings."""
+        return self._places.findings.is_file()
+
+    @property
+    def next_step(self) -> str:
+        """The command that brings what is missing; empty when all is there."""
+        return stages.next_step(self._places)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.name}: {self.title}", f"  {self._state}"]
+        if self.is_analyzed:
+            lines += [f"  {found.label}: {found.sentence}" for found in self._all]
+        return "\n".join([*lines, *([f"  next: {self.next_step}"] if self.next_step else [])])
+
+    def _repr_html_(self) -> str:
+        head = paragraphs(element("b", self.title), element("i", self.question), self._state)
+        told = [*map(line, self._all), *map(warning, self._cautions)] if self.is_analyzed else []
+        after = paragraphs(f"Next: {self.next_step}") if self.next_step else ""
+        return element("div", head, *told, after).text
+
+    @property
+    def _cautions(self) -> list[str]:
+        more = len(self.warnings) - 3
+        return [*self.warnings[:3], *([f"{more} more in `.warnings`"] if more > 0 else [])]
+
+    @property
+    def _state(self) -> str:
+        runs, planned = self.progress
+        if planned is None:
+            return "nothing has been measured yet"
+        told = f"{runs} of {numbers.count(planned, 'run')}"
+        if not self.is_analyzed:
+            return f"{told}, not analyzed yet"
+        blocks = self._found["blocks"]
+        return (
+            f"{told}, {blocks['complete']} of {numbers.count(blocks['planned'], 'block')}, "
+            f"{numbers.minutes(self._found['machine_minutes'])} of machine time"
+        )
+
+    @property
+    def _all(self) -> list[Finding]:
+        return [*([self.aa] if self.aa else []), *self.findings]
+
+    @property
+    def _places(self) -> paths.StudyPaths:
+        return paths.study(self.name)
+
+    def _there(self, leaves: str) -> Path:
+        place: Path = getattr(self._places, leaves)
+        if not place.exists():
+            raise NotThere(stages.absent(self._places, place))
+        return place
+
+    def _table(self, name: str) -> pd.DataFrame:
+        # A shallow copy: pandas copies on the first write, so what is cached stays as it was read.
+        return documented(name, self._tidy[name].copy(deep=False))
+
+    @cached_property
+    def _tidy(self) -> dict[str, pd.DataFrame]:
+        try:
+            return tidy.load(self._there("tidy"))
+        except (ValueError, FileNotFoundError) as error:
+            raise NotThere(f"{self.name}: {error}: make repro ARGS=parse@{self.name}") from None
+
+    @cached_property
+    def _found(self) -> dict[str, Any]:
+        return files.read_json(self._there("findings"))
+
+    @cached_property
+    def _order(self) -> list[str]:
+        place = self._places.schedule
+        return pd.read_csv(place)["run_id"].tolist() if place.is_file() else []
+
+    @cached_property
+    def _folders(self) -> dict[str, Path]:
+        places = (self._places.raw, self._places.void, self._places.pilots)
+        return {found.name: found.path for place in places for found in runfolder.listing(place)}
+
+
+def _findings(made: dict[str, Finding]) -> pd.DataFrame:
+    return documented("findings", pd.DataFrame([dict(found.data) for found in made.values()]))
