@@ -14,6 +14,8 @@ SITES = {
 }
 # Kinds of site on which an arm can have several clients and several servers.
 SEVERAL = frozenset({"kubernetes", "local", "ssh"})
+# Where somebody else runs the server, several clients are ours to start all the same.
+SEVERAL_CLIENTS = SEVERAL | {"existing"}
 ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb.server:TiDB"}
 # Engines that have a settings file with items beside variables: names with a dot or a dash.
 WITH_ITEMS = frozenset({"tidb"})

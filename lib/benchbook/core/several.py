@@ -62,9 +62,9 @@ def refused(
     """
     for name, arm in arms.items():
         place, count = f"arms.{name}", arm.clients
-        for key in (CLIENTS, SERVERS):
-            if getattr(arm, key) > 1 and kind not in registry.SEVERAL:
-                able = ", ".join(sorted(registry.SEVERAL))
+        for key, kinds in ((CLIENTS, registry.SEVERAL_CLIENTS), (SERVERS, registry.SEVERAL)):
+            if getattr(arm, key) > 1 and kind not in kinds:
+                able = ", ".join(sorted(kinds))
                 yield f"{place}.{key}: {getattr(arm, key)}: a site of kind {kind} has one; use kind {able}"
         if count % arm.servers:
             yield (

@@ -76,5 +76,5 @@ def refused(kind: str, asked: Existing | None, arms: Mapping[str, Any]) -> Itera
         if kind != "existing" and arm.endpoint is not None:
             yield f"arms.{name}.endpoint: a place that exists; remove it, or set site.kind: existing"
         for key, value in arm.setting.items() if kind == "existing" else ():
-            if key != "endpoint" and (key, value) != ("access", "direct"):
+            if key not in ("endpoint", "clients") and (key, value) != ("access", "direct"):
                 yield f"arms.{name}.{key}: somebody else's to arrange; write endpoint, and stands_in_for"

@@ -20,9 +20,9 @@ from benchbook.core import files
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
+from benchbook.sites import begin, leaving, lock, machine, monitor, process, sql
 from benchbook.sites import existing_server as server
 from benchbook.sites import lab as labs
-from benchbook.sites import leaving, lock, machine, monitor, process, sql
 
 MARKS = "existing.json"
 TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")
@@ -34,6 +34,8 @@ class ExistingSite:
 
     Nothing is started there and nothing stopped; tables are made in one schema, which must be ours.
     """
+
+    ready_s = 1.0
 
     def __init__(self, study: Study, lab: Path) -> None:
         assert study.site.existing is not None
@@ -87,6 +89,10 @@ class ExistingSite:
             server.mark(connection, self.database, self.lab.token)
         host, port = self._place(arm)
         return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls)
+
+    def endpoints(self, arm: str) -> list[Endpoint]:
+        """Return an arm's endpoint once for each of its clients: there is one."""
+        return [self.up(arm)] * self.study.arms[arm].clients
 
     def down(self, arm: str | None = None) -> None:
         """Leave everything as it is: none of it is ours to stop."""
@@ -142,11 +148,14 @@ class ExistingSite:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         arm: str | None = None,
-    ) -> process.Child:
+        number: int = 0,
+        begin_at: float | None = None,
+    ) -> begin.Timed:
         """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
+        note = self.lab.run / f"begun-{number}" if begin_at is not None else None
         client = process.start(
             "client",
-            argv,
+            argv if begin_at is None or note is None else begin.waiting(argv, begin_at, note),
             token=self.lab.token,
             folder=self.lab.folder,
             out=out,
@@ -157,11 +166,14 @@ class ExistingSite:
             env=env,
         )
         self._clients.append(client)
-        return client
+        return begin.timed(client, note)
 
-    def watch(self, arm: str, client: process.Child, path: Path) -> monitor.Monitor:
-        """Return what watches the client and this machine; the server's can't be seen."""
-        return monitor.Monitor({"client": [client.pid]}, path, client.pid)
+    def watch(
+        self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
+    ) -> monitor.Monitor:
+        """Return what watches clients and this machine; the server's can't be seen."""
+        pids = [one.pid for one in (client, *others)]
+        return monitor.Monitor({"client": pids}, path, *pids)
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
