@@ -207,7 +207,7 @@ class Rack:
         """Write an inventory of these hosts, whose names begin with their role, and return its file.
 
         `also` gives hosts more roles, `programs` are paths on all of them, `through` is a jump host to all
-        others.
+        others; hosts whose names begin with jump are nothing else.
         """
         common = [f"user: root, key_file: {self.key}, known_hosts: {self.known_hosts}"]
         if programs:
@@ -222,7 +222,7 @@ class Rack:
             lines.append(f"gateways: {{jump: {{host: {through.address}, {common[0]}}}}}")
         lines.append("hosts:")
         for name, host in self.hosts.items():
-            if host is through:
+            if name.startswith("jump"):
                 continue
             roles = ", ".join([name.rstrip("0123456789"), *(also or {}).get(name, [])])
             lines.append(f"  {name}: {{host: {host.address}, roles: [{roles}], folder: {host.folder}/lab}}")

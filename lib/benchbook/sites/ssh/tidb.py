@@ -55,7 +55,7 @@ class TiDB(Remote):
                 f"{host.name}: tidb-server is not there; put it into the PATH, or write its path under "
                 "`programs` in the inventory"
             )
-        if not sql.is_version(self.version, engine.version):
+        if not sql.is_version(self.version.partition("-")[0], engine.version):
             raise SiteError(f"engine.version: asked {engine.version}, {host.name} has {self.version}")
         if forbidden := config.reserved(engine.settings):
             raise SiteError(f"engine.settings.{forbidden[0]}: set by the site itself; remove it")
