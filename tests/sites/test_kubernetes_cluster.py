@@ -23,7 +23,7 @@ from benchbook import sites
 from benchbook.core.errors import SiteError
 from benchbook.measure import dataset, warm_up
 from benchbook.measure.execute import Run, execute
-from benchbook.measure.ledger import session
+from benchbook.measure.ledger import session, sessions
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import clean
@@ -84,8 +84,9 @@ def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judge
     """
     planned = next(one for one in schedule.plan_runs("test", spec, {}) if one.arm == arm)
     for attempt in range(1, 5):
-        with session(site, arm) as connection:
-            made = execute(Run(planned, site, arm, connection, LIMITS), into, attempt)
+        with sessions(site, spec, [arm]) as opened:
+            first, *others = opened[arm]
+            made = execute(Run(planned, site, arm, first, LIMITS, tuple(others)), into, attempt)
         judged = validity.judge(made, LIMITS)
         if judged.status == "valid" or not all(one.startswith(("V4", "V7")) for one in judged.reasons):
             break
@@ -162,6 +163,37 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
         assert site.has_snapshot(dataset.label(spec))
     clean.down(folder)
     assert ours(cluster, folder) == []
+
+
+def test_several_clients_and_servers_begin_together_and_their_books_agree(folder: Path, root: Path):
+    arms = {"one": {"network": "pod"}, "both": {"network": "pod", "clients": 4, "servers": 2}}
+    spec = study(arms, threads=(4,), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        dataset.load(site, spec)
+        warm_up.put_back(site, spec)
+        hosts = [(one.host, one.port) for one in site.endpoints("both")]
+        # Clients take turns among the servers, each of which holds the prepared rows.
+        assert hosts[:2] == hosts[2:] and len(set(hosts)) == 2
+        with session(site, "both", 1) as second:
+            assert second.execute(text("SELECT COUNT(*) FROM sbtest2")).scalar_one() == 500
+        made, judged = run(site, spec, "both", into)
+        assert judged.status == "valid", judged.reasons
+        assert judged.ledger == "agrees"
+        evidence = made.evidence()
+        assert len(evidence["clients"]) == 4 and len(evidence["servers"]) == 2
+        assert 0 <= evidence["start_spread_ms"] < 250
+        begun = [one["begun_monotonic_s"] for one in evidence["clients"]]
+        assert all(abs(moment - evidence["started_monotonic_s"]) < 2 for moment in begun)
+        each = [
+            one["ledger"]["after"]["Com_select"] - one["ledger"]["before"]["Com_select"]
+            for one in evidence["servers"]
+        ]
+        assert all(count > 0 for count in each)
+        assert evidence["identity_before"]["server-2"]["port"] != evidence["identity_before"]["port"]
+    # All four are told, and a server that was killed would be another one.
+    assert {f"client-{number}_pod" for number in (2, 3, 4)} <= evidence["identity_before"].keys()
 
 
 def test_a_monitor_shows_every_part_each_second(folder: Path, root: Path):
