@@ -96,7 +96,7 @@ def test_the_plan_says_which_arm_has_several_clients():
                 "site": {"kind": "kubernetes"},
                 "arms": {"a": {}, "b": {"options_by": "file"}},
             },
-            r"arms.b.options_by: file: only with site.kind: local",
+            r"arms.b.options_by: file: only with site.kind: existing or local",
         ),
     ],
 )

@@ -118,7 +118,9 @@ def measured(site: Any, into: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def test_two_clients_load_one_endpoint_together(study, theirs, open_folder, tmp_path):
-    with sites.open_site(study(arms={"pair": {"clients": 2}, "one": {}}), open_folder / "ours") as site:
+    with sites.open_site(
+        study(arms={"pair": {"clients": 2, "options_by": "file"}, "one": {}}), open_folder / "ours"
+    ) as site:
         dataset.ensure(site, site.study)
         planned = next(run for run in schedule.plan_runs("test", site.study, {}) if run.arm == "pair")
         with ledger.session(site, planned.arm) as connection:
@@ -129,6 +131,7 @@ def test_two_clients_load_one_endpoint_together(study, theirs, open_folder, tmp_
     assert [one.log.header.threads for one in each] == [1, 1]
     assert judged.evidence.log.final.queries == sum(one.final.queries for one in each)
     assert folder.evidence()["start_spread_ms"] >= 0
+    assert PASSWORD not in (folder.path / "client-1" / "sysbench.cnf").read_text()
 
 
 def test_a_run_is_valid_to_the_query_and_the_server_is_left_as_it_was(study, theirs, open_folder, tmp_path):

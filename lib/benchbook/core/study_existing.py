@@ -12,6 +12,10 @@ from benchbook.core.study_base import Model
 HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
 
 
+# What of an arm is a matter of our clients, not of the endpoint.
+OURS = frozenset({"endpoint", "clients", "options_by"})
+
+
 def _no_socket(value: str) -> str:
     # The client library takes this name for a socket of this machine, whatever the port.
     if value == "localhost":
@@ -76,5 +80,5 @@ def refused(kind: str, asked: Existing | None, arms: Mapping[str, Any]) -> Itera
         if kind != "existing" and arm.endpoint is not None:
             yield f"arms.{name}.endpoint: a place that exists; remove it, or set site.kind: existing"
         for key, value in arm.setting.items() if kind == "existing" else ():
-            if key not in ("endpoint", "clients") and (key, value) != ("access", "direct"):
+            if key not in OURS and (key, value) != ("access", "direct"):
                 yield f"arms.{name}.{key}: somebody else's to arrange; write endpoint, and stands_in_for"

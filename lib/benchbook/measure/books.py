@@ -14,13 +14,15 @@ from sqlalchemy import Connection
 from benchbook.measure import ledger
 
 Record = dict[str, Any]
-SETTLED_S = 5.0
+SETTLED_S, LEFT_S = 5.0, 1.0
 
 
 def before(connection: Connection, tables: int | None) -> Record:
     """Look at one server: `rows_before` (None without `tables`), `foreign_sessions`, `before` with the
     counters, and `uptime_before_s`."""
     rows = ledger.rows(connection, tables) if tables is not None else None
+    # Sessions of ours that have just been closed stay in a busy server's list for a moment.
+    settle(connection, LEFT_S)
     foreign = ledger.foreign_sessions(connection)
     counters, uptime_s = ledger.snapshot(connection)
     return {

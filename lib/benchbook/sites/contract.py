@@ -77,8 +77,8 @@ class Site(Protocol):
     without several share, and two arms whose `server_of` is the same share the others too. `up`, `down`,
     `facts`, `identity`, `log_mark`, `log_errors`, `snapshot`, `restore` and `during` are about all servers of
     an arm. Only for such arms are `endpoints`, `admins`, and `client` and `watch` with their last arguments
-    called; a kind of site that has them stands in `core.registry.SEVERAL`, and the others' studies are
-    refused.
+    called; a kind of site that has them stands in `core.registry.SEVERAL` (with several clients alone in
+    `SEVERAL_CLIENTS`), and the others' studies are refused.
     """
 
     database: str
@@ -146,8 +146,8 @@ class Site(Protocol):
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
         """Keep beside a run what belongs to its arm; the record says afterwards how all held.
 
-        `reconnects` in it are sessions of ours that were lost and opened anew: a number, or of several servers
-        a list.
+        `reconnects` in it are sessions of ours that were lost and opened anew: a number, or a list of each
+        server's.
         """
 
     def log_mark(self, arm: str | None = None) -> Any:
