@@ -98,8 +98,9 @@ def followed(open_folder: Path) -> tuple[Clone, str]:
     (clone.path.parent / "tutorial.sh").write_text(f"set -eu\n{first}\n{script}", encoding="utf-8")
     code, said = clone.run("sh", str(clone.path.parent / "tutorial.sh"), timeout_s=1500)
     assert code == 0, said[-6000:]
+    said = said.replace(str(clone.path), "/home/me/benchbook")
     if IS_WRITING:
-        FILE.write_text(filled(said.replace(str(clone.path), "/home/me/benchbook")), encoding="utf-8")
+        FILE.write_text(filled(said), encoding="utf-8")
     return clone, said
 
 
