@@ -79,6 +79,9 @@ class Site(Protocol):
     an arm. Only for such arms are `endpoints`, `admins`, and `client` and `watch` with their last arguments
     called; a kind of site that has them stands in `core.registry.SEVERAL` (with several clients alone in
     `SEVERAL_CLIENTS`), and the others' studies are refused.
+
+    A site whose servers can't be given a copy of the data has `data_groups()` too: the arms that share data,
+    as lists of names; each group is then loaded by itself.
     """
 
     database: str
