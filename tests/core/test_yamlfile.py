@@ -27,7 +27,7 @@ def errors(text: str | bytes) -> list[str]:
 
 # Tokens that a person may write where a number, a word or a truth value is meant.
 TOKENS = (
-    "1", "-1", "+1", "0", "00", "010", "-010", "0o17", "0x1F", "0b101", "1_000", "1__0", "0x_1F", "1.5", ".5",
+    "1", "-1", "+1", "0", "00", "010", "-010", "0o17", "0o1_7", "0x1F", "0b101", "1_000", "1__0", "0x_1F", "1.5", ".5",
     "1.", "1e3", "1E3", "1e+3", "1.5e3", "1.5e+3", "1_0.5", "1:30", "1:30.5", "190:20:30", "-1:30", ".inf",
     "-.inf", "+.inf", ".nan", ".NaN", "inf", "nan", "yes", "Yes", "YES", "no", "on", "Off", "y", "N", "true",
     "True", "TRUE", "false", "null", "Null", "~", "abc", "10k", "4x", "1m", "2026-11-20", "10.11",

@@ -43,7 +43,7 @@ AMBIGUOUS = (
         "a number in YAML 1.2, text in 1.1",
         "write {plain}",
     ),
-    (re.compile(r"[-+]?0o[0-7]+"), "octal in YAML 1.2, text in 1.1", "write the number without 0o"),
+    (re.compile(r"[-+]?0o[0-7_]+"), "octal in YAML 1.2, text in 1.1", "write the number without 0o"),
 )
 
 
