@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from benchbook.core.engines import data_groups
 from benchbook.core.study import Study
-from benchbook.core.study_engine import data_groups
 from benchbook.plan import schedule
 
 TIUP = {part: {"hosts": 3} for part in ("pd", "tikv", "tidb")}

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core import registry, several, study_existing, study_hosts
+from benchbook.core.engines import mistakes
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
-from benchbook.core.study_engine import mistakes
 from benchbook.core.study_kubernetes import refused
 from benchbook.core.study_sections import (
     Dataset,

@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Connection, text
 
+from benchbook.core.engines import data_groups, engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
-from benchbook.core.study_engine import data_groups, engine_of, is_prewarmed
 from benchbook.measure import ledger, loading
 from benchbook.measure.ledger import session
 

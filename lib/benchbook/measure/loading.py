@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import registry
+from benchbook.core.engines import engine_of
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.core.study_engine import engine_of
 from benchbook.measure import sysbench
 
 ROWS_A_SECOND = 2_000

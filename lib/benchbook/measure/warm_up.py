@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import runfolder
+from benchbook.core.engines import is_analyzed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.core.study_engine import is_analyzed
 from benchbook.measure import dataset
 from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import session, sessions

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core import registry
+from benchbook.core.engines import data_groups, variant
 from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour
-from benchbook.core.study_engine import data_groups, variant
 from benchbook.sites.cgroups import CORE_SHARES, LOWEST_SHARES
 
 SERVICE_PORT = 3306

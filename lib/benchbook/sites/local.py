@@ -13,10 +13,10 @@ from typing import Any
 import sqlalchemy
 
 from benchbook.core import several
+from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.core.study_engine import engine_of
 from benchbook.sites import (
     begin,
     evidence,

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import registry
+from benchbook.core.engines import engine_of
 from benchbook.core.study import Study
-from benchbook.core.study_engine import engine_of
 from benchbook.sites import cgroups, kernel, load, network, snapshot
 from benchbook.sites import lab as labs
 from benchbook.sites.before_exec import Where

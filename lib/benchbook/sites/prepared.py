@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from benchbook.core.engines import data_groups
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.core.study_engine import data_groups
 from benchbook.sites import lab as labs
 from benchbook.sites import layout, parts, snapshot
 

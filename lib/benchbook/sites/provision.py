@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core import files, paths
+from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.core.study_engine import engine_of
 from benchbook.sites import open_site
 from benchbook.sites.lab import lab_folder
 

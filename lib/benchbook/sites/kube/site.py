@@ -12,10 +12,10 @@ from typing import Any
 import sqlalchemy
 
 from benchbook.core import several
+from benchbook.core.engines import data_groups
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.core.study_engine import data_groups
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
 from benchbook.sites.kube import arms, copies, evidence, layout, marks

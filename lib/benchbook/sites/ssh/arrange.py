@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchbook.core.engines import data_groups, engine_of, variant
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Kernel
-from benchbook.core.study_engine import data_groups, engine_of, variant
 from benchbook.core.study_hosts import Numa
 from benchbook.sites.ssh import possible
 

@@ -17,9 +17,9 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
+from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.core.study_engine import engine_of
 from benchbook.sites.lab import Lab
 from benchbook.sites.ssh import cluster_facts, stream, tidb, topology
 from benchbook.sites.ssh.arrange import Part, Place

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Kernel
-from benchbook.core.study_engine import engine_of
 from benchbook.sites.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.lab import Lab
 from benchbook.sites.network import lab_id

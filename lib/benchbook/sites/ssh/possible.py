@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchbook.core import inventory
+from benchbook.core.engines import engine_of
 from benchbook.core.errors import InputErrors
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
-from benchbook.core.study_engine import engine_of
 
 # What an arm may ask for here; anything else that it sets leaves it out by name.
 KNOWN = frozenset(

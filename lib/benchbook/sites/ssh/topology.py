@@ -12,9 +12,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from benchbook.core.engines import engine_of
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
-from benchbook.core.study_engine import engine_of
 from benchbook.core.study_hosts import Numa
 from benchbook.sites.settings import Value
 from benchbook.sites.ssh.arrange import EXPORTERS_AT, PD_AT, TIKV_AT, Part

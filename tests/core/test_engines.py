@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from benchbook.core.engines import data_groups, engine_of, is_analyzed, is_prewarmed, variant
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
-from benchbook.core.study_engine import data_groups, engine_of, is_analyzed, is_prewarmed, variant
 from benchbook.plan import schedule
 
 

@@ -1,0 +1,70 @@
+"""Which engine and data each arm of a study has, and which arms share them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchbook.core import registry
+from benchbook.core.study_arm import Arm
+from benchbook.core.study_sections import Engine
+
+
+def engine_of(study: Any, arm: str) -> Engine:
+    """Return the engine behind an arm: the study's with the arm's changes."""
+    base: Engine = study.engine
+    changed = study.arms[arm].engine
+    if changed is None:
+        return base
+    if changed.name not in (None, base.name):
+        return Engine(**changed.model_dump(exclude_none=True))
+    version = changed.version if changed.version or changed.binary else base.version
+    return Engine(
+        name=base.name,
+        version=version,
+        binary=changed.binary or (None if changed.version else base.binary),
+        settings={**base.settings, **changed.settings},
+    )
+
+
+def variant(arm: Arm, server_too: bool = True) -> str:
+    """Return what sets an arm's data apart as text, empty if nothing does; with `server_too` its server."""
+    changed = arm.model_dump(mode="json", include={"engine", "data", "numa"}, exclude_defaults=True)
+    if not server_too and "data" in changed:
+        changed["data"].pop("prewarm", None)
+    changed["host"] = arm.hosts.get("server")
+    kept = {key: value for key, value in changed.items() if value}
+    return json.dumps(kept, sort_keys=True) if kept else ""
+
+
+def data_groups(arms: Mapping[str, Arm]) -> list[list[str]]:
+    """Return the arms by the data they share, those of the baseline first."""
+    groups: dict[str, list[str]] = {}
+    for name, arm in arms.items():
+        groups.setdefault(variant(arm, server_too=False), []).append(name)
+    return list(groups.values())
+
+
+def is_prewarmed(study: Any, arm: str) -> bool:
+    """Say whether an arm's data are read into memory before each block."""
+    data = study.arms[arm].data
+    return study.warm_up.prewarm if data is None or data.prewarm is None else data.prewarm
+
+
+def is_analyzed(study: Any, arm: str) -> bool:
+    """Say whether ANALYZE TABLE is run on an arm's data."""
+    data = study.arms[arm].data
+    return study.warm_up.analyze if data is None or data.analyze is None else data.analyze
+
+
+def mistakes(engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:
+    """Yield what doesn't go with an engine, each as `path.to.key: what is wrong; what to write`."""
+    names = {"engine": (engine.name, engine.settings)}
+    for arm, one in arms.items():
+        if one.engine is not None:
+            names[f"arms.{arm}.engine"] = (one.engine.name or engine.name, one.engine.settings)
+    for place, (name, settings) in names.items():
+        dashed = [key for key in settings if "-" in key]
+        if dashed and name not in registry.WITH_ITEMS:
+            yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
