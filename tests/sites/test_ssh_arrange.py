@@ -9,6 +9,7 @@ import pytest
 
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
+from benchbook.core.study_hosts import Tiup
 from benchbook.sites.ssh import arrange, possible
 
 
@@ -117,3 +118,14 @@ def test_no_proxy_without_a_host_for_it():
     hosts = {name: HOSTS[name] for name in ("db1", "gen1")}
     asked = study({"direct": {}, "proxy": {"access": "haproxy"}})
     assert "has the role proxy" in (possible.obstacle(asked, "proxy", hosts) or "")
+
+
+def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
+    tiup = {part: {"hosts": 1} for part in ("pd", "tikv", "tidb")}
+    asked = study({"direct": {}, "other": {"access": "haproxy"}}, name="tidb", version="8.0.0")
+    asked = asked.model_copy(update={"site": asked.site.model_copy(update={"tiup": Tiup(**tiup)})})
+    told = {
+        role: possible.of_root(asked, "direct", role) for role in ("server-2", "tikv", "client", "control")
+    }
+    assert told["server-2"] == told["tikv"] == "processes and logs of a cluster"
+    assert told["client"] is None and told["control"] is None

@@ -31,6 +31,14 @@ def needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
     return (study.arms[arm].access,) if role == "proxy" else TOOLS.get(role, ())
 
 
+def of_root(study: Study, arm: str, role: str) -> str | None:
+    """Return what on a host with a role only root can do or see, or None."""
+    role = role.partition("-")[0]
+    if study.site.tiup is not None and role in ("server", "tikv", "pd"):
+        return "processes and logs of a cluster"
+    return "kernel settings" if study.arms[arm].kernel is not None and role == "server" else None
+
+
 def obstacle(study: Study, name: str, hosts: Mapping[str, Target]) -> str | None:
     """Return why an arm can't be made on these hosts, or None."""
     arm = study.arms[name]

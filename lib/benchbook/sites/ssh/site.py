@@ -76,8 +76,8 @@ class SshSite:
             lacking = [tool for tool in possible.needed(self.study, arm, role) if not look["tools"][tool]]
             if lacking:
                 return f"{name}: {lacking[0]} is not installed there"
-            if self.study.arms[arm].kernel is not None and role == "server" and not look["is_root"]:
-                return f"{name}: kernel settings need root there"
+            if (what := possible.of_root(self.study, arm, role)) and not look["is_root"]:
+                return f"{name}: {what} need root there"
         return None
 
     @property
