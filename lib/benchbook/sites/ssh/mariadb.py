@@ -34,6 +34,7 @@ class MariaDB(Remote):
     start_s = 180.0
     stop_s = 120.0
     config_name = "my.cnf"
+    crash = CRASH
 
     def __init__(
         self,
@@ -206,12 +207,3 @@ class MariaDB(Remote):
             "binary_sha256": self.host.call("sha256", path=self.binary),
             "config_hash": self.config_hash,
         }
-
-    def log_mark(self) -> int:
-        """Return a place in the server's log."""
-        return int(self.host.call("size", name=self.log) or 0)
-
-    def log_errors(self, mark: int) -> list[str]:
-        """Return the lines since a place that tell of an error or a crash."""
-        text = self.host.call("read", name=self.log, at=mark) or ""
-        return [line for line in text.splitlines() if CRASH.search(line)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import time
 import uuid
 from pathlib import Path
@@ -24,6 +25,8 @@ class Remote:
     what = "the program"
     start_s = 20.0
     stop_s = 10.0
+    # What a line of its log holds that tells of an error; nothing matches this one.
+    crash = re.compile(r"(?!)")
 
     def __init__(self, host: Host, part: Part, look: dict[str, Any], user: str) -> None:
         self.host, self.part, self.role, self.look = host, part, part.name, look
@@ -88,6 +91,15 @@ class Remote:
         with contextlib.suppress(SiteError):
             return (self.host.call("read", name=self.log) or "").splitlines()[-5:]
         return []
+
+    def log_mark(self) -> int:
+        """Return a place in its log."""
+        return int(self.host.call("size", name=self.log) or 0)
+
+    def log_errors(self, mark: int) -> list[str]:
+        """Return the lines since a place that tell of an error or a crash."""
+        text = self.host.call("read", name=self.log, at=mark) or ""
+        return [line for line in text.splitlines() if self.crash.search(line)]
 
     def must_be_free(self) -> None:
         """Refuse to start where somebody else listens, naming who; they are left alone."""

@@ -37,6 +37,7 @@ class TiDB(Remote):
     start_s = 180.0
     stop_s = 60.0
     config_name = "tidb.toml"
+    crash = CRASH
 
     def __init__(
         self,
@@ -161,15 +162,6 @@ class TiDB(Remote):
             "variables_sha256": digest(variables, self.folder),
             "config_hash": self.config_hash,
         }
-
-    def log_mark(self) -> int:
-        """Return a place in the server's log."""
-        return int(self.host.call("size", name=self.log) or 0)
-
-    def log_errors(self, mark: int) -> list[str]:
-        """Return the lines since a place that tell of an error or a crash."""
-        text = self.host.call("read", name=self.log, at=mark) or ""
-        return [line for line in text.splitlines() if CRASH.search(line)]
 
     @property
     def _env(self) -> dict[str, str]:
