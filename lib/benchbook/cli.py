@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     plan = add("plan", _plan, "show the schedule of a study and how long it takes, before a second is spent")
     plan.add_argument("study", help="name of a file in studies/")
     plan.add_argument("--runs", action="store_true", help="list every run in its order")
-    plan.add_argument("--manifests", action="store_true", help="show what would be applied to a cluster")
+    plan.add_argument("--manifests", action="store_true", help="print only what a cluster would get, as YAML")
     up = add("up", _up, "bring the arms of a study up and hold them until Ctrl-C, for a look by hand")
     up.add_argument("study", help="name of a file in studies/")
     down = add(
@@ -123,16 +123,19 @@ def _plan(arguments: argparse.Namespace) -> int:
     from benchbook.plan import schedule
 
     study = load.study(arguments.study)
+    is_cluster = study.site.kind == "kubernetes"
+    if is_cluster:
+        from benchbook.sites.kube import plan
+    if is_cluster and arguments.manifests:
+        print(plan.yaml(arguments.study, study))
+        return 0
     print(schedule.summary(arguments.study, study))
     if study.site.kind == "ssh":
         from benchbook.sites.ssh import possible
 
         print(possible.summary(study))
-    if study.site.kind == "kubernetes":
-        from benchbook.sites.kube import plan
-
-        shown = plan.yaml if arguments.manifests else plan.text
-        print(shown(arguments.study, study))
+    if is_cluster:
+        print(plan.text(arguments.study, study))
     if arguments.runs:
         print(schedule.table(schedule.plan_runs(arguments.study, study, {})).to_string(index=False))
     return 0

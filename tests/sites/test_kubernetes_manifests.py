@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from benchbook import cli
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import settings
@@ -358,6 +359,13 @@ def closed(node: Any) -> Any:
     ):
         found["additionalProperties"] = False
     return found
+
+
+def test_the_manifests_that_are_printed_can_be_given_to_another_program_as_they_are(capsys):
+    assert cli.main(["plan", "tidb-kubernetes-network", "--manifests"]) == 0
+    documents = list(YAML(typ="safe").load_all(capsys.readouterr().out))
+    assert [one["kind"] for one in documents][:1] == ["Namespace"]
+    assert all({"apiVersion", "kind", "metadata"} <= one.keys() for one in documents)
 
 
 def test_a_plan_names_every_resource_and_no_price():
