@@ -20,7 +20,7 @@ from tests.faults import leftovers
 from tests.faults.book import Book, Injection
 from tests.faults.scene import STUDY, Scene
 
-PORT = 36500
+PORT = 26500
 DISK = "1500m"
 BOOK = Book()
 

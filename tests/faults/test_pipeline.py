@@ -22,7 +22,7 @@ from tests.limits import LIMITS
 from tests.pipeline.clone import Clone, make, wait_until
 
 pytestmark = pytest.mark.server
-PORT = 36700
+PORT = 26700
 KILL, TERM, HUP, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT
 # Each kind of process and each signal where it hurts most; each stage killed at both ends of its chain.
 CASES = [

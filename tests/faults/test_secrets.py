@@ -29,7 +29,7 @@ from tests.faults.scene import Scene
 from tests.pipeline.clone import Clone, make
 
 pytestmark = pytest.mark.server
-PORT = 36720
+PORT = 26720
 # Characters that a URL, JSON or a shell would write differently.
 CANARY = "c4n4ry-/+ %40\"'\\$x`~ü"
 

@@ -21,7 +21,7 @@ LEFT = ("findings.json", "metrics.json", "schedule.csv", "dataset.json")
 def clone(open_folder: Path) -> Clone:
     """A clone in which the pipeline has measured the study of seconds; its notebooks ask for that study."""
     made = make(open_folder / "labtest")
-    made.study(port=33860)
+    made.study(port=23860)
     code, said = made.run("dvc", "repro", "report@tiny")
     assert code == 0, said
     for notebook in (made.path / "notebooks").rglob("*.ipynb"):

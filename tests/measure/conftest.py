@@ -15,7 +15,7 @@ from benchbook.core.study import Study
 from benchbook.measure import dataset
 from benchbook.sites import clean
 
-PORT = 33560
+PORT = 23560
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,7 @@ class Clone:
         """What the pipeline makes of the study."""
         return self.path / "data" / "tiny"
 
-    def study(self, blocks: int = 3, threads: str = "[1]", port: int = 33760) -> None:
+    def study(self, blocks: int = 3, threads: str = "[1]", port: int = 23760) -> None:
         """Write the study file."""
         text = STUDY.replace("BLOCKS", str(blocks)).replace("THREADS", threads).replace("PORT", str(port))
         (self.path / "studies" / "tiny.yaml").write_text(text, encoding="utf-8")

@@ -23,7 +23,7 @@ def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def port() -> int:
     """The first of three neighbouring free ports."""
-    for candidate in range(34100, 34900, 3):
+    for candidate in range(24100, 24900, 3):
         with socket.socket() as one, socket.socket() as two, socket.socket() as three:
             try:
                 for offset, probe in enumerate((one, two, three)):
