@@ -74,8 +74,7 @@ def start(
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run(endpoint, shares[number], files[number])
             out, err = (part / runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
-            which = {} if begin_at is None else {"number": number, "begin_at": begin_at}
-            client = site.client(argv, out, err, cwd=part, arm=arm, **which)
+            client = site.client(argv, out, err, cwd=part, arm=arm, number=number, begin_at=begin_at)
             server = several.server_of(number, servers)
             running.append(Running(number, argv, client, server, taken[number]))
     except BaseException:

@@ -66,8 +66,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
         if begin_at is not None:
             started_wall, started = started_wall + begin_at - started, begin_at
         first, *others = (one.client for one in running)
-        which = {"others": others} if others else {}
-        watch = site.watch(run.arm, first, part / runfolder.MONITOR, **which)
+        watch = site.watch(run.arm, first, part / runfolder.MONITOR, others)
         watch.start()
         try:
             clients.wait(running, planned.discard_s + planned.run_s + THREAD_INIT_S + GRACE_S)
