@@ -16,6 +16,7 @@ from tests.house import tree
 PUBLISHED_MINUTES = {
     **{f"tiproxy-haproxy-{load}": 120 for load in ("point-select", "read-only", "write-only", "read-write")},
     **{"tiproxy-haproxy-result-rows": 160, "tiproxy-haproxy-vcpus": 80},
+    **{"tiproxy-haproxy-idle": 60, "tiproxy-haproxy-short": 60, "tiproxy-haproxy-capture": 120},
     # One arm was published.
     **{"tidb-upgrade": None, "tidb-sysbench-howto": 3 * 180},
 }

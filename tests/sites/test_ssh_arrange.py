@@ -109,6 +109,24 @@ def test_what_hosts_do_not_make_is_said_by_name_and_the_other_arms_are_made(arm:
     assert set(arrange.chains(asked, HOSTS)) == {"direct"}
 
 
+def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
+    load, roomy = {"idle_connections": 5000}, {"settings": {"max_connections": 6000}}
+    asked = study({"direct": {}, "held": {"access": "tiproxy", "load": load}}, **roomy)
+    # A file for each connection, two in a proxy, and 1,024 for everything else.
+    assert possible.files(asked.arms["held"], "server", 6024) is None
+    assert "6024 open files are needed, 6023" in (possible.files(asked.arms["held"], "server", 6023) or "")
+    assert "11024 open files" in (possible.files(asked.arms["held"], "proxy", 10000) or "")
+    assert possible.files(asked.arms["held"], "proxy", -1) is None
+    assert possible.files(asked.arms["direct"], "server", 100) is None
+    narrow = study({"direct": {}, "held": {"access": "haproxy", "load": load}}, **roomy)
+    said = "arms.held.proxy.settings.maxconn: 4096 are too few; write at least 6024"
+    assert possible.obstacle(narrow, "held", HOSTS) == said
+    wide = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 6024}}}
+    assert possible.obstacle(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS) is None
+    tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})
+    assert "load is not made over TLS" in (possible.obstacle(tls, "held", HOSTS) or "")
+
+
 def test_a_path_of_a_program_is_the_inventorys_to_say():
     asked = study({"direct": {}, "other": {}}, binary="/opt/mariadbd")
     assert "engine.binary is not used" in (possible.obstacle(asked, "direct", HOSTS) or "")

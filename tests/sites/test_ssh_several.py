@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pymysql
 import pytest
 
@@ -277,3 +278,88 @@ def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(
         assert all(judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
         again = dataset.ensure(site, asked, found)
         assert again["fingerprint"] == found["fingerprint"] and again["events"] == []
+
+
+ROOMY = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "max_connections": 500}
+HELD = {"access": "haproxy", "load": {"idle_connections": 100, "new_connections_per_s": 20}}
+
+
+def drivers() -> list[psutil.Process]:
+    """Return the processes that hold and make connections, on whichever host."""
+    return [one for one in psutil.process_iter(["cmdline"]) if "drive" in (one.info["cmdline"] or [])[2:3]]
+
+
+@pytest.mark.slow
+def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
+    seen: list[str] = []
+
+    def look() -> None:
+        while not seen and time.monotonic() < deadline:
+            if list(tmp_path.glob("raw/*.part/sysbench.out")) and drivers():
+                (driver,) = drivers()
+                seen.append(run("ip", "netns", "identify", str(driver.pid)).strip())
+            time.sleep(0.05)
+
+    with opened(rack, monkeypatch, "load", asked) as site:
+        assert site.missing("held") is None
+        dataset.load(site, asked)
+        deadline = time.monotonic() + 60
+        looking = threading.Thread(target=look)
+        looking.start()
+        folder = make_run(site, "held", tmp_path / "raw")
+        looking.join()
+        judged, evidence = validity.judge(folder, LIMITS), folder.evidence()
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        load = evidence["arrangement"]["load"]
+        assert (load["idle"]["opened"], load["idle"]["held"], load["failed"]) == (100, 100, 0)
+        assert load["stayed"] is True
+        assert load["short"]["achieved_per_s"] > 15 and load["sessions_before"] > 100
+        assert evidence["ledger"]["own_connections"] == load["connections"] > 160
+        assert seen == [rack.hosts["client1"].namespace] and drivers() == []
+        plain = make_run(site, "direct", tmp_path / "plain")
+        assert "load" not in plain.evidence()["arrangement"]
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_on_its_host_voids_the_run(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
+
+    def kill() -> None:
+        while time.monotonic() < deadline:
+            if list(tmp_path.glob("raw/*.part")) and drivers():
+                time.sleep(2.0)
+                drivers()[0].kill()
+                return
+            time.sleep(0.05)
+
+    with opened(rack, monkeypatch, "killed", asked) as site:
+        dataset.load(site, asked)
+        deadline = time.monotonic() + 60
+        killing = threading.Thread(target=kill)
+        killing.start()
+        folder = make_run(site, "held", tmp_path / "raw")
+        killing.join()
+        judged = validity.judge(folder, LIMITS)
+    assert judged.status == "invalid"
+    assert any("the driver of connections ended before the run did" in one for one in judged.reasons)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TIPROXY, reason="no TiProxy; its path goes into BENCHBOOK_TIPROXY")
+def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    arms = {"direct": {}, "on": {"access": "tiproxy", "capture": True}}
+    with opened(rack, monkeypatch, "capture", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
+        dataset.load(site, site.study)
+        folder = make_run(site, "on", tmp_path / "raw")
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        told = folder.evidence()["arrangement"]["capture"]
+        assert told["stayed"] is True and told["error"] == "" and told["written_mib"] > 0
+        assert not list(rack.folder.glob("proxy1/lab/*/proxy/capture"))

@@ -12,7 +12,7 @@ import shutil
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ LONGEST = "24h"
 # What the program answers when asked to capture; a version without the interface does not hold the words.
 MARK = b"capture started"
 CHUNK = 1 << 24
+Ask = Callable[[str, dict[str, str] | None], str]
 
 
 @contextlib.contextmanager
@@ -41,24 +42,38 @@ def beside(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
         yield record
         return
     proxy = parts.get(chain.proxy)
-    base = f"http://127.0.0.1:{chain.proxy.port + 1}/api/traffic"
+    base = f"http://127.0.0.1:{chain.proxy.port + 1}"
     folder = proxy.folder / "capture"
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        _ask(f"{base}/capture", {"output": str(folder), "duration": LONGEST})
-        record["stayed"] = False
-        yield record
-    except urllib.error.HTTPError as error:
-        raise SiteError(f"the proxy does not capture: {error.read().decode(errors='replace')}") from None
+        with recorded(lambda path, form: _ask(base + path, form), str(folder), record):
+            yield record
     finally:
-        with contextlib.suppress(OSError, ValueError):
-            job = json.loads(_ask(f"{base}/show") or "[]")[-1]
-            record |= {"stayed": job.get("status") == "running", "error": job.get("error", "")}
-        with contextlib.suppress(OSError):
-            _ask(f"{base}/cancel", {})
         written = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         record["written_mib"] = round(written / MIB, 3)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def recorded(ask: Ask, folder: str, record: dict[str, Any]) -> Iterator[None]:
+    """Let a proxy capture into a folder of its machine while the block runs; tell in `record` how it went.
+
+    `ask` puts a question to the proxy's own interface: a path, and a form to post or None.
+    """
+    try:
+        ask("/api/traffic/capture", {"output": folder, "duration": LONGEST})
+    except (urllib.error.HTTPError, ConnectionError) as error:
+        said = error.read().decode(errors="replace") if isinstance(error, urllib.error.HTTPError) else error
+        raise SiteError(f"the proxy does not capture: {said}; TiProxy can since 1.3.0") from None
+    record["stayed"] = False
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            job = json.loads(ask("/api/traffic/show", None) or "[]")[-1]
+            record |= {"stayed": job.get("status") == "running", "error": job.get("error", "")}
+        with contextlib.suppress(OSError):
+            ask("/api/traffic/cancel", {})
 
 
 @functools.cache

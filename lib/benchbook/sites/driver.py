@@ -23,6 +23,8 @@ AT_ONCE = 128
 PATIENCE_S = 20.0
 GOODBYE_S = 20.0
 A_BATCH = 200
+# On hosts with a Python before 3.11 this is not TimeoutError.
+LATE = asyncio.TimeoutError
 
 
 class Driver:
@@ -40,10 +42,8 @@ class Driver:
         """Open one connection and log in; None, and a word about it, if that fails."""
         session = Session(self.account, self.loop)
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                await self.loop.create_connection(lambda: session, self.host, self.port)
-                await session.entered
-        except (OSError, TimeoutError, Refused) as error:
+            await asyncio.wait_for(self._enter(session), PATIENCE_S)
+        except (OSError, LATE, Refused) as error:
             self.failed += 1
             self.error = self.error or f"{type(error).__name__}: {error}"
             session.abort()
@@ -53,6 +53,10 @@ class Driver:
         finally:
             self.counted += session.is_counted
         return session
+
+    async def _enter(self, session: Session) -> None:
+        await self.loop.create_connection(lambda: session, self.host, self.port)
+        await session.entered
 
     async def hold(self, number: int) -> None:
         """Open idle connections, some at once, and keep them."""
@@ -88,7 +92,7 @@ class Driver:
         due = self.loop.time()
         while not self.is_ending.is_set():
             before, due = self.made, due + 1
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(LATE):
                 await asyncio.wait_for(self.is_ending.wait(), due - self.loop.time())
                 return
             self.say(second_at=round(time.monotonic(), 3), open=len(self.held), made=self.made - before)
@@ -119,7 +123,7 @@ class Driver:
             if (session := await self.connect()) is None:
                 return
             session.quit()
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(LATE):
                 await asyncio.wait_for(session.ended, PATIENCE_S)
                 self.made += 1
             session.abort()

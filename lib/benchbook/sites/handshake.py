@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import operator
 import struct
 from dataclasses import dataclass
 
@@ -44,7 +45,7 @@ def scramble(password: bytes, salt: bytes) -> bytes:
         return b""
     once = hashlib.sha1(password).digest()
     mixed = hashlib.sha1(salt[:20] + hashlib.sha1(once).digest()).digest()
-    return bytes(a ^ b for a, b in zip(once, mixed, strict=True))
+    return bytes(map(operator.xor, once, mixed))
 
 
 def salt_of(greeting: bytes) -> bytes:

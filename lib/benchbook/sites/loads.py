@@ -6,8 +6,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psutil
@@ -59,7 +58,7 @@ def beside(
         append=False,
     )
     try:
-        record |= _begun(child, log, asked)
+        record |= begun(lambda: log.read_text("utf-8", "replace"), lambda: child.is_alive, asked)
         yield record
     finally:
         stayed, cpu_s = child.is_alive, None
@@ -67,7 +66,8 @@ def beside(
             cpu_s = round(sum(psutil.Process(child.pid).cpu_times()[:2]), 3)
         process.stop(child, grace_s=STOP_S)
         lab.pidfile(ROLE).unlink(missing_ok=True)
-        record |= ended(_lines(log), asked, record) | {"stayed": stayed, "cpu_s": cpu_s}
+        record |= ended(told(log.read_text("utf-8", "replace")), asked, record)
+        record |= {"stayed": stayed, "cpu_s": cpu_s}
 
 
 def pid(lab: labs.Lab) -> int | None:
@@ -103,11 +103,14 @@ def files_needed(asked: Load, is_proxied: bool) -> int:
     return asked.connections * (2 if is_proxied else 1) + OTHER_FILES
 
 
-def _begun(child: process.Child, log: Path, asked: Load) -> dict[str, Any]:
-    """Wait until the idle connections are open, or for as long as a slow server may take."""
+def begun(read: Callable[[], str], is_alive: Callable[[], bool], asked: Load) -> dict[str, Any]:
+    """Wait until a driver's idle connections are open, or for as long as a slow server may take.
+
+    `read` returns all that it has written, `is_alive` says whether it still runs.
+    """
     deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
-    while child.is_alive and time.monotonic() < deadline:
-        first = next((line for line in _lines(log) if "opened" in line), None)
+    while is_alive() and time.monotonic() < deadline:
+        first = next((line for line in told(read()) if "opened" in line), None)
         if first is not None:
             idle = {"asked": asked.idle_connections, "opened": first["opened"], "took_s": first["took_s"]}
             return {"error": first["error"]} | ({"idle": idle} if asked.idle_connections else {})
@@ -116,12 +119,12 @@ def _begun(child: process.Child, log: Path, asked: Load) -> dict[str, Any]:
     return {"error": "the driver did not begin in time"} | ({"idle": idle} if asked.idle_connections else {})
 
 
-def _lines(log: Path) -> list[dict[str, Any]]:
+def told(text: str) -> list[dict[str, Any]]:
     """Return the lines that are complete; others are a traceback or still being written."""
     found = []
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in text.splitlines():
         with contextlib.suppress(ValueError):
-            told = json.loads(line)
-            if isinstance(told, dict):
-                found.append(told)
+            said = json.loads(line)
+            if isinstance(said, dict):
+                found.append(said)
     return found

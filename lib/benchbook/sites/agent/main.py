@@ -3,6 +3,7 @@
 serve   start the agent of a folder, out of reach of this connection; what it needs to know comes on stdin
 talk    carry requests and answers between this connection and the agent
 look    say what this host is, and start nothing
+drive   hold and make connections, as `sites.driver` says
 end     end the agent of a folder and all it started, also one that no longer answers
 purge   the same, and remove its data
 """
@@ -36,7 +37,12 @@ def main() -> None:
     """Run one command; what went wrong is one line of JSON, and exit code 1."""
     command, folder = sys.argv[1], Path(os.path.abspath(sys.argv[2]))
     try:
-        if command == "run":
+        if command == "drive":
+            # What it needs takes time to load, and the agent itself has no use for it.
+            from benchbook.sites import driver
+
+            driver.main(sys.argv[2:])
+        elif command == "run":
             _run(folder)
         elif command == "talk":
             _talk(folder)

@@ -105,6 +105,10 @@ class Operations:
             return sum(one.stat().st_blocks * 512 for one in path.rglob("*") if not one.is_symlink())
         return path.stat().st_size if path.exists() else None
 
+    def usage(self, name: str) -> int:
+        """Return the bytes of all files below a folder."""
+        return sum(path.stat().st_size for path in self._inside(name).rglob("*") if path.is_file())
+
     def free(self) -> int:
         """Return the free bytes of the disk that the folder is on."""
         return shutil.disk_usage(self._folder).free

@@ -185,8 +185,10 @@ class _Makes:
     def _proxy(self, name: str, arm: Arm, server: Part, cpus: tuple[int, ...] | None) -> Part:
         host = possible.host_of(self.hosts, "proxy", arm)
         said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
+        # Memory that a proxy took for one arm's connections must not be seen in another's.
+        key = ("proxy", arm.access, host, cpus, server, said, arm.load)
         return self._share(
-            *(("proxy", arm.access, host, cpus, server, said), "proxy", host, PORTS.get(arm.access, 1)),
+            *(key, "proxy", host, PORTS.get(arm.access, 1)),
             **{"cpus": cpus, "to": server, "program": arm.access, "arm": name, "variant": said},
         )
 

@@ -33,7 +33,15 @@ class Offset:
     round_trip_s: float
 
 
-def request(host: Host, address: str, port: int, method: str, path: str, body: str | None = None) -> str:
+def request(
+    host: Host,
+    address: str,
+    port: int,
+    method: str,
+    path: str,
+    body: str | None = None,
+    kind: str = "application/json",
+) -> str:
     """Return what an HTTP server that a host reaches answers; OSError if it is none, or says no."""
     try:
         link = FarSocket(host, (address, port))
@@ -44,7 +52,7 @@ def request(host: Host, address: str, port: int, method: str, path: str, body: s
     connection.sock = link  # type: ignore[assignment]
     try:
         # Kept alive until we close it: http.client would else close what it still has to read from.
-        connection.request(method, path, body, {"Content-Type": "application/json"})
+        connection.request(method, path, body, {"Content-Type": kind})
         answer = connection.getresponse()
         text = answer.read().decode("utf-8", "replace")
     except http.client.HTTPException as error:

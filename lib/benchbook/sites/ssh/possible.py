@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from benchbook.core import inventory
 from benchbook.core.engines import engine_of
@@ -10,10 +11,12 @@ from benchbook.core.errors import InputErrors
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
+from benchbook.sites.haproxy import FOR_SYSBENCH, MAX_CONNECTIONS
+from benchbook.sites.loads import files_needed
 
 # What an arm may ask for here; anything else that it sets leaves it out by name.
-KNOWN = frozenset(
-    ("access", "cpu", "hosts", "kernel", "engine", "data", "clients", "servers", "proxy", "numa")
+KNOWN = frozenset(("access", "capture", "clients", "cpu", "data", "engine")) | frozenset(
+    ("hosts", "kernel", "load", "numa", "proxy", "servers")
 )
 WAYS = ("direct", "haproxy", "tiproxy")
 # What a host needs for its role; what a server needs depends on the engine.
@@ -29,6 +32,16 @@ def needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
     if role == "server":
         return () if study.site.tiup is not None else OF_ENGINE[engine_of(study, arm).name]
     return (study.arms[arm].access,) if role == "proxy" else TOOLS.get(role, ())
+
+
+def lacking(study: Study, arm: str, role: str, look: Mapping[str, Any]) -> str | None:
+    """Return what a host lacks for a role of an arm, by what it said of itself, or None."""
+    absent = [tool for tool in needed(study, arm, role) if not look["tools"][tool]]
+    if absent:
+        return f"{absent[0]} is not installed there"
+    if (what := of_root(study, arm, role)) and not look["is_root"]:
+        return f"{what} need root there"
+    return files(study.arms[arm], role, look["open_files"])
 
 
 def of_root(study: Study, arm: str, role: str) -> str | None:
@@ -54,6 +67,13 @@ def obstacle(study: Study, name: str, hosts: Mapping[str, Target]) -> str | None
             return f"hosts.{role}: {host}: no host of the inventory with this name has the role {role}"
     if any(cpu.quota is not None for cpu in arm.cpu.values()):
         return "cpu.quota is not made on the site ssh; cores are"
+    if arm.load is not None and study.site.tls != "off":
+        return "load is not made over TLS; leave site.tls out"
+    if arm.load is not None and arm.access == "haproxy":
+        asked = arm.proxy.settings.get("maxconn") if arm.proxy is not None else None
+        most, needed = int(asked or MAX_CONNECTIONS), arm.load.connections + FOR_SYSBENCH
+        if needed > most:
+            return f"arms.{name}.proxy.settings.maxconn: {most} are too few; write at least {needed}"
     if study.site.tiup is not None and (arm.kernel is not None or "server" in arm.cpu):
         return "kernel and cpu.server are not made for a cluster; numa is"
     if study.site.tiup is not None and arm.data is not None and arm.data.prewarm is not None:
@@ -65,6 +85,16 @@ def obstacle(study: Study, name: str, hosts: Mapping[str, Target]) -> str | None
         if there < number:
             return f"{number} hosts with the role {role} are needed, the inventory has {there}"
     return None
+
+
+def files(arm: Arm, role: str, most: int) -> str | None:
+    """Return why a host that lets a program open so many files (-1: any number) can't bear an arm's load."""
+    if arm.load is None or most < 0:
+        return None
+    needed = files_needed(arm.load, is_proxied=role.partition("-")[0] == "proxy")
+    if needed <= most:
+        return None
+    return f"{needed} open files are needed, {most} are allowed; raise `ulimit -Hn` for that user there"
 
 
 def roles(study: Study, arm: Arm) -> dict[str, int]:

@@ -19,7 +19,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
-from benchbook.sites.ssh import arrange, copies, possible, tls
+from benchbook.sites.ssh import arrange, beside, copies, possible, tls
 from benchbook.sites.ssh import facts as found
 from benchbook.sites.ssh.client import RemoteClient
 from benchbook.sites.ssh.connect import Refused
@@ -73,11 +73,8 @@ class SshSite:
                 raise
             except SiteError as error:
                 return str(error)
-            lacking = [tool for tool in possible.needed(self.study, arm, role) if not look["tools"][tool]]
-            if lacking:
-                return f"{name}: {lacking[0]} is not installed there"
-            if (what := possible.of_root(self.study, arm, role)) and not look["is_root"]:
-                return f"{name}: {what} need root there"
+            if why := possible.lacking(self.study, arm, role, look):
+                return f"{name}: {why}"
         return None
 
     @property
@@ -163,9 +160,9 @@ class SshSite:
     ) -> RemoteClient:
         """Start a load client on its host, in a folder of its own there, now or at a moment."""
         chain = self._chain(arm)
-        beside = tls.of_client(self.lab) if self.study.site.tls != "off" else None
+        given = tls.of_client(self.lab) if self.study.site.tls != "off" else None
         host = self._living.host(chain.clients[number])
-        made = RemoteClient(host, argv, out, err, env, chain.client_cpus, beside, begin_at)
+        made = RemoteClient(host, argv, out, err, env, chain.client_cpus, given, begin_at)
         if made.clock is not None:
             self._errors_ms.append(round(500 * made.clock.round_trip_s, 3))
         return made
@@ -189,7 +186,9 @@ class SshSite:
         self._errors_ms.clear()
         if self._living.has_probes(chain):
             record["has_probes"] = True
-        yield record
+        with beside.of_arm(self.study.arms[arm], chain, self._living, self.lab) as kept:
+            record |= kept
+            yield record
         # How far off the beginning of each of several clients may be, as clocks were compared.
         if self._errors_ms:
             record["begun_known_to_ms"] = self._errors_ms
