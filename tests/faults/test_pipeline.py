@@ -116,7 +116,7 @@ def wait_for_work(process: subprocess.Popen[str], clone: Clone, stage: str, paus
 def hit(clone: Clone, stage: str, link: str, signum: int, argv: list[str]) -> tuple[int, str, list[str]]:
     """Run a stage, strike once its kernel is at work, and return exit code, output, and what is left.
 
-    A stage that was over before it was struck is run again and struck sooner.
+    A stage whose work was over before it was struck is run again and struck sooner.
     """
     for pause_s in (1.0, 0.4, 0.1):
         process = clone.start(*argv)
@@ -124,7 +124,8 @@ def hit(clone: Clone, stage: str, link: str, signum: int, argv: list[str]) -> tu
             wait_for_work(process, clone, stage, pause_s)
             strike(process, link, signum)
             said, _ = process.communicate(timeout=60)
-            return process.returncode, said, leftovers.after(lambda: look(clone))
+            if process.returncode != 0 or (link, signum) == ("dvc", INT):
+                return process.returncode, said, leftovers.after(lambda: look(clone))
         except (KeyError, ProcessLookupError, psutil.NoSuchProcess):
             said, _ = process.communicate(timeout=60)
             assert process.returncode == 0, said
