@@ -105,7 +105,10 @@ class Clone:
 
 
 def make(into: Path) -> Clone:
-    """Copy the files that git knows or would add, as they are now, into a fresh repository."""
+    """Copy the files that git knows or would add, as they are now, into a fresh repository.
+
+    What DVC made here it has not made there, so its book stays behind.
+    """
     path = into / "clone of benchbook"
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -115,7 +118,7 @@ def make(into: Path) -> Clone:
         text=True,
     ).stdout
     for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
+        if (ROOT / name).is_file() and name != "dvc.lock":
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path / name)
     clone = Clone(path, into / "lab")
