@@ -13,8 +13,8 @@ import psutil
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import files, runfolder, several
-from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.core import files, runfolder
+from benchbook.core.model import PlannedRun
 from benchbook.measure import books, clients, ledger
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
@@ -44,7 +44,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     a server that is gone, are raised after the folder is sealed as far as it goes.
     """
     planned, site = run.planned, run.site
-    endpoints = _endpoints(run)
+    endpoints = site.endpoints(run.arm)
     part = runfolder.begin(into, planned.to_dict())
     asked = endpoints[0].tls
     evidence: dict[str, Any] = {
@@ -115,13 +115,6 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     }
     files.write_json(part / runfolder.EVIDENCE, evidence)
     return runfolder.seal(part, attempt)
-
-
-def _endpoints(run: Run) -> Sequence[Endpoint]:
-    """Bring the arm up; return what each client connects to."""
-    if several.clients(run.planned.arm_setting) == 1:
-        return [run.site.up(run.arm)]
-    return run.site.endpoints(run.arm)
 
 
 def _after(

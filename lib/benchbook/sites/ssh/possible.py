@@ -15,9 +15,10 @@ from benchbook.sites.haproxy import FOR_SYSBENCH, MAX_CONNECTIONS
 from benchbook.sites.loads import files_needed
 
 # What an arm may ask for here; anything else that it sets leaves it out by name.
-KNOWN = frozenset(("access", "capture", "clients", "cpu", "data", "engine")) | frozenset(
-    ("hosts", "kernel", "load", "numa", "proxy", "servers")
-)
+KNOWN = frozenset({
+    "access", "capture", "clients", "cpu", "data", "engine", "hosts", "kernel", "load", "numa", "proxy",
+    "servers",
+})  # fmt: skip
 WAYS = ("direct", "haproxy", "tiproxy")
 # What a host needs for its role; what a server needs depends on the engine.
 TOOLS = {"proxy": ("haproxy",), "client": ("sysbench",), "control": ("tiup",)}
