@@ -34,7 +34,7 @@ def make_study() -> Callable[..., Study]:
                 "dataset": {"tables": 2, "table_size": 200},
                 "workloads": {"oltp_read_write": {}},
                 "threads": (2,),
-                "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
+                "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs"},
                 "warm_up": {"pilot_s": 2},
                 "claims": (),
             }

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
+# Settings of a planned run that only turns have.
+OF_TURNS = ("order", "turn_ms", "partners")
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class PlannedRun:
     """One run as scheduled: everything that affects it, and where it stands in the order.
 
     `run_id` ends in a hash of all settings but `position`, so a changed setting never reuses an old
-    run, and a study that grows keeps all it has.
+    run, and a study that grows keeps all it has. In turns (`order`) each run names all arms of its group,
+    itself among them, in the order of their turns (`partners`).
     """
 
     study: str
@@ -49,18 +52,26 @@ class PlannedRun:
     tables: int
     table_size: int
     conditions: dict[str, Any] = field(default_factory=dict)
+    order: str = "runs"
+    turn_ms: int = 0
+    partners: tuple[str, ...] = ()
 
     @property
     def run_id(self) -> str:
         """Name of the run: block, workload, threads, arm, then 10 hex digits of its settings."""
-        settings = asdict(self)
+        settings = self._settings()
         settings.pop("position")
         digest = fingerprint({"format": FORMAT, **settings})
         return f"b{self.block:02d}-{self.workload}-t{self.threads:04d}-{self.arm}-{digest}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `plan.json`."""
-        return {"format": FORMAT, "run_id": self.run_id, **asdict(self)}
+        return {"format": FORMAT, "run_id": self.run_id, **self._settings()}
+
+    def _settings(self) -> dict[str, Any]:
+        """Return all fields; those of turns only where there are turns, so that whole runs keep their ids."""
+        settings = asdict(self) | {"partners": list(self.partners)}
+        return {key: value for key, value in settings.items() if self.partners or key not in OF_TURNS}
 
 
 def fingerprint(value: Any) -> str:

@@ -23,6 +23,8 @@ ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.site
 WITH_ITEMS = frozenset({"tidb"})
 # Engines that leave gaps between the ids they give, so that rows are loaded with ids of our own.
 WITH_GAPS = frozenset({"tidb"})
+# Engines that count statements for all accounts together, so that arms can't share a server in turns.
+WITHOUT_ACCOUNTS = frozenset({"tidb"})
 # None: no program runs between client and server. A service is a rule of the kernel (`sites.service`).
 ACCESS = {
     "direct": None,

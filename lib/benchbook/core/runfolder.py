@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import files, several
+from benchbook.core import turns as words
 from benchbook.core.model import FORMAT
 
 OUT, ERR = "sysbench.out", "sysbench.err"
 # What a client got its options from, where they were not arguments.
 OPTIONS = "sysbench.cnf"
+# The turns of the whole group, where it was made in turns.
+TURNS = "turns.csv"
 PLAN, EVIDENCE, MONITOR, MANIFEST, VOID = (
     "plan.json",
     "evidence.json",
@@ -42,6 +45,7 @@ def content(plan: Mapping[str, Any]) -> tuple[str, ...]:
     setting = plan.get("arm_setting")
     names = (OUT, ERR, OPTIONS) if several.has_file(setting) else (OUT, ERR)
     found = [of_client(number, name) for number in range(several.clients(setting)) for name in names]
+    found += [TURNS] if words.is_in_turns(plan) else []
     return (*CONTENT, *(name for name in found if name not in CONTENT))
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core import registry, several, study_existing, study_hosts
+from benchbook.core import registry, several, study_existing, study_hosts, turns
 from benchbook.core.engines import mistakes
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
@@ -171,6 +171,7 @@ class Study(Model):
                 "measure less, or raise the budget"
             )
         yield from self._connections()
+        yield from turns.mistakes(self)
         for name, workload in self.workloads.items():
             if isinstance(workload.rate, Rate) and self.warm_up.pilot_s < PILOT_S:
                 yield (

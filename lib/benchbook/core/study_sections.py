@@ -210,13 +210,18 @@ class Plan(Model):
     """Seed of the order of runs and of sysbench's random numbers."""
     blocks: int = Field(ge=1, le=1000, examples=[5])
     """Passes over all cells; verdicts are looked for at 5, 10 and 20."""
+    order: Literal["turns", "runs"] | None = None
+    """`turns`: the arms of a group are connected at once and run one at a time, some 50 ms each; `runs`: whole
+    runs one after another. Null takes turns wherever they give the same answer, else whole runs, and says why."""
+    turn_ms: int | None = Field(None, ge=20, le=500, examples=[50])
+    """Milliseconds of a turn; null takes 50, or more where the pilots show that ten transactions need it."""
     stop: Literal["all", "decided"] = "all"
     """`all` measures every block; `decided` stops at a look (5, 10, 20 blocks) where each claim has its
     verdict and each other contrast its label, so that a clear effect costs few blocks."""
     discard_s: int = Field(ge=0, le=86_400, examples=[15])
-    """Seconds at the start of each run that are not counted."""
+    """Seconds at the start of each run that are not counted; in turns of each arm's own seconds."""
     run_s: int = Field(ge=2, le=86_400, examples=[45])
-    """Seconds measured in each run, after the discard."""
+    """Seconds measured in each run, after the discard; in turns the sum of the arm's own turns."""
     max_repeats: int = Field(2, ge=0, le=20, examples=[2])
     """How often a group of runs is repeated in its block after one of them was invalid."""
     budget_minutes: int = Field(1440, ge=1, le=100_000, examples=[1440])

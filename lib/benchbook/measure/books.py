@@ -17,14 +17,14 @@ Record = dict[str, Any]
 SETTLED_S, LEFT_S = 5.0, 1.0
 
 
-def before(connection: Connection, tables: int | None) -> Record:
+def before(connection: Connection, tables: int | None, user: str | None = None) -> Record:
     """Look at one server: `rows_before` (None without `tables`), `foreign_sessions`, `before` with the
-    counters, and `uptime_before_s`."""
+    counters, and `uptime_before_s`. With `user` the counters are those of that account alone."""
     rows = ledger.rows(connection, tables) if tables is not None else None
     # Sessions of ours that have just been closed stay in a busy server's list for a moment.
     settle(connection, LEFT_S)
     foreign = ledger.foreign_sessions(connection)
-    counters, uptime_s = ledger.snapshot(connection)
+    counters, uptime_s = ledger.snapshot(connection, user)
     return {
         "rows_before": rows,
         "foreign_sessions": foreign,
@@ -34,7 +34,12 @@ def before(connection: Connection, tables: int | None) -> Record:
 
 
 def after(
-    connection: Connection, was: Record, tables: int | None, arrangement: Mapping[str, Any], number: int = 0
+    connection: Connection,
+    was: Record,
+    tables: int | None,
+    arrangement: Mapping[str, Any],
+    number: int = 0,
+    user: str | None = None,
 ) -> Record:
     """Look at one server again, at least until the client's sessions have left it; return its whole record.
 
@@ -42,8 +47,8 @@ def after(
     """
     try:
         settle(connection)
-        counters, uptime_s = ledger.snapshot(connection)
-        own = _own_connections(was["before"], counters, arrangement, number)
+        counters, uptime_s = ledger.snapshot(connection, user)
+        own = 0 if user is not None else _own_connections(was["before"], counters, arrangement, number)
         return {
             **_known(was),
             "ledger": {

@@ -1,11 +1,12 @@
-"""One planned run → one sealed run folder with everything that was seen."""
+"""Planned runs → sealed run folders with everything that was seen: one run alone, or a group in turns."""
 
 from __future__ import annotations
 
 import datetime
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import psutil
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import files, runfolder
-from benchbook.core.model import PlannedRun
-from benchbook.measure import books, clients, ledger
+from benchbook.core import files, runfolder, turns
+from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.measure import books, clients, ledger, turning
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
 THREAD_INIT_S = 30
@@ -27,7 +28,8 @@ MIB = 1024 * 1024
 @dataclass(frozen=True)
 class Run:
     """What a run needs: its plan, the arm as it stands, and one open administrative connection to each of the
-    arm's servers: `connection` to the first, `others` to those after it."""
+    arm's servers: `connection` to the first, `others` to those after it. `account` is the number of the
+    account that sysbench uses; those after 0 have counters of their own."""
 
     planned: PlannedRun
     site: Any
@@ -35,6 +37,8 @@ class Run:
     connection: Connection
     limits: dict[str, Any]
     others: tuple[Connection, ...] = ()
+    account: int = 0
+    user: str | None = None
 
 
 def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
@@ -43,8 +47,74 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     Whatever happens to sysbench is evidence and no error: the folder says it. Errors of the site, such as
     a server that is gone, are raised after the folder is sealed as far as it goes.
     """
+    return execute_together([run], into, [attempt])[0]
+
+
+def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -> list[runfolder.RunFolder]:
+    """Make the runs of one group at once, in turns, or one run alone; return their folders as `execute` does.
+
+    All are looked at before the first client starts, and again after the last has ended, so that nobody's
+    look is in another's counters.
+    """
+    making = [_look(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
+    entered = time.monotonic()
+    turned: dict[str, Any] | None = None
+    with ExitStack() as stack:
+        for one in making:
+            one.arrangement = stack.enter_context(one.run.site.during(one.run.arm))
+            if "load" in one.arrangement:
+                one.arrangement["load"]["sessions_before"] = _connected(one.run.connection)
+        try:
+            begun_s = time.monotonic()
+            for one in making:
+                _start(one)
+            if turns.is_in_turns(runs[0].planned.to_dict()):
+                turned = turning.take({one.run.planned.arm: one for one in making}, begun_s)
+            for one in making:
+                clients.wait(one.running, _deadline_s(one.run.planned))
+        finally:
+            for one in making:
+                _end(one)
+        for one in making:
+            if "load" in one.arrangement and not one.is_late:
+                one.arrangement["load"]["sessions_after"] = _connected(one.run.connection)
+    beside_s = time.monotonic() - entered
+    for one in making:
+        one.evidence |= _seen(one, beside_s)
+        if turned is not None:
+            one.evidence |= turning.evidence(turned, one.run.planned, one.evidence)
+            turning.write(turned, one.part)
+    return [_sealed(one, into) for one in making]
+
+
+@dataclass
+class Making:
+    """A run while it is made: what was seen before it, its clients, and when they began and ended."""
+
+    run: Run
+    part: Path
+    attempt: int
+    endpoints: list[Endpoint]
+    evidence: dict[str, Any]
+    mark: Any
+    tables: int | None
+    was: list[books.Record]
+    arrangement: dict[str, Any] = field(default_factory=dict)
+    running: list[clients.Running] = field(default_factory=list)
+    watch: Any = None
+    started: tuple[float, float] = (0.0, 0.0)
+    ended: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def is_late(self) -> bool:
+        """Say whether a client had to be ended because time was over."""
+        return any(one.ended_by == "deadline" for one in self.running)
+
+
+def _look(run: Run, into: Path, attempt: int) -> Making:
+    """Begin a run's folder and look at its servers before anything starts."""
     planned, site = run.planned, run.site
-    endpoints = site.endpoints(run.arm)
+    endpoints = site.endpoints(run.arm, run.account) if run.account else site.endpoints(run.arm)
     part = runfolder.begin(into, planned.to_dict())
     asked = endpoints[0].tls
     evidence: dict[str, Any] = {
@@ -56,65 +126,81 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     tables = planned.tables if planned.tables * planned.table_size <= COUNT_ROWS_UP_TO else None
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
     evidence["identity_before"] = site.identity(run.arm)
-    was = [books.before(connection, tables) for connection in (run.connection, *run.others)]
-    entered = time.monotonic()
-    with site.during(run.arm) as arrangement:
-        if "load" in arrangement:
-            arrangement["load"]["sessions_before"] = _connected(run.connection)
-        started_wall, started = time.time(), time.monotonic()
-        running, begin_at = clients.start(site, run.arm, planned, endpoints, part)
-        if begin_at is not None:
-            started_wall, started = started_wall + begin_at - started, begin_at
-        first, *others = (one.client for one in running)
-        watch = site.watch(run.arm, first, part / runfolder.MONITOR, others)
-        watch.start()
-        try:
-            clients.wait(running, planned.discard_s + planned.run_s + THREAD_INIT_S + GRACE_S)
-        finally:
-            ended_wall, ended = time.time(), time.monotonic()
-            clients.kill(running)
-            watch.stop()
-        is_late = any(one.ended_by == "deadline" for one in running)
-        if "load" in arrangement and not is_late:
-            arrangement["load"]["sessions_after"] = _connected(run.connection)
+    was = [books.before(connection, tables, run.user) for connection in (run.connection, *run.others)]
+    return Making(run, part, attempt, endpoints, evidence, mark, tables, was)
+
+
+def _start(one: Making) -> None:
+    """Start the clients of a run and what watches them."""
+    run = one.run
+    wall, monotonic = time.time(), time.monotonic()
+    one.running, begin_at = clients.start(run.site, run.arm, run.planned, one.endpoints, one.part)
+    if begin_at is not None:
+        wall, monotonic = wall + begin_at - monotonic, begin_at
+    one.started = (wall, monotonic)
+    first, *others = (client.client for client in one.running)
+    one.watch = run.site.watch(run.arm, first, one.part / runfolder.MONITOR, others)
+    one.watch.start()
+
+
+def _end(one: Making) -> None:
+    """Write down when a run ended, end what still runs, and stop watching."""
+    one.ended = (time.time(), time.monotonic())
+    clients.kill(one.running)
+    if one.watch is not None:
+        one.watch.stop()
+
+
+def _deadline_s(planned: PlannedRun) -> float:
+    return sum(turns.clock_seconds(planned.to_dict())) + THREAD_INIT_S + GRACE_S
+
+
+def _seen(one: Making, beside_s: float) -> dict[str, Any]:
+    """Return what was seen of a run's clients and machine while it went on."""
+    planned, watch, running = one.run.planned, one.watch, one.running
     failed = clients.first_failed(running)
-    evidence |= {
+    sysbench_s = one.ended[1] - one.started[1]
+    found: dict[str, Any] = {
         "argv": running[0].argv,
         "exit_code": failed.exit_code,
         "ended_by": failed.ended_by,
-        "started_utc": _utc(started_wall),
-        "ended_utc": _utc(ended_wall),
-        "started_monotonic_s": started,
-        "ended_monotonic_s": ended,
-        "sysbench_s": ended - started,
+        "started_utc": _utc(one.started[0]),
+        "ended_utc": _utc(one.ended[0]),
+        "started_monotonic_s": one.started[1],
+        "ended_monotonic_s": one.ended[1],
+        "sysbench_s": sysbench_s,
         "clock_step_s": watch.clock_step_s,
         "client": {
             "runqueue_wait_s": watch.runqueue_wait_s,
             "threads": planned.threads,
             "cpu_s": watch.client_cpu_s,
-            "allowance_cores": site.allowance(run.arm),
+            "allowance_cores": one.run.site.allowance(one.run.arm),
         },
         "machine_cores": watch.cores,
         "longest_pause_ms": watch.longest_pause_ms,
         "steal_pct": watch.steal_pct,
-        "beside_s": (time.monotonic() - entered) - (ended - started),
-        "arrangement": arrangement,
+        "beside_s": beside_s - sysbench_s,
+        "arrangement": one.arrangement,
     }
-    if not others:
-        evidence |= running[0].with_options()
-    else:
-        waits = watch.runqueue_waits_s
-        threads = planned.threads // len(running)
-        evidence["clients"] = [one.record(threads, waits[one.number]) for one in running]
-        evidence["start_spread_ms"] = clients.spread_ms(running)
-    evidence |= _after(run, was, tables, is_late, arrangement)
+    if len(running) == 1:
+        return found | running[0].with_options()
+    waits = watch.runqueue_waits_s
+    threads = planned.threads // len(running)
+    found["clients"] = [client.record(threads, waits[client.number]) for client in running]
+    return found | {"start_spread_ms": clients.spread_ms(running)}
+
+
+def _sealed(one: Making, into: Path) -> runfolder.RunFolder:
+    """Look at the servers of a run again, write down all that was seen, and seal its folder."""
+    site, watch = one.run.site, one.watch
+    evidence = one.evidence | _after(one.run, one.was, one.tables, one.is_late, one.arrangement)
     evidence |= {
         "oom_kills": watch.oom_kills,
-        "server_log_errors": site.log_errors(mark, run.arm),
+        "server_log_errors": site.log_errors(one.mark, one.run.arm),
         "free_bytes_after": psutil.disk_usage(str(into)).free,
     }
-    files.write_json(part / runfolder.EVIDENCE, evidence)
-    return runfolder.seal(part, attempt)
+    files.write_json(one.part / runfolder.EVIDENCE, evidence)
+    return runfolder.seal(one.part, one.attempt)
 
 
 def _after(
@@ -134,7 +220,7 @@ def _after(
         return books.together(gone) | {"identity_after": None}
     looks = zip((run.connection, *run.others), was, strict=True)
     each = [
-        books.after(connection, one, tables, arrangement, number)
+        books.after(connection, one, tables, arrangement, number, run.user)
         for number, (connection, one) in enumerate(looks)
     ]
     return books.together(each) | {"identity_after": _identity(run)}

@@ -38,6 +38,15 @@ COUNTERS = (
     "Questions",
 )
 
+# What MariaDB counts by account (`userstat`), under our names; prepared statements count as what they do.
+OF_ACCOUNT = {
+    "Com_select": "SELECT_COMMANDS",
+    "Account_updates": "UPDATE_COMMANDS",
+    "Account_other": "OTHER_COMMANDS",
+    "Connections": "TOTAL_CONNECTIONS",
+    "Rows_sent": "ROWS_SENT",
+}
+
 
 @contextmanager
 def session(site: Any, arm: str | None = None, server: int = 0) -> Iterator[Connection]:
@@ -85,18 +94,30 @@ def held(connection: Connection) -> dict[str, Any]:
     return {"available": reason is None, "reason": reason}
 
 
-def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
+def snapshot(connection: Connection, user: str | None = None) -> tuple[dict[str, int], float]:
     """Return the server's counters by name, and its uptime in seconds, over a connection that is already
     open.
 
+    With `user` they are those of one account (`OF_ACCOUNT`), which others on the same server don't move.
     An engine that keeps its books elsewhere gives its connections a reader of them (`info["books"]`).
     """
+    if user is not None:
+        return _of_account(connection, user)
     if "books" in connection.info:
         return connection.info["books"]()
     rows = connection.execute(text("SHOW GLOBAL STATUS")).all()
     status = {str(name): value for name, value in rows}
     counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
     return counters, int(status.get("Uptime", 0))
+
+
+def _of_account(connection: Connection, user: str) -> tuple[dict[str, int], float]:
+    columns = ", ".join(OF_ACCOUNT.values())
+    counted = text(f"SELECT {columns} FROM information_schema.USER_STATISTICS WHERE USER = :user")
+    # An account that was never used has no row yet.
+    row: Any = connection.execute(counted, {"user": user}).first() or (0,) * len(OF_ACCOUNT)
+    uptime: Any = connection.execute(text("SHOW GLOBAL STATUS LIKE 'Uptime'")).first()
+    return {name: int(value) for name, value in zip(OF_ACCOUNT, row, strict=True)}, int(uptime[1])
 
 
 def connected(connection: Connection) -> int:

@@ -12,11 +12,12 @@ import pandas as pd
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import paths, runfolder
+from benchbook.core import paths, registry, runfolder
+from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.measure import dataset, preflight, warm_up
-from benchbook.measure.execute import Run, execute
+from benchbook.measure.execute import Run, execute_together
 from benchbook.measure.ledger import sessions
 from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
@@ -44,6 +45,7 @@ class Walk:
     abandoned: list[str] = field(default_factory=list)
     stop: Stop | None = None
     stopped: str | None = None
+    accounts: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def table(self) -> pd.DataFrame:
         """Return what the walk did in one row; `overhead_s` is what the harness took around each run, in
@@ -136,6 +138,7 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
     while groups:
         _start_anew(state)
+        _let_in(state)
         with sessions(state.site, state.study, _arms(state)) as connections:
             for connection in dict.fromkeys(one for of_arm in connections.values() for one in of_arm):
                 preflight.refuse(preflight.server(state.study, connection))
@@ -180,45 +183,72 @@ def _group(
     connections: dict[str, tuple[Connection, ...]],
     began: float,
 ) -> bool:
-    """Make the missing runs of one group; say whether all its runs are valid, else void them all."""
-    verdicts: dict[str, Judgement] = {}
-    for run in members:
-        if run.run_id not in missing:
-            continue
-        attempt = attempts(state.void, run.run_id) + 1
-        arm = state.study.deployed(run.arm)
-        first, *others = connections[arm]
-        what = Run(run, state.site, arm, first, state.limits, tuple(others))
+    """Make the runs of one group, in turns or one after another; say whether all are valid, else void them
+    all."""
+    for batch in [members] if members[0].partners else [[run] for run in members]:
+        runs = [_of(state, run, connections) for run in batch]
+        tries = [attempts(state.void, run.run_id) + 1 for run in batch]
         try:
-            folder = execute(what, state.raw, attempt)
+            folders = execute_together(runs, state.raw, tries)
         except SQLAlchemyError as error:
-            _gone(state, run, error)
+            _gone(state, members, error)
+            missing.update(run.run_id for run in members)
             return False
-        verdict = state.judge(folder)
-        state.sysbench_s += float(folder.evidence()["sysbench_s"])
-        state.done += 1
-        runfolder.keep(folder, state.raw)
-        missing.discard(run.run_id)
-        left = len(missing) * (time.monotonic() - began) / state.done
-        state.say(
-            f"[{len(state.runs) - len(missing)}/{len(state.runs)}] block {run.block} · {run.workload} · "
-            f"{run.threads} threads · {run.arm}: {_outcome(verdict)} · {_clock(left)} left"
-        )
-        if verdict.status != "valid":
-            verdicts[run.run_id] = verdict
-            for reason in verdict.reasons:
-                state.say(f"    {reason}")
-            missing.update(void_group(run, members, state.raw, state.void, verdicts))
+        verdicts = {}
+        for run, folder in zip(batch, folders, strict=True):
+            verdict = state.judge(folder)
+            state.sysbench_s += float(folder.evidence()["sysbench_s"]) / len(batch)
+            state.done += 1
+            runfolder.keep(folder, state.raw)
+            missing.discard(run.run_id)
+            if verdict.status != "valid":
+                verdicts[run.run_id] = verdict
+            _tell(state, run, verdict, len(missing) * (time.monotonic() - began) / state.done, len(missing))
+        if verdicts:
+            voided = next(run for run in members if run.run_id in verdicts)
+            missing.update(void_group(voided, members, state.raw, state.void, verdicts))
             return False
     return True
 
 
-def _gone(state: Walk, run: PlannedRun, error: Exception) -> None:
-    """Set aside a run that could not begin, because the server went away after the run before it."""
+def _of(state: Walk, run: PlannedRun, connections: dict[str, tuple[Connection, ...]]) -> Run:
+    """Return a planned run with its arm as it stands; in turns each arm has an account of its own."""
+    arm = state.study.deployed(run.arm)
+    first, *others = connections[arm]
+    account, user = state.accounts.get(run.arm, (0, None)) if run.partners else (0, None)
+    return Run(run, state.site, arm, first, state.limits, tuple(others), account, user)
+
+
+def _let_in(state: Walk) -> None:
+    """Give each arm that takes turns an account of its own, where the engine counts statements by account."""
+    state.accounts = {}
+    names = [state.study.baseline, state.study.twin, *state.study.treatments]
+    in_turns = {run.arm for run in state.runs if run.partners}
+    for number, name in enumerate(names, start=1):
+        if name in in_turns:
+            arm = state.study.deployed(name)
+            if engine_of(state.study, arm).name not in registry.WITHOUT_ACCOUNTS:
+                state.accounts[name] = (number, state.site.let_in(arm, number))
+
+
+def _tell(state: Walk, run: PlannedRun, verdict: Judgement, left_s: float, left: int) -> None:
+    state.say(
+        f"[{len(state.runs) - left}/{len(state.runs)}] block {run.block} · {run.workload} · "
+        f"{run.threads} threads · {run.arm}: {_outcome(verdict)} · {_clock(left_s)} left"
+    )
+    for reason in verdict.reasons if verdict.status != "valid" else ():
+        state.say(f"    {reason}")
+
+
+def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
+    """Set aside the runs of a group that could not begin, because the server went away after the one before."""
     reason = f"the server went away before the run: {type(error).__name__}"
-    state.say(f"{run.run_id}: {reason}")
+    state.say(f"{members[0].group}: {reason}")
     for part in runfolder.unfinished(state.raw):
         runfolder.void(part, state.void, "invalid", [reason])
+    for run in members:
+        if (state.raw / run.run_id).is_dir():
+            runfolder.void(state.raw / run.run_id, state.void, "partner", [reason])
 
 
 def _outcome(verdict: Judgement) -> str:

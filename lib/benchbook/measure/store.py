@@ -11,7 +11,7 @@ from benchbook.core.model import PlannedRun
 from benchbook.core.runfolder import RunFolder
 
 ABOUT = "Attempts set aside, the reason of each in a .void.json beside it: evidence, never data.\n"
-# What a voided run may have been voided for; `earlier` and `killed` are nobody's fault and cost no attempt.
+# What a voided run may have been voided for; `earlier`, `killed` and `apart` cost no attempt.
 COUNTED = ("invalid", "indeterminate", "partner")
 
 
@@ -35,7 +35,7 @@ def tidy_up(
 
     Half-written folders, folders that are not whole, runs made under other settings and runs that are no
     longer valid go to `void`, each with its reason. Runs in `void` whose settings are asked for again come
-    back.
+    back. Of a group that is not whole all runs are missing.
     """
     planned = {run.run_id: run for run in runs}
     for place in (raw, void):
@@ -70,7 +70,24 @@ def tidy_up(
         ):
             folder.path.rename(target)
             note.unlink()
+    _set_apart(planned.values(), raw, void, say)
     return [run_id for run_id in planned if not (raw / run_id).is_dir()]
+
+
+def _set_apart(runs: Iterable[PlannedRun], raw: Path, void: Path, say: Callable[[str], None]) -> None:
+    """Set aside what is left of groups that are not whole: runs that are compared are made together, within
+    one start of their servers."""
+    groups: dict[str, list[PlannedRun]] = {}
+    for run in runs:
+        groups.setdefault(run.group, []).append(run)
+    for group, members in groups.items():
+        there = [raw / run.run_id for run in members if (raw / run.run_id).is_dir()]
+        if len(there) == len(members):
+            continue
+        for folder in there:
+            runfolder.void(folder, void, "apart", ["its partners are missing, and a group is made together"])
+        if there:
+            say(f"{group}: {len(there)} of {len(members)} runs were there; the whole group is made again")
 
 
 def void_group(

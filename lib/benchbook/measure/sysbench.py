@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.core.turns import clock_seconds
 from benchbook.plan import order
 
 BINARY = "sysbench"
@@ -67,15 +68,16 @@ def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> li
 def general(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
     """Return sysbench's own options for a run by name, without the account; those of scripts are others."""
     options = planned.options
+    discard_s, run_s = clock_seconds(planned.to_dict())
     return {
         **connection(endpoint),
         "mysql-ignore-errors": ",".join(map(str, options["ignore_errors"])) or "none",
         "threads": str(planned.threads),
-        "time": str(planned.discard_s + planned.run_s),
+        "time": str(discard_s + run_s),
         "events": "0",
         "rate": str(planned.rate),
         "report-interval": "1",
-        **({"report-checkpoints": str(planned.discard_s)} if planned.discard_s else {}),
+        **({"report-checkpoints": str(discard_s)} if discard_s else {}),
         "percentile": str(planned.percentile),
         "histogram": "on",
         "rand-type": options["rand_type"],

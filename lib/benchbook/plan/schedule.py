@@ -9,13 +9,17 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core import registry
+from benchbook.core import turns as words
 from benchbook.core.model import PlannedRun, fingerprint
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Rate
-from benchbook.plan import order, rates
+from benchbook.plan import order, rates, turns
 
 PERCENTILE = 99
-COLUMNS = ("position", "run_id", "block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
+COLUMNS = (
+    *("position", "run_id", "block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s"),
+    *("order", "turn_ms"),
+)
 
 # What makes a run another run, apart from its own settings.
 OF_ANY_SITE = (
@@ -59,12 +63,16 @@ def lasting(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def plan_runs(
-    name: str, study: Study, conditions: dict[str, dict[str, Any]], settled: rates.Rates | None = None
+    name: str,
+    study: Study,
+    conditions: dict[str, dict[str, Any]],
+    settled: rates.Rates | None = None,
+    lengths: turns.Lengths | None = None,
 ) -> list[PlannedRun]:
     """Return every run of a study in the order it is to be made.
 
     `settled` are the rates that the pilots found; without them a workload that asks for a share of saturation
-    is shown as a closed loop.
+    is shown as a closed loop. `lengths` are the milliseconds of a turn that they found, by workload.
 
     `conditions` holds, for each arm, what it was found to be and the data that was loaded; it is part of each
     run's id, so runs made under other conditions are never taken for these. Arms that it lacks were skipped
@@ -83,7 +91,9 @@ def plan_runs(
         for workload, threads in cells:
             arms = _arms(study, workload, threads, conditions)
             size = len(arms)
-            for arm in order.arm_order(arms, study.plan.seed, block, seen[size], sizes[size]):
+            ordered = order.arm_order(arms, study.plan.seed, block, seen[size], sizes[size])
+            in_turns = _turns(study, workload, ordered, lengths or {})
+            for arm in ordered:
                 cell = _cell(name, study, arm, workload, threads, settled or {})
                 runs.append(
                     PlannedRun(
@@ -97,6 +107,7 @@ def plan_runs(
                             study.plan.seed, block, workload, threads, _place(study, workload, arm)
                         ),
                         conditions=conditions.get(study.deployed(arm), {}),
+                        **in_turns,
                     )
                 )
             seen[size] += 1
@@ -138,9 +149,25 @@ def table(runs: list[PlannedRun]) -> pd.DataFrame:
 
 def seconds(study: Study, runs: list[PlannedRun]) -> float:
     """Estimate how long run-matrix takes, in seconds, without repeats."""
-    return (
-        sum(run.discard_s + run.run_s + RUN_OVERHEAD_S for run in runs) + study.plan.blocks * BLOCK_OVERHEAD_S
-    )
+    each = (sum(words.clock_seconds(run.to_dict())) / max(1, len(run.partners)) for run in runs)
+    return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * BLOCK_OVERHEAD_S
+
+
+def orders(study: Study) -> list[str]:
+    """Say for each way in which a study's workloads are measured what it is, and why not in turns."""
+    told: dict[str, list[str]] = {}
+    for name in study.workloads:
+        if words.order(study, name) == words.TURNS:
+            length = f"{study.plan.turn_ms} ms" if study.plan.turn_ms else f"{words.DEFAULT_MS} ms or more"
+            text = f"turns of {length}: the arms are connected at once and run one at a time"
+        elif study.plan.order == words.RUNS:
+            text = "whole runs, as plan.order says"
+        else:
+            text = f"whole runs, because turns can't be had: {words.obstacles(study, name)[0]}"
+        told.setdefault(text, []).append(name)
+    if len(told) == 1:
+        return list(told)
+    return [f"{', '.join(names)}: {text}" for text, names in told.items()]
 
 
 def pilot_seconds(study: Study) -> float:
@@ -166,6 +193,7 @@ def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | Non
         f"  blocks      {study.plan.blocks}{STOPS[study.plan.stop]}, order drawn from seed {study.plan.seed}",
         f"  runs        {len(runs)}, of them {twin} of the A/A pair; each discards {study.plan.discard_s} s "
         f"and measures {study.plan.run_s} s",
+        *(f"  order       {line}" for line in orders(study)),
         f"  measuring   about {_minutes(measuring)}, after pilots of about {_minutes(piloting)}",
         f"  data        {study.dataset.tables} tables of {study.dataset.table_size:,} rows",
     ]
@@ -197,6 +225,14 @@ def _arms(study: Study, workload: str, threads: int, there: Collection[str]) -> 
     twin = [study.twin] if study.twin and study.has_twin(workload, threads) else []
     arms = [study.baseline, *twin, *study.treatments]
     return [arm for arm in arms if not there or study.deployed(arm) in there]
+
+
+def _turns(study: Study, workload: str, arms: list[str], lengths: turns.Lengths) -> dict[str, Any]:
+    """Return what a planned run has in turns beside other runs; nothing where whole runs are made."""
+    length = turns.length_ms(study, workload, lengths)
+    if length is None or len(arms) < 2 or words.order(study, workload) != words.TURNS:
+        return {}
+    return {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
 
 
 def _place(study: Study, workload: str, arm: str) -> int:

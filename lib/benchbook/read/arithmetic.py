@@ -197,7 +197,7 @@ def _of_window(block: Summary, counts: NDArray[np.float64], is_whole: bool) -> I
     done = float(counts.sum())
     if done > block.events + slack or (is_whole and done < block.events - slack):
         text = f"the report lines make {done:.0f} events, the total is {block.events}"
-        yield Problem("numbers", block.line, text)
+        yield Problem("sums", block.line, text)
 
 
 def _has_resets(log: SysbenchLog) -> bool:

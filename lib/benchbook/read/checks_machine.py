@@ -22,14 +22,18 @@ def alone(run: Evidence, limits: Limits) -> list[str]:
 
 
 def client(run: Evidence, limits: Limits) -> list[str]:
-    """V15: sysbench got the cores it asked for and had some to spare."""
-    seconds = run.get("sysbench_s")
+    """V15: sysbench got the cores it asked for and had some to spare.
+
+    In turns who else wants the client's cores takes them from all arms alike, so only their use is judged.
+    """
+    # In turns the client stands still most of the time, which is no rest for a core that it lacks.
+    seconds = run.active_s if run.is_in_turns else run.get("sysbench_s")
     # A starved client also takes long to begin; threads that are not there yet don't wait.
     ran = min(seconds, (run.log.final and run.log.final.total_time_s) or seconds)
     waited = run.get("client", "runqueue_wait_s") / (run.get("client", "threads") * ran)
     used = run.get("client", "cpu_s") / (run.get("client", "allowance_cores") * seconds)
     faults = []
-    if waited > limits.client_wait:
+    if waited > limits.client_wait and not run.is_in_turns:
         most = f"at most {limits.client_wait:g} s"
         faults.append(f"client threads waited {waited:.2f} s for a core each second, {most}")
     if used >= limits.client_cpu:
@@ -82,7 +86,9 @@ def disk(run: Evidence, limits: Limits) -> list[str]:
 
 
 def pauses(run: Evidence, limits: Limits) -> list[str]:
-    """V20: the client's machine never stood still."""
+    """V20: the client's machine never stood still; in turns V23 looks at the length of each."""
+    if run.is_in_turns:
+        return []
     pause = run.get("longest_pause_ms")
     if pause <= limits.pause_ms:
         return []

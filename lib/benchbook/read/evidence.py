@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from benchbook.core import runfolder, several
+from benchbook.core import turns as words
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import scripts
 from benchbook.read.log import Summary, SysbenchLog
@@ -31,7 +32,7 @@ class Excused(Exception):
 class Evidence:
     """A run folder taken apart: plan, what was seen, sysbench's output, and what its manifest refuses.
 
-    `others` are output and stderr of the clients after the first.
+    `others` are output and stderr of the clients after the first, `turns` the file of the group's turns.
     """
 
     plan: dict[str, Any]
@@ -40,6 +41,7 @@ class Evidence:
     err: str | None
     broken: tuple[str, ...] = ()
     others: tuple[tuple[str, str | None], ...] = ()
+    turns: str | None = None
 
     @classmethod
     def of(cls, folder: RunFolder) -> Evidence:
@@ -53,7 +55,28 @@ class Evidence:
             err=first[1],
             broken=tuple(folder.verify()),
             others=tuple(others),
+            turns=_or(lambda: folder.text(runfolder.TURNS), None),
         )
+
+    @property
+    def is_in_turns(self) -> bool:
+        """Whether the arms of its group took turns."""
+        return words.is_in_turns(self.plan)
+
+    @property
+    def clock_s(self) -> tuple[int, int]:
+        """Seconds of discard and of the rest on sysbench's own clock, which goes on while others run."""
+        self.asked("discard_s"), self.asked("run_s")
+        return words.clock_seconds(self.plan)
+
+    @property
+    def active_s(self) -> float:
+        """Seconds in which the arm ran: the sum of its turns, or the measured window of a whole run."""
+        if self.is_in_turns:
+            return float(self.get("turns", "active_s"))
+        if not self.log.measured_s:
+            raise Missing("sysbench printed no window")
+        return self.log.measured_s
 
     @cached_property
     def log(self) -> SysbenchLog:

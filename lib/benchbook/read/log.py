@@ -12,7 +12,7 @@ from benchbook.core.histogram import BUCKETS
 from benchbook.read.intervals import Intervals
 
 Status = Literal["complete", "truncated", "failed"]
-Concern = Literal["message", "grammar", "end", "numbers", "intervals"]
+Concern = Literal["message", "grammar", "end", "numbers", "intervals", "sums"]
 
 
 class Problem(NamedTuple):

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import compute, csv
 
 from benchbook.core.histogram import percentile, value_of
+from benchbook.read import checks_turns
 from benchbook.read.intervals import Interval
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
@@ -38,14 +39,18 @@ MONITOR = csv.ConvertOptions(
     column_types={name: pa.string() if name == "part" else pa.float64() for name in SAMPLED}
 )
 LOWEST_S = 5
+SHOWN = (95, 99)
+CARRYING_SHARE = 0.1
+"""Share of the events beyond a percentile that may carry a pause between turns."""
 
 
 def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, folder: str) -> Columns:
     """Return the row of a valid run in `runs`; `started_s` counts from the epoch until all runs are known."""
     evidence, log = judged.evidence, judged.evidence.log
     seen, final = evidence.seen, log.final
-    measured = log.measured_s
+    measured = evidence.active_s
     full = log.histogram.full() if log.histogram else None
+    latency = _latency_in_turns(judged, full) if evidence.is_in_turns else _latency(full)
     return {
         **{name: scheduled[name] for name in ("run_id", "block", "position", "group", "arm", "workload")},
         "threads": scheduled["threads"],
@@ -63,14 +68,70 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "qps": final.queries / measured,
         "lowest_qps": _lowest(judged),
         "tps": final.transactions / measured,
-        "latency_p95_ms": _or_nan(percentile(full, 95) if full is not None else None),
-        "latency_p99_ms": _or_nan(percentile(full, 99) if full is not None else None),
+        **latency,
         "printed_percentile": final.percentile,
         "printed_percentile_ms": _or_nan(final.latency_percentile_ms),
-        **_load(monitor, evidence.plan["discard_s"], log.final.total_time_s, seen),
+        **_order(judged),
+        **_load(monitor, evidence.clock_s[0], log.final.total_time_s, seen),
+        **(_parts_in_turns(seen) if evidence.is_in_turns else {}),
         "ledger": judged.ledger,
         "warnings": "; ".join(judged.warnings),
         "folder": folder,
+    }
+
+
+def _latency(full: np.ndarray | None) -> Columns:
+    return {f"latency_p{p}_ms": _or_nan(percentile(full, p) if full is not None else None) for p in SHOWN}
+
+
+def _latency_in_turns(judged: Judgement, full: np.ndarray | None) -> Columns:
+    """Return latencies that the pauses between turns don't reach: the mean by Little's law over the active
+    seconds; a percentile where events that carry a pause are fewer than a tenth of those beyond it."""
+    run, final = judged.evidence, judged.evidence.final
+    carry = run.asked("threads") * run.get("turns", "count")
+    found = _latency(full)
+    for p in SHOWN:
+        if carry >= CARRYING_SHARE * (final.events or 0) * (1 - p / 100):
+            found[f"latency_p{p}_ms"] = math.nan
+    mean = 1000 * run.asked("threads") * run.active_s / final.events if final.events else math.nan
+    return found | {"latency_avg_ms": mean, "latency_max_ms": math.nan}
+
+
+def _order(judged: Judgement) -> Columns:
+    """Return the columns that tell of turns; of a whole run there is nothing to tell."""
+    run = judged.evidence
+    if not run.is_in_turns:
+        return {"order": "runs", "turn_ms": None, "turns": None, "active_s": math.nan, "stopped": ""}
+    return {
+        "order": run.plan["order"],
+        "turn_ms": run.plan["turn_ms"],
+        "turns": run.get("turns", "count"),
+        "active_s": run.active_s,
+        "stopped": ", ".join(run.get("turns", "stopped")),
+    }
+
+
+def _parts_in_turns(seen: dict[str, Any]) -> Columns:
+    """Return what the clock saw of the arm's parts in its turns; a second of the monitor has all arms in it."""
+    turns = seen["turns"]
+    cores = {part: cpu_s / turns["active_s"] for part, cpu_s in turns["cpu_s"].items() if turns["active_s"]}
+    lost = [f"{way}_{part}_mib_s" for way in ("received", "sent") for part in ("proxy", "server")]
+    return {
+        **{f"cpu_{part}_cores": cores.get(part, math.nan) for part in ("client", "proxy", "server")},
+        **dict.fromkeys(lost, math.nan),
+        "lowest_qps": math.nan,
+    }
+
+
+def turn_columns(judged: Judgement) -> Columns:
+    """Return the run's own turns, as arrays without `run_id`; of a whole run none."""
+    run = judged.evidence
+    taken = checks_turns.read(run.turns) if run.is_in_turns and run.turns else []
+    mine = [(number, turn) for number, turn in enumerate(taken, start=1) if turn.arm == run.plan["arm"]]
+    return {
+        "turn": np.array([number for number, _ in mine], dtype=np.int64),
+        "begin_us": np.array([turn.begin_us for _, turn in mine], dtype=np.int64),
+        "end_us": np.array([turn.end_us for _, turn in mine], dtype=np.int64),
     }
 
 
@@ -78,7 +139,7 @@ def interval_columns(judged: Judgement) -> Columns:
     """Return the run's columns of `intervals`, as arrays without `run_id`."""
     reports = judged.evidence.log.intervals
     columns: Columns = {name: reports.column(name) for name in SERIES}
-    columns["is_discarded"] = columns["second"] <= judged.evidence.plan["discard_s"]
+    columns["is_discarded"] = columns["second"] <= judged.evidence.clock_s[0]
     return columns
 
 
@@ -131,7 +192,7 @@ def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any
 def _lowest(judged: Judgement) -> float:
     """Return the lowest mean of five seconds of the window, NaN where it is shorter than that."""
     reports = judged.evidence.log.intervals
-    qps = reports.column("qps")[reports.column("second") > judged.evidence.plan["discard_s"]]
+    qps = reports.column("qps")[reports.column("second") > judged.evidence.clock_s[0]]
     whole = len(qps) // LOWEST_S
     return float(qps[: whole * LOWEST_S].reshape(whole, LOWEST_S).mean(axis=1).min()) if whole else math.nan
 

@@ -26,7 +26,8 @@ from benchbook.read.validity import judge
 ARROW = {"str": pa.string(), "int": pa.int64(), "Int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 VOIDED = frozenset({"invalid", "indeterminate", "partner"})
 COMPARED = ("block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
-SERIES = ("intervals", "histograms", "monitor")
+OF_TURNS = {"order": "runs", "turn_ms": 0}
+SERIES = ("turns", "intervals", "histograms", "monitor")
 NAMED = 20
 PARQUET: dict[str, Any] = {
     "compression": "zstd", "compression_level": 3, "version": "2.6", "data_page_version": "1.0"
@@ -166,6 +167,10 @@ class _Tables:
             f"{name} is {plan.get(name)!r}, the schedule has {scheduled[name]!r}"
             for name in COMPARED
             if name in scheduled and plan.get(name) != scheduled[name]
+        ] + [
+            f"{name} is {plan.get(name, usual)!r}, the schedule has {scheduled[name]!r}"
+            for name, usual in OF_TURNS.items()
+            if name in scheduled and plan.get(name, usual) != scheduled[name]
         ]
         if broken or differs or judged.status != "valid":
             status = "broken" if broken else "differs" if differs else judged.status
@@ -178,6 +183,7 @@ class _Tables:
             self.refuse(run_id, "broken", [f"{type(error).__name__}: {error}"], place)
             return
         self.rows["runs"].append(row)
+        self.extend("turns", run_id, rows.turn_columns(judged))
         self.extend("intervals", run_id, rows.interval_columns(judged))
         self.extend("histograms", run_id, rows.histogram_columns(judged))
         self.extend("monitor", run_id, {name: monitor[name] for name in monitor.column_names})

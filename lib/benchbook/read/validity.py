@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
-from benchbook.read import checks_each, checks_log, checks_machine, checks_server
+from benchbook.read import checks_each, checks_log, checks_machine, checks_server, checks_turns
 from benchbook.read.checks_each import of_clients, of_servers
 from benchbook.read.evidence import Evidence, Excused, Missing
 
@@ -39,6 +39,7 @@ CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
     ("V20", "pauses", checks_machine.pauses),
     ("V21", "arrangement", checks_machine.arrangement),
     ("V22", "beginning", checks_each.beginning),
+    ("V23", "turns", checks_turns.turns),
 )
 
 
@@ -90,9 +91,11 @@ class Judgement:
     def qps(self) -> float | None:
         """Queries a second of the measured window, for progress; None where the output has none."""
         log = self.evidence.log
-        if not (log.final and log.final.queries and log.measured_s):
+        try:
+            seconds = self.evidence.active_s
+        except Missing:
             return None
-        return log.final.queries / log.measured_s
+        return log.final.queries / seconds if log.final and log.final.queries and seconds else None
 
     @property
     def _unknown(self) -> list[Check]:

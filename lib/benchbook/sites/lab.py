@@ -74,6 +74,11 @@ def service_user(name: str) -> str | None:
         ) from None
 
 
+def user_of(account: int) -> str:
+    """Return the name of one of sysbench's accounts."""
+    return USER if account == 0 else f"{USER}_{account}"
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a part of a lab lives: its name, which names its files too, its address, and where it runs.
@@ -113,6 +118,10 @@ class Lab:
         """sysbench's account: the only place that holds a password."""
         return self.folder / "secrets" / "sysbench.cnf"
 
+    def secret_of(self, account: int) -> Path:
+        """Return the file of one of sysbench's accounts; 0 is the one that every lab has."""
+        return self.secret if account == 0 else self.secret.with_name(f"sysbench-{account}.cnf")
+
     def pidfile(self, role: str) -> Path:
         """Return the pid file of one role."""
         return self.run / f"{role}.json"
@@ -135,12 +144,14 @@ class Lab:
             )
         return path
 
-    def password(self) -> str:
-        """Return the password of the benchmark account, drawn when first asked for."""
-        if not self.secret.exists():
+    def password(self, account: int = 0) -> str:
+        """Return the password of one of sysbench's accounts, drawn when first asked for."""
+        file = self.secret_of(account)
+        if not file.exists():
             self.own("secrets", None)
-            write_private(self.secret, f'mysql-user="{USER}"\nmysql-password="{secrets.token_urlsafe(24)}"\n')
-        return read_secret(self.secret)[1]
+            word = secrets.token_urlsafe(24)
+            write_private(file, f'mysql-user="{user_of(account)}"\nmysql-password="{word}"\n')
+        return read_secret(file)[1]
 
 
 def write_private(path: Path, text: str, user: str | None = None) -> Path:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,6 +32,8 @@ from benchbook.sites import (
     procfs,
 )
 from benchbook.sites import lab as labs
+from benchbook.sites import turns
+from benchbook.sites.before_exec import Where
 from benchbook.sites.prepared import Prepared
 
 
@@ -101,12 +104,42 @@ class LocalSite:
         self._parts.ensure(chain)
         return self._endpoint(chain.entry)
 
-    def endpoints(self, arm: str) -> list[Endpoint]:
-        """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
+    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
+        """Bring an arm up as `up` does; return what each of its clients connects to, in their order.
+
+        `account` is the number of the account they use, which `let_in` has made.
+        """
         first, others = self.up(arm), self._chain(arm).others
-        places = [first, *map(self._endpoint, others)]
+        secret = self.lab.secret_of(account)
+        places = [replace(place, secret=secret) for place in (first, *map(self._endpoint, others))]
         clients = self.study.arms[arm].clients
         return [places[several.server_of(number, len(places))] for number in range(clients)]
+
+    def let_in(self, arm: str, account: int) -> str:
+        """Make one of sysbench's accounts on an arm's servers, which count statements by account from now on;
+        return its name there."""
+        for server in self._servers(arm):
+            server.let_in(account)
+        return labs.user_of(account)
+
+    def clock(
+        self,
+        deployed: Mapping[str, str],
+        clients: Mapping[str, Sequence[process.Child]],
+        logs: Mapping[str, Sequence[Path]],
+        asked: Mapping[str, Any],
+    ) -> turns.Clock:
+        """Start the clock of a group whose arms take turns. `deployed` maps each to the arm that stands behind
+        its name; `asked` is what `turns.Clock` wants beside them."""
+        takers = {
+            name: turns.Taker(self.monitored(arm), clients[name], logs[name]) for name, arm in deployed.items()
+        }
+        cpus = self._chain(next(iter(deployed.values()))).client.cpus
+        return turns.Clock(self.lab, takers, asked, Where(cpus=cpus), self._keep)
+
+    def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
+        """Return the kinds of parts that stand still in a group when it is not an arm's turn."""
+        return turns.stopped_with({one: self.monitored(arm) for one, arm in deployed.items()}, name)
 
     def facts(self, arm: str) -> dict[str, Any]:
         """Return what server, proxy and machine say they are; SettingsDiffer if a setting was not taken.

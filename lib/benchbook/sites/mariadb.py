@@ -94,6 +94,13 @@ class MariaDB(Supervised):
             self._admin = sql.engine(self._connect)
         return self._admin
 
+    def let_in(self, account: int) -> None:
+        """Make one more of sysbench's accounts, and count statements by account from now on."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            password = self.lab.password(account)
+            accounts.let_in(cursor, labs.user_of(account), password, self.place.peers)
+            cursor.execute("SET GLOBAL userstat = 1")
+
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
         child = self.running()

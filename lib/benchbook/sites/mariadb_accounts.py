@@ -84,8 +84,13 @@ def make(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...]) 
     cursor.execute("DELETE FROM mysql.global_priv WHERE User = ''")
     cursor.execute("FLUSH PRIVILEGES")
     cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
+    let_in(cursor, labs.USER, password, peers)
+
+
+def let_in(cursor: pymysql.cursors.Cursor, user: str, password: str, peers: tuple[str, ...]) -> None:
+    """Make an account with rights on the one schema, for connections from `peers`."""
     for peer in peers:
-        account = f"'{labs.USER}'@'{peer}'"
+        account = f"'{user}'@'{peer}'"
         cursor.execute(f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY %s", (password,))
         cursor.execute(f"ALTER USER {account} IDENTIFIED BY %s", (password,))
         cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO {account}")

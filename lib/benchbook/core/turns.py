@@ -1,0 +1,123 @@
+"""Turns: all arms of a group connected at once, one of them running at a time.
+
+What happens to the machine within a second meets every arm alike, so it cancels in their ratio. An arm's
+speed is its queries over its active seconds, the sum of its own turns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchbook.core import registry
+
+TURNS, RUNS = "turns", "runs"
+DEFAULT_MS, LONGEST_MS = 50, 500
+EVENTS = 10
+"""Mean transactions that a turn must hold at the least."""
+EDGE_S = 1.0
+"""Seconds on sysbench's clock beside discard and turns: all clients stand still at both ends of the window."""
+SWITCHING = 0.03
+"""Share of the turns' seconds that switching between arms may take."""
+LONGEST_RUN_S = 300
+"""Longer runs look for stalls and drift, which an arm that stands still half of the time doesn't show."""
+GROWING = ("oltp_delete", "oltp_insert")
+
+
+def is_in_turns(plan: Mapping[str, Any]) -> bool:
+    """Say whether a planned run, as in `plan.json`, is made in turns."""
+    return plan.get("order", RUNS) == TURNS
+
+
+def clock_seconds(plan: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the seconds of discard and of measuring on sysbench's own clock.
+
+    In turns that clock goes on while the others run, so both are those of all arms together.
+    """
+    discard_s, run_s = plan["discard_s"], plan["run_s"]
+    if not is_in_turns(plan):
+        return discard_s, run_s
+    arms = len(plan["partners"])
+    return max(1, math.ceil(arms * discard_s)), math.ceil(arms * run_s * (1 + SWITCHING) + EDGE_S)
+
+
+def obstacles(study: Any, workload: str) -> list[str]:
+    """Return why a workload of a study can't be measured in turns, each as `path.to.key: reason`.
+
+    `study` gives site, engine, arms, aa, plan and workloads.
+    """
+    return [*_of_site(study), *_of_arms(study), *_of_workload(study, workload)]
+
+
+def order(study: Any, workload: str) -> str:
+    """Return how a workload is measured: as `plan.order` says, else in turns where nothing is against it."""
+    if study.plan.order is not None:
+        return str(study.plan.order)
+    return RUNS if obstacles(study, workload) else TURNS
+
+
+def mistakes(study: Any) -> Iterator[str]:
+    """Yield why a study that asks for turns can't have them, with what to write instead."""
+    if study.plan.order != TURNS:
+        return
+    found = dict.fromkeys(reason for name in study.workloads for reason in obstacles(study, name))
+    for reason in found:
+        yield f"plan.order: turns: {reason}; write order: runs, or leave it out"
+
+
+def _of_site(study: Any) -> Iterator[str]:
+    if study.site.kind != "local":
+        yield f"site.kind: {study.site.kind}: turns are taken on this machine only"
+    if study.plan.run_s > LONGEST_RUN_S:
+        yield f"plan.run_s: {study.plan.run_s}: more than {LONGEST_RUN_S} s look for stalls, not for a mean"
+    if study.plan.discard_s == 0 and study.plan.order is None:
+        yield "plan.discard_s: 0: the first turns are never counted"
+
+
+def _of_arms(study: Any) -> Iterator[str]:
+    for name, arm in study.arms.items():
+        for part, cpu in arm.cpu.items():
+            if cpu.quota is not None:
+                yield (
+                    f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still, "
+                    "so in turns it never bites"
+                )
+        for key, why in _REFUSED.items():
+            if getattr(arm, key) not in (None, False, "none"):
+                yield f"arms.{name}.{key}: {why}"
+    for name in _engines(study) & registry.WITHOUT_ACCOUNTS:
+        if study.aa is not None or _share(study):
+            yield f"engine.name: {name}: it counts statements for all accounts together, and arms share it"
+
+
+_REFUSED = {
+    "qos": "a control group's weight is paid back after the arm has stood still",
+    "neighbour": "the neighbour computes on while the arm stands still",
+    "zones": "distance is waiting for a clock, which goes on while the arm stands still",
+    "load": "its connections go on while the arm stands still",
+    "capture": "the proxy writes on while the arm stands still",
+}
+
+
+def _of_workload(study: Any, workload: str) -> Iterator[str]:
+    if study.workloads[workload].rate:
+        yield f"workloads.{workload}.rate: transactions come in while the arm stands still"
+    if study.script(workload) in GROWING and (study.aa is not None or _share(study)):
+        yield f"workloads.{workload}: it changes the number of rows in tables that arms share"
+
+
+def _engines(study: Any) -> set[str]:
+    named = {arm.engine.name for arm in study.arms.values() if arm.engine is not None and arm.engine.name}
+    return {study.engine.name, *named}
+
+
+def _share(study: Any) -> bool:
+    """Say whether two arms may have one server: those that differ in access alone do."""
+    servers = [
+        arm.model_dump(
+            mode="json", include={"engine", "data", "network", "kernel", "zones", "qos", "cpu", "servers"}
+        )
+        for arm in study.arms.values()
+    ]
+    return any(one in servers[:place] for place, one in enumerate(servers))

@@ -1,0 +1,93 @@
+"""The turns of one group: asked of the site's clock, waited for, and kept with each run."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import runfolder
+from benchbook.core import turns as words
+from benchbook.core.model import PlannedRun
+from benchbook.measure import clients
+from benchbook.plan import turns
+
+LOOK_S = 0.05
+COLUMNS = ("turn", "arm", "begin_us", "end_us")
+
+
+def take(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
+    """Let the arms of a group take their turns, and return what the clock wrote; `making` holds each arm's
+    run, whose clients go on. `begun_s` is the monotonic time before the first of them was started.
+
+    The clock ends by itself when all is done. A client that ends before it ends the group: the turns of the
+    others would not be those that were planned.
+    """
+    first = next(iter(making.values())).run
+    planned: PlannedRun = first.planned
+    deployed = {name: one.run.arm for name, one in making.items()}
+    discard_s, run_s = words.clock_seconds(planned.to_dict())
+    asked = {
+        "rounds": turns.rounds(planned.partners, planned.seed, planned.block),
+        "turn_s": planned.turn_ms / 1000,
+        "turns": -(-planned.run_s * 1000 // planned.turn_ms),
+        "discard_s": discard_s,
+        "whole_s": discard_s + run_s,
+        "begun_s": begun_s,
+    }
+    running = {name: [client.client for client in one.running] for name, one in making.items()}
+    logs = {name: _logs(one.part, len(one.running)) for name, one in making.items()}
+    clock = first.site.clock(deployed, running, logs, asked)
+    try:
+        while clock.exit_code is None and all(
+            child.popen.poll() is None for children in running.values() for child in children
+        ):
+            time.sleep(LOOK_S)
+        # Clients end within moments of the clock, which lets them go on; before it only by a fault.
+        deadline = time.monotonic() + 2.0
+        while clock.exit_code is None and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+    finally:
+        found = clock.end()
+    if found["exit_code"] != 0:
+        for one in making.values():
+            clients.kill(one.running)
+    stopped = {name: first.site.stopped_with(deployed, name) for name in deployed}
+    return {**found, "asked": asked, "stopped": stopped}
+
+
+def evidence(turned: Mapping[str, Any], planned: PlannedRun, seen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run's evidence says of its turns: under `turns`, and its client's processor time, which
+    only the clock can tell from that of other arms."""
+    arm = planned.arm
+    mine = [end - begin for name, begin, end in turned.get("turns", ()) if name == arm]
+    cpu_s = turned.get("cpu_s", {}).get(arm, {})
+    return {
+        "client": {**seen["client"], "cpu_s": cpu_s.get("client", 0.0)},
+        "turns": {
+            "clock": {key: turned.get(key) for key in ("exit_code", "gone", "priority", "started", "window")},
+            "asked": turned["asked"]["turns"],
+            "count": len(mine),
+            "active_s": sum(mine) / 1e6,
+            "stopped": turned["stopped"][arm],
+            "cpu_s": cpu_s,
+            "outside_s": turned.get("outside_s", {}).get(arm),
+            "longest_outside_s": turned.get("longest_outside_s", {}).get(arm),
+            "idle": turned.get("idle_turns", {}).get(arm),
+        },
+    }
+
+
+def write(turned: Mapping[str, Any], part: Path) -> None:
+    """Write the turns of the whole group into a run's folder, each with its arm, in microseconds of the
+    monotonic clock."""
+    with (part / runfolder.TURNS).open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows((number, *turn) for number, turn in enumerate(turned.get("turns", ()), start=1))
+
+
+def _logs(part: Path, count: int) -> list[Path]:
+    return [part / runfolder.of_client(number, runfolder.OUT) for number in range(count)]

@@ -1,0 +1,252 @@
+"""The clock of turns: lets one arm of a group run at a time, and writes down when each did.
+
+    python -I -S clock.py REQUEST RESULT
+
+It is a program of its own with nothing else to do, so that nothing delays it. It stops and continues processes
+through handles that name one process for ever, and lets all go on before it ends. Should it be killed, whoever
+started it lets them go on or ends them; should that be killed too, the kernel ends them all.
+
+The request is a JSON object: `arms` (a list, each with `name`, `clients`, `logs` of the clients, `parts`: pids by
+part), `stops` (pid to the names of the arms it serves: it stands still in the turns of others), `rounds` (lists of
+arms), `turn_s`, `turns` (of each arm), `discard_s` and `whole_s` on sysbench's clock, `begun_s` (before the first
+client was started, monotonic), `ready_s`. The result has
+`turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` by arm and part, and what
+clients did out of turn. Exit 0: all as asked. 3: an arm's process ended, and the result says which.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import sys
+import time
+
+STARTED = b"Threads started!"
+LOOK_S = 0.002
+GUARD_S = 0.1
+"""Seconds that all stand still around the moment at which sysbench begins or ends its window."""
+
+
+class Ended(Exception):
+    """A process that the turns need is gone."""
+
+
+class Processes:
+    """Handles of all processes that are stopped or watched."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self.handles = {pid: _handle(pid) for pid in pids}
+
+    def send(self, pids: list[int], signum: signal.Signals) -> None:
+        """Signal some processes; Ended if one of them is gone."""
+        for pid in pids:
+            try:
+                signal.pidfd_send_signal(self.handles[pid], signum)
+            except ProcessLookupError:
+                raise Ended(pid) from None
+
+    def go_on(self) -> None:
+        """Let every process go on, whatever has become of the others."""
+        for handle in self.handles.values():
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(handle, signal.SIGCONT)
+
+
+def _handle(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        raise Ended(pid) from None
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process in seconds, to the nanosecond (clock_getcpuclockid(3))."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        raise Ended(pid) from None
+
+
+class Clock:
+    """One group's turns."""
+
+    def __init__(self, asked: dict) -> None:
+        self.asked = asked
+        self.arms = {arm["name"]: arm for arm in asked["arms"]}
+        self.stops = {int(pid): set(names) for pid, names in asked["stops"].items()}
+        self.clients = {name: list(arm["clients"]) for name, arm in self.arms.items()}
+        self.watched = {
+            name: [(part, pid) for part, pids in arm["parts"].items() for pid in pids]
+            for name, arm in self.arms.items()
+        }
+        every = {pid for pids in self.clients.values() for pid in pids} | set(self.stops)
+        self.processes = Processes(sorted(every))
+        self.turns: list[tuple[str, int, int]] = []
+        self.cpu = {name: dict.fromkeys(arm["parts"], 0.0) for name, arm in self.arms.items()}
+        self.outside = dict.fromkeys(self.arms, 0.0)
+        self.longest_outside = dict.fromkeys(self.arms, 0.0)
+        self.idle = dict.fromkeys(self.arms, 0)
+        self.seen: dict[str, float] = {}
+
+    def with_client(self, name: str) -> list[int]:
+        """Return what stands still but in this arm's turns, beside its client: from the server outwards."""
+        return [pid for pid, names in self.stops.items() if name in names]
+
+    def stop_all(self) -> None:
+        """Let every arm stand still, clients first."""
+        for name in self.arms:
+            self.processes.send(self.clients[name], signal.SIGSTOP)
+        self.processes.send(list(self.stops), signal.SIGSTOP)
+
+    def wait_until_started(self) -> tuple[float, float]:
+        """Return the moments before and after which no client's own clock can have begun."""
+        logs = [log for arm in self.arms.values() for log in arm["logs"]]
+        deadline = time.monotonic() + self.asked["ready_s"]
+        first, last = self.asked["begun_s"], time.monotonic()
+        count = len(logs)
+        while logs:
+            looked = time.monotonic()
+            logs = [log for log in logs if not _has_started(log)]
+            if len(logs) == count:
+                first = looked
+            last = time.monotonic()
+            for name in self.arms:
+                self.client_cpu_s(name)
+            if looked > deadline:
+                raise TimeoutError
+            time.sleep(LOOK_S)
+        return first, last
+
+    def take(self, name: str, is_counted: bool) -> None:
+        """Let one arm run for one turn."""
+        processes, clients, others = self.processes, self.clients[name], self.with_client(name)
+        if is_counted:
+            self.look_outside(name)
+        before = [cpu_s(pid) for _, pid in self.watched[name]] if is_counted else []
+        processes.send(others, signal.SIGCONT)
+        begin = time.monotonic_ns()
+        processes.send(clients, signal.SIGCONT)
+        time.sleep(max(0.0, self.asked["turn_s"] - (time.monotonic_ns() - begin) / 1e9))
+        end = time.monotonic_ns()
+        processes.send(clients, signal.SIGSTOP)
+        processes.send(others, signal.SIGSTOP)
+        if not is_counted:
+            return
+        self.turns.append((name, begin // 1000, end // 1000))
+        used = dict.fromkeys(self.cpu[name], 0.0)
+        for (part, pid), was in zip(self.watched[name], before, strict=True):
+            used[part] += cpu_s(pid) - was
+        for part, seconds in used.items():
+            self.cpu[name][part] += seconds
+        self.idle[name] += used["client"] <= 0
+        self.seen[name] = self.client_cpu_s(name)
+
+    def client_cpu_s(self, name: str) -> float:
+        """Return the processor time of an arm's clients so far."""
+        return sum(cpu_s(pid) for pid in self.clients[name])
+
+    def look_outside(self, name: str) -> None:
+        """See what a client did since its last turn ended."""
+        if name in self.seen:
+            out = self.client_cpu_s(name) - self.seen[name]
+            self.outside[name] += out
+            self.longest_outside[name] = max(self.longest_outside[name], out)
+
+    def fill(self, until: float, is_counted: bool) -> None:
+        """Take rounds of turns until a moment, or until each arm has had its turns."""
+        taken = 0
+        while True:
+            for one in self.asked["rounds"]:
+                each = len(one) // len(self.arms)
+                lasts = len(one) * self.asked["turn_s"] * 1.02
+                if time.monotonic() + lasts > until or (is_counted and taken >= self.asked["turns"]):
+                    return
+                for name in one:
+                    self.take(name, is_counted)
+                taken += each
+
+    def run(self) -> dict:
+        """Take all turns of the group; return what is kept of them."""
+        asked = self.asked
+        first, last = self.wait_until_started()
+        self.stop_all()
+        self.fill(first + asked["discard_s"] - GUARD_S, is_counted=False)
+        _sleep_until(last + asked["discard_s"] + GUARD_S)
+        begun = time.monotonic()
+        self.fill(first + asked["whole_s"] - GUARD_S, is_counted=True)
+        ended = time.monotonic()
+        _sleep_until(last + asked["whole_s"] + GUARD_S)
+        for name in self.arms:
+            self.look_outside(name)
+        self.processes.go_on()
+        return {"window": [begun, ended], "started": [first, last]}
+
+    def told(self) -> dict:
+        """Return what was seen so far, each by arm."""
+        return {
+            "turns": self.turns,
+            "cpu_s": self.cpu,
+            "outside_s": self.outside,
+            "longest_outside_s": self.longest_outside,
+            "idle_turns": self.idle,
+        }
+
+
+def _has_started(log: str) -> bool:
+    try:
+        with open(log, "rb") as file:
+            return STARTED in file.read(8192)
+    except OSError:
+        return False
+
+
+def _sleep_until(moment: float) -> None:
+    time.sleep(max(0.0, moment - time.monotonic()))
+
+
+def _must_not_wait() -> str:
+    """Ask the kernel to let this program run whenever it is ready; return what was given."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        return "fifo"
+    except OSError:
+        pass
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -15)
+        return "nice -15"
+    except OSError:
+        return "none"
+
+
+def main() -> int:
+    """Take the turns of a request; write the result whatever happens, and leave nobody stopped."""
+    request, result = sys.argv[1:3]
+    with open(request, encoding="utf-8") as file:
+        asked = json.load(file)
+    found: dict = {"priority": _must_not_wait(), "gone": None}
+    gc.disable()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    clock, code = None, 1
+    try:
+        clock = Clock(asked)
+        found |= clock.run()
+        code = 0
+    except Ended as gone:
+        found["gone"], code = gone.args[0], 3
+    except TimeoutError:
+        found["gone"], code = "start", 4
+    finally:
+        if clock is not None:
+            clock.processes.go_on()
+            found |= clock.told()
+        with open(result + ".tmp", "w", encoding="utf-8") as file:
+            json.dump(found, file)
+        os.rename(result + ".tmp", result)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
