@@ -27,7 +27,7 @@ IMPURE = {
 }  # fmt: skip
 CLOCKS = {"now", "utcnow", "today"}
 SEEDED = {"Random", "default_rng", "Generator", "SeedSequence", "PCG64", "Philox"}
-FEWEST_LINES, MOST_LINES = 40, 250
+MOST_LINES, MOST_OF_A_FUNCTION = 400, 60
 
 modules = pytest.mark.parametrize("path", tree.modules(), ids=tree.dotted)
 
@@ -97,11 +97,23 @@ def test_pure_floors_have_no_connection_process_clock_or_luck(path: Path):
     assert not found
 
 
+def _without_words(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count the lines of a function but those of its docstring."""
+    said = (ast.get_docstring(node) or "").count("\n") + 1 if ast.get_docstring(node) else 0
+    return node.end_lineno - node.lineno + 1 - said
+
+
 @modules
 def test_a_module_has_a_readable_size(path: Path):
-    lines = len(path.read_text().splitlines())
-    fewest = 0 if path.name == "__init__.py" else FEWEST_LINES
-    assert fewest <= lines <= MOST_LINES
+    text = path.read_text()
+    assert len(text.splitlines()) <= MOST_LINES
+    long = {
+        node.name: length
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := _without_words(node)) > MOST_OF_A_FUNCTION
+    }
+    assert not long
 
 
 @modules

@@ -20,7 +20,7 @@ DATA = {"fingerprint": "da7a000000"}
 
 def make(**changes: Any) -> Study:
     """Return a study of two arms, a reading and a writing workload, with other sections as given."""
-    plan = {"seed": 7, "blocks": 2, "discard_s": 5, "run_s": 30}
+    plan = {"seed": 7, "blocks": 2, "discard_s": 5, "run_s": 30, "order": "runs"}
     return Study.model_validate(
         {
             "title": "Test",
@@ -172,12 +172,23 @@ def test_the_id_of_a_run_is_the_same_in_every_version():
     assert RUN.to_dict()["run_id"] == RUN.run_id
 
 
+TURN = dataclasses.replace(RUN, order="turns", turn_ms=50, partners=("direct", "proxy"))
+
+
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(PlannedRun)])
 def test_every_field_but_the_position_is_part_of_the_id(field: str):
     value = getattr(RUN, field)
-    other = {**value, "new": 1} if isinstance(value, dict) else value + type(value)(1)
-    changed = dataclasses.replace(RUN, **{field: other}).run_id
-    assert (changed == RUN.run_id) == (field == "position")
+    more = ("new",) if isinstance(value, tuple) else 1
+    other = {**value, "new": 1} if isinstance(value, dict) else value + type(value)(more)
+    # Whole runs have no turns to be told apart by.
+    run = TURN if field in ("order", "turn_ms", "partners") else RUN
+    changed = dataclasses.replace(run, **{field: other}).run_id
+    assert (changed == run.run_id) == (field == "position")
+
+
+def test_whole_runs_keep_the_ids_and_plans_they_had_before_there_were_turns():
+    assert not {"order", "turn_ms", "partners"} & set(RUN.to_dict())
+    assert {"order", "turn_ms", "partners"} <= set(TURN.to_dict())
 
 
 def facts(**machine: Any) -> dict[str, Any]:
@@ -252,6 +263,7 @@ def test_the_summary_says_what_is_measured_and_how_long_it_takes():
         "  threads     1, 4",
         "  blocks      2, order drawn from seed 7",
         "  runs        18, of them 2 of the A/A pair; each discards 5 s and measures 30 s",
+        "  order       whole runs, as plan.order says",
         "  measuring   about 11 min, after pilots of about 3 min",
         "  data        2 tables of 1,000 rows",
     ]

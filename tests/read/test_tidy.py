@@ -122,6 +122,7 @@ def test_columns_are_those_of_the_schemas(whole):
 
 def test_units_stand_in_the_names():
     ends = {
+        "us": "_us",
         "ms": "_ms",
         "s": ("_s", "second"),
         "%": "_pct",

@@ -31,7 +31,7 @@ class PlannedRun:
 
     `run_id` ends in a hash of all settings but `position`, so a changed setting never reuses an old
     run, and a study that grows keeps all it has. In turns (`order`) each run names all arms of its group,
-    itself among them, in the order of their turns (`partners`).
+    itself among them (`partners`).
     """
 
     study: str

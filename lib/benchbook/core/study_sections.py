@@ -211,8 +211,9 @@ class Plan(Model):
     blocks: int = Field(ge=1, le=1000, examples=[5])
     """Passes over all cells; verdicts are looked for at 5, 10 and 20."""
     order: Literal["turns", "runs"] | None = None
-    """`turns`: the arms of a group are connected at once and run one at a time, some 50 ms each; `runs`: whole
-    runs one after another. Null takes turns wherever they give the same answer, else whole runs, and says why."""
+    """`turns`: the arms of a group are connected at once and run one at a time, some 50 ms each; `runs`:
+    whole runs one after another. Null takes turns where they give the same answer, else whole runs, and says
+    why."""
     turn_ms: int | None = Field(None, ge=20, le=500, examples=[50])
     """Milliseconds of a turn; null takes 50, or more where the pilots show that ten transactions need it."""
     stop: Literal["all", "decided"] = "all"

@@ -17,7 +17,7 @@ DEFAULT_MS, LONGEST_MS = 50, 500
 EVENTS = 10
 """Mean transactions that a turn must hold at the least."""
 EDGE_S = 1.0
-"""Seconds on sysbench's clock beside discard and turns: all clients stand still at both ends of the window."""
+"""Seconds on sysbench's clock beside discard and turns: all stand still at both ends of the window."""
 SWITCHING = 0.03
 """Share of the turns' seconds that switching between arms may take."""
 LONGEST_RUN_S = 300

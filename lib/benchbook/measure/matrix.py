@@ -241,7 +241,7 @@ def _tell(state: Walk, run: PlannedRun, verdict: Judgement, left_s: float, left:
 
 
 def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
-    """Set aside the runs of a group that could not begin, because the server went away after the one before."""
+    """Set aside the runs of a group that could not begin, because the server went away."""
     reason = f"the server went away before the run: {type(error).__name__}"
     state.say(f"{members[0].group}: {reason}")
     for part in runfolder.unfinished(state.raw):

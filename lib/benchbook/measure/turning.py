@@ -30,7 +30,7 @@ def take(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     deployed = {name: one.run.arm for name, one in making.items()}
     discard_s, run_s = words.clock_seconds(planned.to_dict())
     asked = {
-        "rounds": turns.rounds(planned.partners, planned.seed, planned.block),
+        "rounds": turns.rounds(planned.partners, planned.block, planned.workload, planned.threads),
         "turn_s": planned.turn_ms / 1000,
         "turns": -(-planned.run_s * 1000 // planned.turn_ms),
         "discard_s": discard_s,

@@ -92,7 +92,7 @@ def plan_runs(
             arms = _arms(study, workload, threads, conditions)
             size = len(arms)
             ordered = order.arm_order(arms, study.plan.seed, block, seen[size], sizes[size])
-            in_turns = _turns(study, workload, ordered, lengths or {})
+            in_turns = _turns(study, workload, arms, lengths or {})
             for arm in ordered:
                 cell = _cell(name, study, arm, workload, threads, settled or {})
                 runs.append(

@@ -60,15 +60,16 @@ def length_ms(study: Study, workload: str, settled: Lengths) -> int | None:
     return found if found <= LONGEST_MS else None
 
 
-def rounds(arms: Sequence[str], seed: int, *place: object) -> list[list[str]]:
+def rounds(arms: Sequence[str], block: int, *cell: object) -> list[list[str]]:
     """Return the rounds of turns that are repeated until the window is full, each with every arm as often.
 
-    Two arms go ABBA, the first letter being the group's first arm. More walk a balanced square, in which each
-    follows each other equally often, from a row drawn from the seed.
+    Two arms go ABBA or BAAB, the first letter drawn for the cell and changed from block to block. More walk a
+    balanced square, in which each follows each other equally often, from a row drawn likewise.
     """
+    start = order.draw("turns", *cell) + block
     if len(arms) == 2:
-        first, second = arms
+        first, second = arms if start % 2 == 0 else arms[::-1]
         return [[first, second, second, first]]
-    rows = order.williams(len(arms)) if len(arms) > 2 else [[0]]
-    start = order.draw(seed, "turns", *place) % len(rows)
+    rows = order.williams(len(arms))
+    start %= len(rows)
     return [[arms[at] for at in row] for row in rows[start:] + rows[:start]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 
@@ -85,7 +86,7 @@ def _length_faults(run: Evidence, taken: list[Turn]) -> list[str]:
     longest_ms = max(((turn.end_us - turn.begin_us) / 1000 for turn in taken), default=0.0)
     if longest_ms > STRETCH * planned_ms:
         faults.append(f"a turn lasted {longest_ms:.0f} ms, {planned_ms} ms planned")
-    if any(later.begin_us < turn.end_us for turn, later in zip(taken, taken[1:], strict=False)):
+    if any(later.begin_us < turn.end_us for turn, later in itertools.pairwise(taken)):
         faults.append("two turns overlap")
     seconds = {name: active_s(taken, name) for name in partners}
     mine, asked = seconds[arm], run.asked("run_s")

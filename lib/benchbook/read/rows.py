@@ -112,7 +112,7 @@ def _order(judged: Judgement) -> Columns:
 
 
 def _parts_in_turns(seen: dict[str, Any]) -> Columns:
-    """Return what the clock saw of the arm's parts in its turns; a second of the monitor has all arms in it."""
+    """Return what the clock saw of the arm's parts in its turns; the monitor's seconds hold all arms."""
     turns = seen["turns"]
     cores = {part: cpu_s / turns["active_s"] for part, cpu_s in turns["cpu_s"].items() if turns["active_s"]}
     lost = [f"{way}_{part}_mib_s" for way in ("received", "sent") for part in ("proxy", "server")]

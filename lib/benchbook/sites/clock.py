@@ -2,16 +2,19 @@
 
     python -I -S clock.py REQUEST RESULT
 
-It is a program of its own with nothing else to do, so that nothing delays it. It stops and continues processes
-through handles that name one process for ever, and lets all go on before it ends. Should it be killed, whoever
-started it lets them go on or ends them; should that be killed too, the kernel ends them all.
+It is a program of its own with nothing else to do, so that nothing delays it. It stops and continues
+processes through handles that name one process for ever, and lets all go on before it ends. If it is killed,
+its owner lets them go on or ends them; if the owner is killed too, the kernel ends them all.
 
-The request is a JSON object: `arms` (a list, each with `name`, `clients`, `logs` of the clients, `parts`: pids by
-part), `stops` (pid to the names of the arms it serves: it stands still in the turns of others), `rounds` (lists of
-arms), `turn_s`, `turns` (of each arm), `discard_s` and `whole_s` on sysbench's clock, `begun_s` (before the first
-client was started, monotonic), `ready_s`. The result has
-`turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` by arm and part, and what
-clients did out of turn. Exit 0: all as asked. 3: an arm's process ended, and the result says which.
+The request is a JSON object:
+
+- `arms`: a list, each with `name`, `clients` (pids), `logs` of the clients, and `parts` (pids by part);
+- `stops`: pid to the names of the arms that it serves; it stands still in the turns of others;
+- `rounds`: lists of arms, repeated; `turn_s`; `turns` of each arm;
+- `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`.
+
+The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` by arm
+and part, and what clients did out of turn. Exit 0: all as asked. 3: a process of the group ended.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ from benchbook.sites import (
     parts,
     process,
     procfs,
+    turns,
 )
 from benchbook.sites import lab as labs
-from benchbook.sites import turns
 from benchbook.sites.before_exec import Where
 from benchbook.sites.prepared import Prepared
 
@@ -129,11 +129,12 @@ class LocalSite:
         logs: Mapping[str, Sequence[Path]],
         asked: Mapping[str, Any],
     ) -> turns.Clock:
-        """Start the clock of a group whose arms take turns. `deployed` maps each to the arm that stands behind
-        its name; `asked` is what `turns.Clock` wants beside them."""
-        takers = {
-            name: turns.Taker(self.monitored(arm), clients[name], logs[name]) for name, arm in deployed.items()
-        }
+        """Start the clock of a group whose arms take turns.
+
+        `deployed` maps each to the arm behind its name; `asked` is what `turns.Clock` wants beside them.
+        """
+        parts = {name: self.monitored(arm) for name, arm in deployed.items()}
+        takers = {name: turns.Taker(parts[name], clients[name], logs[name]) for name in deployed}
         cpus = self._chain(next(iter(deployed.values()))).client.cpus
         return turns.Clock(self.lab, takers, asked, Where(cpus=cpus), self._keep)
 

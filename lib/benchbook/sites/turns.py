@@ -50,7 +50,12 @@ class Clock:
     arms: rounds, turn_s, turns, discard_s, whole_s, begun_s."""
 
     def __init__(
-        self, lab: labs.Lab, takers: Mapping[str, Taker], asked: Mapping[str, Any], where: Where, keep: tuple[int, ...]
+        self,
+        lab: labs.Lab,
+        takers: Mapping[str, Taker],
+        asked: Mapping[str, Any],
+        where: Where,
+        keep: tuple[int, ...],
     ) -> None:
         self.lab = lab
         self.result = lab.run / "turns.result.json"
@@ -97,4 +102,3 @@ class Clock:
         except (OSError, ValueError):
             found = {}
         return {**found, "exit_code": self.exit_code}
-

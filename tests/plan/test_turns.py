@@ -1,0 +1,120 @@
+"""Which studies take turns, how long a turn is, and whose it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from benchbook.core import turns as words
+from benchbook.core.study import Study
+from benchbook.plan import schedule, turns
+from tests.plan.test_schedule import make
+
+
+def closed(**changes: Any) -> Study:
+    return make(**changes | {"plan": {"order": None, **changes.get("plan", {})}})
+
+
+def orders(study: Study) -> dict[str, str]:
+    return {run.workload: run.order for run in schedule.plan_runs("s", study, {})}
+
+
+def test_a_closed_loop_on_this_machine_takes_turns_and_each_run_names_its_partners():
+    runs = schedule.plan_runs("s", closed(aa={"threads": (4,)}), {})
+    assert {run.order for run in runs} == {"turns"} and {run.turn_ms for run in runs} == {50}
+    assert {run.partners for run in runs if run.threads == 4} == {("direct", "direct_again", "proxy")}
+    assert {run.partners for run in runs if run.threads == 1} == {("direct", "proxy")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"arms": {"a": {}, "b": {"cpu": {"server": {"quota": 0.5}}}}}, "arms.b.cpu.server.quota"),
+        ({"arms": {"a": {}, "b": {"neighbour": {"processes": 1}}}}, "arms.b.neighbour"),
+        ({"arms": {"a": {}, "b": {"qos": "guaranteed"}}}, "arms.b.qos"),
+        ({"arms": {"a": {"zones": {"latency_ms": 0}}, "b": {"zones": {"latency_ms": 1}}}}, "arms.a.zones"),
+        ({"arms": {"a": {}, "b": {"access": "tiproxy", "capture": True}}}, "arms.b.capture"),
+        ({"workloads": {"oltp_point_select": {"rate": 50}}}, "workloads.oltp_point_select.rate"),
+        ({"workloads": {"oltp_insert": {}}}, "workloads.oltp_insert"),
+        ({"plan": {"run_s": 600}}, "plan.run_s"),
+        ({"engine": {"name": "tidb"}}, "engine.name"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_turns_would_falsify_is_measured_in_whole_runs_and_named(changes: dict[str, Any], named: str):
+    study = closed(**changes)
+    assert set(orders(study).values()) == {"runs"}
+    line = next(line for line in schedule.summary("s", study).splitlines() if "  order " in line)
+    assert f"because turns can't be had: {named}" in line
+    with pytest.raises(ValidationError, match=f"plan.order: turns: {named}.*write order: runs"):
+        closed(**changes | {"plan": changes.get("plan", {}) | {"order": "turns"}})
+
+
+def test_one_workload_may_take_turns_beside_one_that_cant():
+    study = closed(workloads={"oltp_point_select": {}, "oltp_read_only": {"rate": 50}})
+    assert orders(study) == {"oltp_point_select": "turns", "oltp_read_only": "runs"}
+
+
+def test_engines_of_their_own_take_turns_also_where_statements_are_counted_for_all():
+    arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
+    assert set(orders(closed(arms=arms, engine={"name": "tidb"})).values()) == {"turns"}
+
+
+def test_arms_that_differ_in_access_alone_share_a_server_and_those_with_other_settings_do_not():
+    insert = {"oltp_insert": {}}
+    own = {"a": {}, "b": {"engine": {"settings": {"innodb_flush_log_at_trx_commit": 2}}}}
+    assert orders(closed(arms=own, workloads=insert)) == {"oltp_insert": "turns"}
+    assert orders(closed(arms=own, workloads=insert, aa={})) == {"oltp_insert": "runs"}
+
+
+def test_sysbench_is_asked_for_the_seconds_of_all_arms_and_of_the_edges():
+    plan = {"discard_s": 1, "run_s": 10}
+    assert words.clock_seconds(plan) == (1, 10)
+    # Three arms: 3 x 1 s of discard; 3 x 10 s x 1.03 for switching + 1 s at the edges = 31.9, rounded up.
+    assert words.clock_seconds(plan | {"order": "turns", "partners": ["a", "b", "c"]}) == (3, 32)
+
+
+def test_a_study_that_grows_keeps_its_turns_and_one_more_arm_takes_them_anew():
+    before = {run.run_id for run in schedule.plan_runs("s", closed(), {})}
+    more = {run.run_id for run in schedule.plan_runs("s", closed(threads=(1, 4, 16)), {})}
+    assert before <= more
+    arms = {"direct": {}, "proxy": {"access": "haproxy"}, "more": {"access": "service"}}
+    assert not before & {run.run_id for run in schedule.plan_runs("s", closed(arms=arms), {})}
+
+
+def test_a_turn_holds_ten_transactions_of_the_slowest_cell_and_too_long_ones_mean_whole_runs():
+    seen = [("direct", "oltp_point_select", 4, 40_000.0), ("proxy", "oltp_point_select", 1, 10_000.0)]
+    # 16 threads at 2,000/s: 8 ms a transaction, 80 ms a turn; 16 at 200/s: 80 ms, 800 ms a turn.
+    seen += [("proxy", "oltp_read_write", 4, 2_000.0), ("direct", "oltp_read_write", 16, 2_000.0)]
+    pilots = pd.DataFrame(seen, columns=["arm", "workload", "threads", "tps"])
+    settled = {row["workload"]: row for row in turns.settle(closed(), pilots)}
+    assert settled["oltp_point_select"]["turn_ms"] == 50
+    assert settled["oltp_read_write"] == {
+        "workload": "oltp_read_write", "turn_ms": 80, "transaction_ms": 8.0, "arm": "direct", "threads": 16
+    }  # fmt: skip
+    slow = pilots.assign(tps=pilots["tps"] / 10)
+    lengths = turns.of({"turns": turns.settle(closed(), slow)})
+    runs = schedule.plan_runs("s", closed(), {}, lengths=lengths)
+    assert {(run.workload, run.order, run.turn_ms) for run in runs} == {
+        ("oltp_point_select", "turns", 50), ("oltp_read_write", "runs", 0)
+    }  # fmt: skip
+    asked = schedule.plan_runs("s", closed(plan={"turn_ms": 100}), {}, lengths=lengths)
+    assert {run.turn_ms for run in asked} == {100}
+
+
+def test_two_arms_go_abba_and_the_first_letter_changes_from_block_to_block():
+    first, second = (turns.rounds(("a", "b"), block, "w", 4) for block in (1, 2))
+    assert {tuple(one[0]) for one in (first, second)} == {("a", "b", "b", "a"), ("b", "a", "a", "b")}
+
+
+@pytest.mark.parametrize("arms", [("a", "b", "c"), ("a", "b", "c", "d")], ids=len)
+def test_more_arms_follow_each_other_equally_often(arms: tuple[str, ...]):
+    rounds = turns.rounds(arms, 1, "w", 4)
+    assert all(sorted(row) == list(arms) for row in rounds)
+    follows = Counter(pair for row in rounds for pair in pairwise(row))
+    assert len(follows) == len(arms) * (len(arms) - 1) and len(set(follows.values())) == 1
