@@ -43,7 +43,7 @@ class Signals:
             raise OSError(ctypes.get_errno(), "signalfd")
 
     def wait(self, seconds: float, also: Iterable[int] = ()) -> int | None:
-        """Return the number of a signal that was sent; None after `seconds` or once one of `also` is readable."""
+        """Return the number of a signal that was sent; None after the time or as one of `also` is ready."""
         poll = select.poll()
         for handle in (self._fd, *also):
             poll.register(handle, select.POLLIN)
