@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import files, runfolder
 from benchbook.core.model import PlannedRun
-from benchbook.measure import books, clients, ledger
+from benchbook.measure import books, clients, ledger, state
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
 THREAD_INIT_S = 30
@@ -56,6 +56,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
     tables = planned.tables if planned.tables * planned.table_size <= COUNT_ROWS_UP_TO else None
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
     evidence["identity_before"] = site.identity(run.arm)
+    evidence["identity_at_start"] = state.arm_at_start(run.connection, run.arm, evidence["identity_before"])
     was = [books.before(connection, tables) for connection in (run.connection, *run.others)]
     entered = time.monotonic()
     with site.during(run.arm) as arrangement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from benchbook.core.study import Study
+from benchbook.measure import state
 
 # Cumulative counters that sysbench's own counts can be held against, query by query.
 COUNTERS = (
@@ -59,7 +61,8 @@ def session(site: Any, arm: str | None = None, server: int = 0) -> Iterator[Conn
 def sessions(site: Any, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
     """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
 
-    A second session of ours on a server would be somebody else's to the first.
+    A second session of ours on a server would be somebody else's to the first. What each server is then is
+    kept, and the runs are held to it (`state`).
     """
     with ExitStack() as stack:
         opened: dict[tuple[str, int], Connection] = {}
@@ -69,6 +72,8 @@ def sessions(site: Any, study: Study, arms: Iterable[str]) -> Iterator[dict[str,
             for key in keys:
                 if key not in opened:
                     opened[key] = stack.enter_context(session(site, arm, key[1]))
+                    snapshot(opened[key])
+                    state.begin(opened[key])
             found[arm] = tuple(opened[key] for key in keys)
         yield found
 
@@ -91,11 +96,15 @@ def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
 
     An engine that keeps its books elsewhere gives its connections a reader of them (`info["books"]`).
     """
+    at_s = time.monotonic()
     if "books" in connection.info:
-        return connection.info["books"]()
+        counters, uptime_s = connection.info["books"]()
+        state.moment(connection, counters, uptime_s, at_s)
+        return counters, uptime_s
     rows = connection.execute(text("SHOW GLOBAL STATUS")).all()
     status = {str(name): value for name, value in rows}
     counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
+    state.moment(connection, status, int(status.get("Uptime", 0)), at_s)
     return counters, int(status.get("Uptime", 0))
 
 
