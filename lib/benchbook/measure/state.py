@@ -1,8 +1,8 @@
 """What a server is between two runs: its settings, what its tables are, and what it counted meanwhile.
 
-All looks are made outside the ledger's two readings. What was found when a server was first seen is kept with its
-engine, so that it is held to it over all blocks; counters are held from the end of one run to the start of the
-next one, over one session.
+All looks are made outside the ledger's two readings. What was found when a server was first seen is kept with
+its engine, so that it is held to it over all blocks; counters are held from the end of one run to the start
+of the next one, over one session.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OURS = frozenset(
 )
 CHANGES = ("Affected_rows", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
 
-# Item, and columns of what it is; each is read for the measured schema. Events of every schema use the machine.
+# Item, and columns of what it is, in the measured schema; events of every schema use the machine.
 DEFINITIONS: tuple[tuple[str, str, str, str], ...] = (
     ("table", "tables", "table_name", "table_type, engine, row_format, table_collation, create_options"),
     (

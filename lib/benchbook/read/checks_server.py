@@ -61,7 +61,7 @@ def hits(run: Evidence, limits: Limits) -> list[str]:
 
 
 def identity(run: Evidence, limits: Limits) -> list[str]:
-    """V12: server and proxy, their settings and places were the same from the start, before and after, and the
+    """V12: server and proxy, their settings and places were the same at the start, before and after, and the
     server never stopped."""
     before, after = run.get("identity_before"), run.get("identity_after")
     names = sorted({*before, *after})

@@ -1,7 +1,7 @@
 """What V12 to V14 ask of the time between two runs: settings, tables and counters of each server.
 
-A server is held to what it was when it was first seen, and its counters to where the run before left them. Each
-function returns faults as sentences; none means all held.
+A server is held to what it was when it was first seen, and its counters to where the run before left them.
+Each function returns faults as sentences; none means all held.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Evidence:
             (out, err), *others = said[server::count] or [("", None)]
             threads = self.plan["threads"] * (1 + len(others)) // len(said)
             # What tells the servers apart is told once, for all of them.
-            same = {} if server == 0 else dict.fromkeys(IDENTITIES, {})
+            same = {} if server == 0 else {name: {} for name in IDENTITIES}
             found.append(
                 replace(
                     self,
