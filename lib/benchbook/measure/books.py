@@ -24,10 +24,13 @@ def before(connection: Connection, tables: int | None) -> Record:
     # Sessions of ours that have just been closed stay in a busy server's list for a moment.
     settle(connection, LEFT_S)
     foreign = ledger.foreign_sessions(connection)
+    if not state.has_begun(connection):
+        ledger.snapshot(connection)
+        state.begin(connection)
     seen = state.before(connection)
     counters, uptime_s = ledger.snapshot(connection)
     return {
-        "state": seen and seen | {"between": state.between(connection)},
+        "state": seen | {"between": state.between(connection)},
         "rows_before": rows,
         "foreign_sessions": foreign,
         "before": counters,

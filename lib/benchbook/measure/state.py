@@ -85,9 +85,9 @@ class Look:
 class Held:
     """What one session keeps from look to look."""
 
-    moment: Record | None = None
-    written: Items = field(default_factory=dict)
-    look: Look | None = None
+    moment: Record
+    written: Items
+    look: Look
     identities: dict[str, Record] = field(default_factory=dict)
 
 
@@ -101,13 +101,16 @@ def begin(connection: Connection) -> None:
     connection.info["held"] = Held(connection.info["moment"], _written(connection), look)
 
 
+def has_begun(connection: Connection) -> bool:
+    """Say whether a session keeps what its server was."""
+    return "held" in connection.info
+
+
 def before(connection: Connection) -> Record:
     """Look before a run: digests of settings and tables at the start and now, and what differs.
 
     The ledger's reading follows; `between` then says what the server counted since the last run.
     """
-    if "held" not in connection.info:
-        return {}
     held: Held = connection.info["held"]
     first, now, written = _FIRST[connection.engine], see(connection), _written(connection)
     found = {
@@ -131,9 +134,7 @@ def between(connection: Connection) -> Record:
 
     `counters` holds only what moved; `connections` are all, `own` those that this process made.
     """
-    held: Held | None = connection.info.get("held")
-    if held is None or held.moment is None:
-        return {}
+    held: Held = connection.info["held"]
     was, now = held.moment, connection.info["moment"]
     names = [name for name in was["counters"] if name in now["counters"]]
     grown = {name: now["counters"][name] - was["counters"][name] for name in names}
@@ -155,9 +156,7 @@ def between(connection: Connection) -> Record:
 
 def after(connection: Connection, was: Record, moment: Record) -> Record:
     """Look after a run and add to what was seen before it; `moment` is the ledger's reading after it."""
-    held: Held | None = connection.info.get("held")
-    if held is None or held.look is None or not was:
-        return was
+    held: Held = connection.info["held"]
     now = see(connection)
     found = dict(was)
     for kind in ("settings", "tables"):

@@ -154,8 +154,9 @@ class MariaDB(Supervised):
         }
         if self.engine.binary is not None:
             places["basedir"] = self.binary.parent.parent
-        lines = [f"{key}={value}" for key, value in places.items()]
-        lines += [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        lines = [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        # The last word counts.
+        lines += [f"{key}={value}" for key, value in places.items()]
         labs.write_private(self.config, "[mariadbd]\n" + "\n".join(lines) + "\n", self.user)
 
     def _last_words(self, mark: int) -> str:
