@@ -161,7 +161,7 @@ def three(
     )
     each = [healthy(out, {**plan, "threads": 2}).seen for out in outs]
     seen = healthy(outs[0], plan).seen
-    books = ("ledger", "rows_before", "rows_after", "uptime_before_s", "uptime_after_s")
+    books = ("ledger", "rows_before", "rows_after", "uptime_before_s", "uptime_after_s", "state")
     sides = {
         side: {name: sum(one["ledger"][side][name] for one in each) for name in seen["ledger"]["before"]}
         for side in ("before", "after")

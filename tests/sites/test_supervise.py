@@ -127,6 +127,35 @@ def test_the_exit_code_of_the_stage_is_passed_on_and_orphans_are_collected() -> 
     assert alive(mark) == []
 
 
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_supervisor_that_is_stopped_and_continued_keeps_the_stage_and_its_exit_code(code: int) -> None:
+    stage = [sys.executable, "-c", f"import sys, time; time.sleep(9); sys.exit({code})"]
+    supervisor = subprocess.Popen(
+        [sys.executable, "-m", "benchbook.sites.supervise", *stage], start_new_session=True
+    )
+    time.sleep(1)
+    begin = time.monotonic()
+    # A wait lasts 0.2 s: of stops of 0.05 to 0.35 s, most go past its end, which is what made up a signal.
+    for turn in range(30):
+        os.kill(supervisor.pid, signal.SIGSTOP)
+        time.sleep(0.05 + 0.05 * (turn % 7))
+        os.kill(supervisor.pid, signal.SIGCONT)
+        time.sleep(0.02)
+        assert supervisor.poll() is None, f"ended at stop {turn + 1} with {supervisor.returncode}"
+    assert time.monotonic() - begin < 8
+    assert supervisor.wait(timeout=15) == code
+
+
+def test_a_signal_sent_to_a_stopped_supervisor_counts_once_it_goes_on(chain) -> None:
+    supervisor, mark = chain
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    supervisor.send_signal(signal.SIGTERM)
+    time.sleep(0.4)
+    os.kill(supervisor.pid, signal.SIGCONT)
+    assert supervisor.wait(timeout=10) == 143
+    assert wait_gone(mark, 5) == []
+
+
 def test_a_missing_program_is_named() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "benchbook.sites.supervise", "/no/such"], capture_output=True, text=True

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import registry
+from benchbook.core import registry, reserved
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_sections import Engine
 
@@ -68,3 +68,4 @@ def mistakes(engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:
         dashed = [key for key in settings if "-" in key]
         if dashed and name not in registry.WITH_ITEMS:
             yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
+        yield from reserved.mistakes(place, name, settings)

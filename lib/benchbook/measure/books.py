@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from benchbook.measure import ledger
+from benchbook.measure import ledger, state
 
 Record = dict[str, Any]
 SETTLED_S, LEFT_S = 5.0, 1.0
@@ -19,13 +19,20 @@ SETTLED_S, LEFT_S = 5.0, 1.0
 
 def before(connection: Connection, tables: int | None, user: str | None = None) -> Record:
     """Look at one server: `rows_before` (None without `tables`), `foreign_sessions`, `before` with the
-    counters, and `uptime_before_s`. With `user` the counters are those of that account alone."""
+    counters, `uptime_before_s`, and `state`: settings, tables, and what went on since the last run.
+
+    With `user` the counters are those of that account alone."""
     rows = ledger.rows(connection, tables) if tables is not None else None
     # Sessions of ours that have just been closed stay in a busy server's list for a moment.
     settle(connection, LEFT_S)
     foreign = ledger.foreign_sessions(connection)
+    if not state.has_begun(connection):
+        ledger.snapshot(connection)
+        state.begin(connection)
+    seen = state.before(connection)
     counters, uptime_s = ledger.snapshot(connection, user)
     return {
+        "state": seen | {"between": state.between(connection)},
         "rows_before": rows,
         "foreign_sessions": foreign,
         "before": counters,
@@ -48,9 +55,11 @@ def after(
     try:
         settle(connection)
         counters, uptime_s = ledger.snapshot(connection, user)
+        moment = connection.info.get("moment")
         own = 0 if user is not None else _own_connections(was["before"], counters, arrangement, number)
         return {
             **_known(was),
+            "state": state.after(connection, was.get("state"), moment),
             "ledger": {
                 **ledger.held(connection),
                 "before": was["before"],
@@ -86,7 +95,7 @@ def silent(was: Record, error: Exception) -> Record:
 
 
 def _known(was: Record) -> Record:
-    return {key: was[key] for key in ("rows_before", "uptime_before_s")}
+    return {key: was[key] for key in ("rows_before", "uptime_before_s", "state") if key in was}
 
 
 def together(each: Sequence[Record]) -> Record:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import files, runfolder, turns
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import books, clients, ledger, turning
+from benchbook.measure import books, clients, ledger, state, turning
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
 THREAD_INIT_S = 30
@@ -126,6 +126,7 @@ def _look(run: Run, into: Path, attempt: int) -> Making:
     tables = planned.tables if planned.tables * planned.table_size <= COUNT_ROWS_UP_TO else None
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
     evidence["identity_before"] = site.identity(run.arm)
+    evidence["identity_at_start"] = state.arm_at_start(run.connection, run.arm, evidence["identity_before"])
     was = [books.before(connection, tables, run.user) for connection in (run.connection, *run.others)]
     return Making(run, part, attempt, endpoints, evidence, mark, tables, was)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from benchbook.core.study import Study
+from benchbook.measure import state
 
 # Cumulative counters that sysbench's own counts can be held against, query by query.
 COUNTERS = (
@@ -68,7 +70,8 @@ def session(site: Any, arm: str | None = None, server: int = 0) -> Iterator[Conn
 def sessions(site: Any, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
     """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
 
-    A second session of ours on a server would be somebody else's to the first.
+    A second session of ours on a server would be somebody else's to the first. What each server is then is
+    kept, and the runs are held to it (`state`).
     """
     with ExitStack() as stack:
         opened: dict[tuple[str, int], Connection] = {}
@@ -78,6 +81,8 @@ def sessions(site: Any, study: Study, arms: Iterable[str]) -> Iterator[dict[str,
             for key in keys:
                 if key not in opened:
                     opened[key] = stack.enter_context(session(site, arm, key[1]))
+                    snapshot(opened[key])
+                    state.begin(opened[key])
             found[arm] = tuple(opened[key] for key in keys)
         yield found
 
@@ -101,23 +106,25 @@ def snapshot(connection: Connection, user: str | None = None) -> tuple[dict[str,
     With `user` they are those of one account (`OF_ACCOUNT`), which others on the same server don't move.
     An engine that keeps its books elsewhere gives its connections a reader of them (`info["books"]`).
     """
-    if user is not None:
-        return _of_account(connection, user)
+    at_s = time.monotonic()
     if "books" in connection.info:
-        return connection.info["books"]()
+        counters, uptime_s = connection.info["books"]()
+        state.moment(connection, counters, uptime_s, at_s)
+        return counters, uptime_s
     rows = connection.execute(text("SHOW GLOBAL STATUS")).all()
     status = {str(name): value for name, value in rows}
     counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
-    return counters, int(status.get("Uptime", 0))
+    uptime_s = int(status.get("Uptime", 0))
+    state.moment(connection, status, uptime_s, at_s)
+    return (counters if user is None else _of_account(connection, user)), uptime_s
 
 
-def _of_account(connection: Connection, user: str) -> tuple[dict[str, int], float]:
+def _of_account(connection: Connection, user: str) -> dict[str, int]:
     columns = ", ".join(OF_ACCOUNT.values())
     counted = text(f"SELECT {columns} FROM information_schema.USER_STATISTICS WHERE USER = :user")
     # An account that was never used has no row yet.
     row: Any = connection.execute(counted, {"user": user}).first() or (0,) * len(OF_ACCOUNT)
-    uptime: Any = connection.execute(text("SHOW GLOBAL STATUS LIKE 'Uptime'")).first()
-    return {name: int(value) for name, value in zip(OF_ACCOUNT, row, strict=True)}, int(uptime[1])
+    return {name: int(value) for name, value in zip(OF_ACCOUNT, row, strict=True)}
 
 
 def connected(connection: Connection) -> int:

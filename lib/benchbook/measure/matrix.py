@@ -19,6 +19,7 @@ from benchbook.core.study import Study
 from benchbook.measure import dataset, preflight, warm_up
 from benchbook.measure.execute import Run, execute_together
 from benchbook.measure.ledger import sessions
+from benchbook.measure.state import arm_at_start
 from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
 from benchbook.sites.lab import lab_folder
@@ -140,6 +141,8 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
         _start_anew(state)
         _let_in(state)
         with sessions(state.site, state.study, _arms(state)) as connections:
+            for arm, of_arm in connections.items():
+                arm_at_start(of_arm[0], arm, state.site.identity(arm))
             for connection in dict.fromkeys(one for of_arm in connections.values() for one in of_arm):
                 preflight.refuse(preflight.server(state.study, connection))
                 wrong = dataset.problems(dataset.describe(connection, state.study), state.study)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchbook.core.params import Limits
+from benchbook.read import checks_state
 from benchbook.read.evidence import Evidence, Missing
 
 MIB = 1024 * 1024
@@ -16,9 +17,10 @@ LEAST_SHORT = 0.95
 
 
 def alone(run: Evidence, limits: Limits) -> list[str]:
-    """V14: nobody else used the server."""
+    """V14: no other session used the server, in the run and since the one before."""
     sessions = run.get("foreign_sessions")
-    return [f"{sessions} foreign sessions on the server"] if sessions else []
+    found = [f"{sessions} foreign sessions on the server"] if sessions else []
+    return found + checks_state.between(run)
 
 
 def client(run: Evidence, limits: Limits) -> list[str]:

@@ -7,6 +7,7 @@ its faults as sentences; none means it passed.
 from __future__ import annotations
 
 from benchbook.core.params import Limits
+from benchbook.read import checks_state
 from benchbook.read.evidence import Evidence, Excused, Missing
 
 OWN_ROWS = 5000
@@ -83,7 +84,8 @@ def hits(run: Evidence, limits: Limits) -> list[str]:
 
 
 def identity(run: Evidence, limits: Limits) -> list[str]:
-    """V12: server and proxy were the same before and after, and the server never stopped."""
+    """V12: server and proxy, their settings and places were the same at the start, before and after, and the
+    server never stopped."""
     before, after = run.get("identity_before"), run.get("identity_after")
     names = sorted({*before, *after})
     faults = [
@@ -91,6 +93,7 @@ def identity(run: Evidence, limits: Limits) -> list[str]:
         for name in names
         if before.get(name) != after.get(name)
     ]
+    faults += checks_state.arm(run) + checks_state.settings(run)
     grown = run.get("uptime_after_s") - run.get("uptime_before_s")
     # Neighbours and connections beside a run come before it and leave after it.
     beside = run.seen.get("beside_s") or 0.0
@@ -101,14 +104,18 @@ def identity(run: Evidence, limits: Limits) -> list[str]:
 
 
 def data(run: Evidence, limits: Limits) -> list[str]:
-    """V13: the tables had the rows of the plan before, and what the script makes of them after."""
+    """V13: the tables are defined as at the start, had the rows of the plan before, and what the script makes
+    of them after."""
+    faults = checks_state.tables(run)
+    if faults:
+        return faults
     if "rows_before" in run.seen and run.seen["rows_before"] is None:
         raise Excused("rows not counted: too many to count around every run")
     before, after, one = run.get("rows_before"), run.get("rows_after"), run.transaction
     names = [f"sbtest{number}" for number in range(1, run.asked("tables") + 1)]
     if missing := [name for name in names if name not in before or name not in after]:
         raise Missing(f"no row count of {', '.join(missing)}")
-    faults, size = [], run.asked("table_size")
+    size = run.asked("table_size")
     for name in names:
         # A script that only adds or only removes rows may find what its neighbour in the block left.
         if (before[name] - size) * (one.growth or 1) < 0 or (not one.growth and before[name] != size):

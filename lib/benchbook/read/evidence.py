@@ -17,7 +17,8 @@ from benchbook.read.sysbench_log import parse
 
 # What is one client's or one server's own, and must not be taken from the whole where it lacks.
 OF_CLIENTS = frozenset({"exit_code", "ended_by", "argv", "options"})
-OF_SERVERS = frozenset({"ledger", "rows_before", "rows_after", "uptime_before_s", "uptime_after_s"})
+OF_SERVERS = frozenset({"ledger", "rows_before", "rows_after", "uptime_before_s", "uptime_after_s", "state"})
+IDENTITIES = ("identity_at_start", "identity_before", "identity_after")
 
 
 class Missing(Exception):
@@ -118,7 +119,7 @@ class Evidence:
             (out, err), *others = said[server::count] or [("", None)]
             threads = self.plan["threads"] * (1 + len(others)) // len(said)
             # What tells the servers apart is told once, for all of them.
-            same = {} if server == 0 else {"identity_before": {}, "identity_after": {}}
+            same = {} if server == 0 else {name: {} for name in IDENTITIES}
             found.append(
                 replace(
                     self,

@@ -8,7 +8,14 @@ from typing import Any, Literal
 
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
-from benchbook.read import checks_each, checks_log, checks_machine, checks_server, checks_turns
+from benchbook.read import (
+    checks_each,
+    checks_log,
+    checks_machine,
+    checks_server,
+    checks_state,
+    checks_turns,
+)
 from benchbook.read.checks_each import of_clients, of_servers
 from benchbook.read.evidence import Evidence, Excused, Missing
 
@@ -112,6 +119,7 @@ def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None =
     evidence = run if isinstance(run, Evidence) else Evidence.of(run)
     checks = tuple(_check(evidence, limits, *row) for row in CHECKS)
     warnings = dict.fromkeys(check.detail for check in checks if check.is_excused)
+    warnings |= dict.fromkeys(checks_state.not_held(evidence))
     try:
         ratio = checks_log.error_ratio(evidence)
         if WARNING_SHARE * limits.error_ratio <= ratio <= limits.error_ratio:

@@ -55,11 +55,17 @@ def facts(
 
 
 def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
-    """Return what tells an arm's parts from any others, and that its arrangement is in force now."""
-    found: dict[str, Any] = {}
+    """Return what tells an arm's parts from any others, and that its arrangement is in force now.
+
+    Of each process, and of this one, whose place load clients take over: nice, cores, control groups, limits.
+    """
+    found: dict[str, Any] = {"place": procfs.place(os.getpid())}
     for part in chain.every:
         said = parts.get(part).identity()
         found |= {part.name: said} if part in chain.others else said
+        child = parts.get(part).child
+        if child is not None:
+            found[f"{part.name}_place"] = procfs.place(child.pid)
         group = parts.group(part)
         if group is not None:
             kind = part.name if part in chain.others else part.kind

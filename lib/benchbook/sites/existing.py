@@ -46,6 +46,9 @@ class ExistingSite:
         self.lab = labs.open_lab(self._folder)
         self._clients: list[process.Child] = []
         self._engines: dict[tuple[str, int], sqlalchemy.Engine] = {}
+        self._opened: dict[tuple[str, int], int] = {}
+        self._servers: dict[tuple[str, int], str] = {}
+        self._marked: set[tuple[str, int]] = set()
         self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
         self.secret, self._tls = server.account(self.asked, self.lab), self._context()
         # Last, since nobody would let go of it if any of this failed.
@@ -85,9 +88,11 @@ class ExistingSite:
         """See that an arm's endpoint answers, and that its schema is ours; return it."""
         if why := self.missing(arm):
             raise SiteError(f"{arm}: {why}")
-        with self.admin(arm).connect() as connection:
-            server.mark(connection, self.database, self.lab.token)
         host, port = self._place(arm)
+        if (host, port) not in self._marked:
+            with self.admin(arm).connect() as connection:
+                server.mark(connection, self.database, self.lab.token)
+            self._marked.add((host, port))
         return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls)
 
     def endpoints(self, arm: str) -> list[Endpoint]:
@@ -123,13 +128,15 @@ class ExistingSite:
 
     def server_of(self, arm: str) -> str:
         """Return the name of the server behind an arm: endpoints that lead to one server share it."""
-        return " ".join(map(str, self.identity(arm).values()))
+        name = " ".join(map(str, self.identity(arm).values()))
+        self._servers[self._place(arm)] = name
+        return name
 
     def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
         """Return the benchmark's own account at an endpoint, there is no other; each connection is new."""
         place = self._place(self.study.baseline if arm is None else arm)
         if place not in self._engines:
-            made = sql.engine(lambda: self._connect(*place))
+            made = sql.engine(lambda: self._connect(*place), lambda: self._opened_at(place))
             if self.asked.is_shared:
                 event.listen(made, "connect", self._say_shared)
             self._engines[place] = made
@@ -221,7 +228,17 @@ class ExistingSite:
         own = self.study.arms[self._arm(arm)].endpoint
         return (own.host, own.port) if own is not None else (self.asked.host, self.asked.port)
 
+    def _opened_at(self, place: tuple[str, int]) -> int:
+        """Return how many connections were made to the server behind a place, by whichever name it has."""
+        its = self._servers.get(place)
+        return sum(
+            count
+            for other, count in self._opened.items()
+            if other == place or (its is not None and self._servers.get(other) == its)
+        )
+
     def _connect(self, host: str, port: int) -> pymysql.Connection:
+        self._opened[host, port] = self._opened.get((host, port), 0) + 1
         user, password = labs.read_secret(self.secret)
         given = {"ssl": self._tls} if self._tls else {"ssl_disabled": True}
         return pymysql.connect(

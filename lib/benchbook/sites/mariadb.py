@@ -36,6 +36,7 @@ class MariaDB(Supervised):
         super().__init__(lab, place, keep, labs.service_user("mysql"))
         self.engine = engine
         self._admin: sqlalchemy.Engine | None = None
+        self._opened = 0
         self.binary = install.find_binary(engine.binary)
         self.version = install.binary_version(self.binary)
         if not sql.is_version(self.version, engine.version):
@@ -91,7 +92,7 @@ class MariaDB(Supervised):
         The server knows it by the user of this process (unix_socket), so there is no password.
         """
         if self._admin is None:
-            self._admin = sql.engine(self._connect)
+            self._admin = sql.engine(self._connect, lambda: self._opened)
         return self._admin
 
     def let_in(self, account: int) -> None:
@@ -130,6 +131,7 @@ class MariaDB(Supervised):
         return super().running()
 
     def _connect(self, read_timeout: float | None = None) -> pymysql.Connection:
+        self._opened += 1
         return pymysql.connect(
             unix_socket=str(self.socket),
             user=install.admin_name(),
@@ -159,8 +161,9 @@ class MariaDB(Supervised):
         }
         if self.engine.binary is not None:
             places["basedir"] = self.binary.parent.parent
-        lines = [f"{key}={value}" for key, value in places.items()]
-        lines += [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        lines = [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        # The last word counts.
+        lines += [f"{key}={value}" for key, value in places.items()]
         labs.write_private(self.config, "[mariadbd]\n" + "\n".join(lines) + "\n", self.user)
 
     def _last_words(self, mark: int) -> str:

@@ -34,8 +34,8 @@ def prove(
     SiteError naming each difference.
     """
     with connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT @@pid_file, @@datadir, @@port, @@report_host")
-        pid_file, datadir, its_port, its_word = cursor.fetchone()
+        cursor.execute("SELECT @@pid_file, @@datadir, @@port, @@report_host, @@bind_address")
+        pid_file, datadir, its_port, its_word, its_address = cursor.fetchone()
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
         uptime_s = int(cursor.fetchone()[1])
         cursor.execute("SELECT Host FROM mysql.global_priv WHERE User = %s", (labs.USER,))
@@ -43,8 +43,8 @@ def prove(
         if not known.issuperset(place.peers) or word_over_tcp(lab, place) is None:
             make(cursor, lab.password(), place.peers)
     its_pid = int(Path(pid_file).read_text(encoding="ascii"))
-    seen = {"pid": its_pid, "data folder": Path(datadir), "port": its_port}
-    wanted = {"pid": pid, "data folder": data, "port": place.port}
+    seen = {"pid": its_pid, "data folder": Path(datadir), "port": its_port, "bind_address": its_address}
+    wanted = {"pid": pid, "data folder": data, "port": place.port, "bind_address": place.address}
     wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
     if its_word != word or word_over_tcp(lab, place) != word:
         wrong.append("it was not started by us just now")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
+import os
 from pathlib import Path
 
 import psutil
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import procfs
+from benchbook.sites.agent.listening import readable
 
 LISTEN = "0A"
 # The ports that the kernel gives to connections that go out, lowest and highest.
@@ -45,6 +49,35 @@ def holders(port: int) -> list[int]:
         ):
             found.add(connection.pid)
     return sorted(found)
+
+
+def of_process(pid: int) -> list[tuple[str, int]]:
+    """Return (address, port) of each TCP socket that a process listens on, as its own namespace has it."""
+    mine: set[str] = set()
+    try:
+        for entry in os.scandir(procfs.PROC / str(pid) / "fd"):
+            with contextlib.suppress(OSError):
+                mine.add(os.readlink(entry.path))
+    except OSError:
+        return []
+    found = []
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in (procfs.PROC / str(pid) / "net" / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == LISTEN and f"socket:[{fields[9]}]" in mine:
+                    address, number = fields[1].rsplit(":", 1)
+                    found.append((readable(address), int(number, 16)))
+    return found
+
+
+def strays(pid: int, allowed: str) -> list[str]:
+    """Return ADDRESS:PORT of what a process listens on beside loopback and one address that it may have."""
+    return [
+        f"{address}:{port}"
+        for address, port in of_process(pid)
+        if address != allowed and not ipaddress.ip_address(address).is_loopback
+    ]
 
 
 def must_be_free(port: int, what: str) -> None:

@@ -7,6 +7,7 @@ process for as long as the machine is up.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -68,6 +69,65 @@ def open_files_limit(pid: int) -> int | None:
         return next(int(line.split()[3]) for line in lines if line.startswith("Max open files"))
     except (OSError, ValueError, StopIteration):
         return None
+
+
+def place(pid: int) -> dict[str, str]:
+    """Return where a process's threads may run, and how: each value once for all threads that have it.
+
+    `nice`, `policy` (of the scheduler), `cores`, `groups` (control groups) and `limits` (soft ones that are
+    set). Empty if it is gone.
+    """
+    niceness, policies, cores = set(), set(), set()
+    try:
+        for name in os.listdir(PROC / str(pid) / "task"):
+            try:
+                text = (PROC / str(pid) / "task" / name / "stat").read_text(errors="replace")
+                rest = text[text.rindex(")") + 2 :].split()
+                # Fields 19 and 41 of proc(5); the third comes first here.
+                niceness.add(int(rest[16]))
+                policies.add(int(rest[38]))
+                cores.add(tuple(sorted(os.sched_getaffinity(int(name)))))
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+        groups = (PROC / str(pid) / "cgroup").read_text(encoding="utf-8", errors="replace")
+        limits = (PROC / str(pid) / "limits").read_text(encoding="ascii").splitlines()[1:]
+    except OSError:
+        return {}
+    return {
+        "nice": _listed(niceness),
+        "policy": _listed(policies),
+        "cores": " or ".join(ranges(each) for each in sorted(cores)),
+        "groups": _groups(groups),
+        "limits": ", ".join(
+            f"{line[:25].strip().removeprefix('Max ')} {line[26:46].strip()}"
+            for line in limits
+            if line[26:46].strip() != "unlimited"
+        ),
+    }
+
+
+def ranges(cores: Iterable[int]) -> str:
+    """Return cores as the kernel writes them: 0-3,6."""
+    found: list[list[int]] = []
+    for core in sorted(cores):
+        if found and found[-1][1] == core - 1:
+            found[-1][1] = core
+        else:
+            found.append([core, core])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
+def _listed(values: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(values)))
+
+
+def _groups(text: str) -> str:
+    """Return a process's control groups, those that share a path together."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        found.setdefault(path, []).append(controllers or "v2")
+    return "; ".join(f"{path}: {','.join(sorted(names))}" for path, names in sorted(found.items()))
 
 
 def has_capability(number: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchbook.core import reserved as core_reserved
 from benchbook.core.errors import SettingsDiffer
 
 Value = int | float | str | bool
@@ -35,33 +36,6 @@ DEFAULTS: dict[str, tuple[Value, str]] = {
     "character_set_server": ("utf8mb4", "not left to the package's settings"),
     "collation_server": ("utf8mb4_general_ci", "not left to the package's settings"),
 }
-
-# Where the server lives and who may reach it is for the lab to say.
-RESERVED = frozenset(
-    (
-        "basedir",
-        "bind_address",
-        "bootstrap",
-        "datadir",
-        "extra_port",
-        "init_connect",
-        "init_file",
-        "lc_messages_dir",
-        "log_error",
-        "pid_file",
-        "plugin_dir",
-        "plugin_load",
-        "plugin_load_add",
-        "port",
-        "report_host",
-        "user",
-        "secure_file_priv",
-        "skip_grant_tables",
-        "skip_networking",
-        "socket",
-        "tmpdir",
-    )
-)
 
 # Fixed when a data folder is made: another value needs another folder.
 AT_CREATION = (
@@ -124,7 +98,7 @@ def complete(asked: Mapping[str, Value]) -> dict[str, Value]:
 
 def reserved(asked: Mapping[str, Value]) -> list[str]:
     """Return the settings that a study may not make, sorted."""
-    return sorted(key for key in asked if key.replace("-", "_") in RESERVED)
+    return core_reserved.mariadb(asked)
 
 
 def text(value: Value) -> str:

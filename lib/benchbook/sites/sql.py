@@ -15,14 +15,21 @@ WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server
 WORD = {"word": "@@report_host"}
 
 
-def engine(connect: Callable[[], pymysql.Connection]) -> sqlalchemy.Engine:
+def engine(
+    connect: Callable[[], pymysql.Connection], opened: Callable[[], int] | None = None
+) -> sqlalchemy.Engine:
     """Return an engine whose every connection is a new one from `connect`; its errors show no values.
 
     None is kept open: a connection that idles is one more session on a server that is being measured.
+    `opened` says how many connections this process has made to the server, where all of them are counted: it
+    is in each connection's `info`.
     """
-    return sqlalchemy.create_engine(
+    made = sqlalchemy.create_engine(
         "mysql+pymysql://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
     )
+    if opened is not None:
+        sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(opened=opened))
+    return made
 
 
 def identity(admin: sqlalchemy.Engine, what: str, *, with_word: bool = False) -> dict[str, Any]:

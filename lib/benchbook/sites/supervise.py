@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from benchbook.sites import procfs
 from benchbook.sites.before_exec import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, dies_with, prctl
+from benchbook.sites.signals import Signals
 
 OWNER = "BENCHBOOK_OWNER"
 GRACE_S = 3.0
@@ -36,19 +37,17 @@ def run(argv: Sequence[str]) -> int:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     wanted = [signum for signum in ENDING if signal.getsignal(signum) is not signal.SIG_IGN]
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [*wanted, signal.SIGCHLD])
+    signals = Signals([*wanted, signal.SIGCHLD])
     try:
-        return _watch(argv, wanted, watched)
+        return _watch(argv, signals, watched)
     finally:
         for handle in watched:
             os.close(handle)
         # What came in while we ended the stage is answered already.
-        while signal.sigtimedwait([*wanted, signal.SIGCHLD], 0) is not None:
-            pass
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signals.close()
 
 
-def _watch(argv: Sequence[str], wanted: list[signal.Signals], watched: list[int]) -> int:
+def _watch(argv: Sequence[str], signals: Signals, watched: list[int]) -> int:
     try:
         child = subprocess.Popen(
             list(argv),
@@ -62,9 +61,9 @@ def _watch(argv: Sequence[str], wanted: list[signal.Signals], watched: list[int]
         return 127
     ended_by = None
     while ended_by is None and child.poll() is None:
-        caught = signal.sigtimedwait([*wanted, signal.SIGCHLD], 0.2)
-        if caught is not None and caught.si_signo != signal.SIGCHLD:
-            ended_by = caught.si_signo
+        caught = signals.wait(0.2, watched)
+        if caught is not None and caught != signal.SIGCHLD:
+            ended_by = caught
         elif _any_ended(watched):
             ended_by = signal.SIGTERM
         _reap(child)

@@ -136,8 +136,20 @@ class Supervised:
             if time.monotonic() > deadline:
                 raise SiteError(f"{self.what} was not ready within {self.start_s:.0f} s; see {self.log}")
             time.sleep(0.02)
+        self._must_listen_here()
+
+    def _must_listen_here(self) -> None:
+        """Raise SiteError if it listens where others could reach it: off loopback and its own address."""
+        found = ports.strays(self.running().pid, self.place.address) if self.is_up else []
+        if found:
+            raise SiteError(
+                f"{self.what} listens on {', '.join(found)}, and may on {self.place.address} alone; it was "
+                "stopped before anything connected. Look for a setting that opens it, under engine.settings "
+                "(bind_address, extra_port, status-host and their like are not a study's to set)"
+            )
 
     def _is_ready(self, ask: Callable[[], bool]) -> bool:
+        self._must_listen_here()
         try:
             return self.is_up and ask()
         except (OSError, KeyError):

@@ -25,7 +25,7 @@ def on(port: int) -> list[dict[str, Any]]:
             fields = line.split()
             address, number = fields[1].rsplit(":", 1)
             if fields[3] == LISTEN and int(number, 16) == port:
-                inodes[int(fields[9])] = _readable(address)
+                inodes[int(fields[9])] = readable(address)
     owners = _owners(set(inodes)) if inodes else {}
     return [
         {
@@ -37,7 +37,7 @@ def on(port: int) -> list[dict[str, Any]]:
     ]
 
 
-def _readable(address: str) -> str:
+def readable(address: str) -> str:
     """Return an address of the kernel's table as people write it: 0100007F is 127.0.0.1."""
     words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
     packed = b"".join(struct.pack("=I", word) for word in words)

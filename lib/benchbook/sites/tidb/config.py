@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from benchbook.core import reserved as core_reserved
 from benchbook.core.errors import SettingsDiffer
 from benchbook.sites.settings import Value, same, text
 
@@ -31,37 +32,6 @@ DEFAULTS: tuple[tuple[str, Value, tuple[float, float], str], ...] = (
     ("log.enable-slow-log", False, (4.0, 6.0), "no log writing while measuring"),
     ("tidb_enable_slow_log", False, NEW, "no log writing while measuring"),
     ("skip_name_resolve", True, (5.2, 99), "no name server in the path of a connection"),
-)
-
-# Where the server lives and who may reach it is for the lab to say.
-RESERVED = frozenset(
-    (
-        "advertise-address",
-        "datadir",
-        "hostname",
-        "init_connect",
-        "initialize-sql-file",
-        "instance.plugin_dir",
-        "instance.plugin_load",
-        "plugin.dir",
-        "plugin.load",
-        "plugin_dir",
-        "plugin_load",
-        "port",
-        "proxy-protocol.networks",
-        "repair-mode",
-        "require_secure_transport",
-        "security.auto-tls",
-        "security.secure-bootstrap",
-        "security.skip-grant-table",
-        "socket",
-        "status.report-status",
-        "status.status-host",
-        "status.status-port",
-        "temp-dir",
-        "tmp-storage-path",
-        "validate_password.enable",
-    )
 )
 
 # Different at every look or every start, or where the server lives: never part of the digest.
@@ -143,7 +113,7 @@ def complete(asked: Mapping[str, Value], version: str) -> Asked:
 
 def reserved(asked: Mapping[str, Value]) -> list[str]:
     """Return the settings that a study may not make, sorted."""
-    return sorted(RESERVED & asked.keys())
+    return core_reserved.tidb(asked)
 
 
 def toml(items: Mapping[str, Value]) -> str:

@@ -56,6 +56,7 @@ class TiDB(Supervised):
         self.config = self.folder / "tidb.toml"
         self.leftovers = (self.socket,)
         self._admin: sqlalchemy.Engine | None = None
+        self._opened = 0
         self._env = {"HOME": str(self.folder), "TMPDIR": str(self.folder / "tmp")}
 
     @staticmethod
@@ -102,7 +103,7 @@ class TiDB(Supervised):
         `absent`, the counters that there are not.
         """
         if self._admin is None:
-            self._admin = sql.engine(self._connect)
+            self._admin = sql.engine(self._connect, lambda: self._opened)
             sqlalchemy.event.listen(self._admin, "connect", self._inform)
         return self._admin
 
@@ -150,6 +151,7 @@ class TiDB(Supervised):
         return [line for line in self.log_since(mark) if CRASH.search(line)]
 
     def _connect(self) -> pymysql.Connection:
+        self._opened += 1
         return data.connect(self.socket, data.secret(self.lab))
 
     def _inform(self, connection: pymysql.Connection, record: Any) -> None:

@@ -1,0 +1,195 @@
+"""Settings that are not a study's to make: where a server lives, who reaches it, and what files it writes.
+
+MariaDB takes a name by any beginning that fits one variable alone, with `loose_` and its like before it, and
+with dashes for underscores; so what could stand for a reserved name is refused as that name is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+MARIADB = frozenset(
+    [
+        "aria_log_dir_path",
+        "basedir",
+        "bind_address",
+        "bootstrap",
+        "character_sets_dir",
+        "chroot",
+        "console",
+        "core_file",
+        "datadir",
+        "debug",
+        "debug_gdb",
+        "defaults_extra_file",
+        "defaults_file",
+        "defaults_group_suffix",
+        "des_key_file",
+        "extra_port",
+        "feedback",
+        "flush_caches",
+        "ft_stopword_file",
+        "gdb",
+        "general_log_file",
+        "help",
+        "init_connect",
+        "init_file",
+        "init_rpl_role",
+        "init_slave",
+        "innodb_buffer_pool_filename",
+        "innodb_data_home_dir",
+        "innodb_log_group_home_dir",
+        "innodb_status_file",
+        "innodb_tmpdir",
+        "innodb_undo_directory",
+        "install_server",
+        "language",
+        "lc_messages_dir",
+        "log_basename",
+        "log_bin_index",
+        "log_ddl_recovery",
+        "log_error",
+        "log_isam",
+        "log_slow_query_file",
+        "log_tc",
+        "master_host",
+        "master_info_file",
+        "memlock",
+        "old_style_user_limits",
+        "pid_file",
+        "plugin_dir",
+        "plugin_load",
+        "plugin_load_add",
+        "port",
+        "proxy_protocol_networks",
+        "relay_log",
+        "relay_log_index",
+        "relay_log_info_file",
+        "replicate_same_server_id",
+        "report_host",
+        "report_password",
+        "report_port",
+        "report_user",
+        "safe_user_create",
+        "secure_file_priv",
+        "skip_bind_address",
+        "skip_grant_tables",
+        "skip_networking",
+        "slave_load_tmpdir",
+        "slow_query_log_file",
+        "socket",
+        "symbolic_links",
+        "tc_heuristic_recover",
+        "temp_pool",
+        "tmpdir",
+        "user",
+        "verbose",
+        "version",
+        "wsrep_on",
+        "wsrep_provider",
+    ]
+)
+# Variables that are whole words and also begin a reserved one.
+WHOLE = frozenset(
+    {"flush", "general_log", "lc_messages", "log_bin", "log_slow_query", "old", "slow_query_log"}
+)
+# MariaDB reads each before any name of an option.
+PREFIXES = ("loose_", "enable_", "disable_", "maximum_", "autoset_")
+SKIPS = frozenset(
+    [
+        "skip_external_locking",
+        "skip_host_cache",
+        "skip_log_bin",
+        "skip_name_resolve",
+        "skip_parallel_replication",
+        "skip_replication",
+        "skip_show_database",
+        "skip_slave_start",
+    ]
+)
+FAMILIES = ("plugin_", "wsrep_", "feedback_", "server_audit", "handlersocket")
+WRITES = re.compile(r"_(file|filename|dir|directory|path|capath|basename|tmpdir)$")
+NOT_FILES = frozenset({"aria_sync_log_dir", "innodb_data_file_path", "innodb_temp_data_file_path"})
+# Certificates are read, not written.
+WITH_SLASH = frozenset({"default_time_zone", "ssl_ca", "ssl_cert", "ssl_crl", "ssl_key", "time_zone"})
+
+TIDB = frozenset(
+    [
+        "advertise-address",
+        "cors",
+        "datadir",
+        "host",
+        "hostname",
+        "init_connect",
+        "initialize-sql-file",
+        "lease",
+        "log.slow-query-file",
+        "path",
+        "plugin_dir",
+        "plugin_load",
+        "port",
+        "repair-mode",
+        "require_secure_transport",
+        "socket",
+        "store",
+        "temp-dir",
+        "tidb_slow_query_file",
+        "tmp-storage-path",
+        "top-sql.receiver-address",
+        "validate_password.enable",
+    ]
+)
+TIDB_SECTIONS = (
+    "status.",
+    "security.",
+    "plugin.",
+    "proxy-protocol.",
+    "opentracing.",
+    "binlog.",
+    "log.file.filename",
+    "instance.plugin",
+    "instance.tidb_slow_query_file",
+)
+
+
+def mariadb(settings: Mapping[str, Any]) -> list[str]:
+    """Return the settings that a study may not make of a MariaDB, sorted."""
+    return sorted(key for key, value in settings.items() if _mariadb(key.replace("-", "_"), value))
+
+
+def tidb(settings: Mapping[str, Any]) -> list[str]:
+    """Return the settings that a study may not make of a TiDB, sorted; its file's items are exact names."""
+    return sorted(
+        key
+        for key, value in settings.items()
+        if key in TIDB or key.replace("_", "-") in TIDB or key.startswith(TIDB_SECTIONS) or _is_path(value)
+    )
+
+
+OF_ENGINE: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {"mariadb": mariadb, "tidb": tidb}
+
+
+def mistakes(place: str, engine: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each setting under a path of the study that its engine reserves, with what to write instead."""
+    for key in OF_ENGINE.get(engine, lambda _: [])(settings):
+        yield (
+            f"{place}.settings.{key}: not a study's to set: it says, or is short for what says, where the "
+            "server listens, lives or writes; remove it, or write in full the variable that is meant"
+        )
+
+
+def _mariadb(name: str, value: Any) -> bool:
+    if name.startswith(PREFIXES) or (name.startswith("skip_") and name not in SKIPS):
+        return True
+    if name in MARIADB or name.startswith(FAMILIES) or (WRITES.search(name) and name not in NOT_FILES):
+        return True
+    if name not in WHOLE and any(known.startswith(name) for known in MARIADB):
+        return True
+    return _is_path(value) and name not in WITH_SLASH
+
+
+def _is_path(value: Any) -> bool:
+    """Say whether a value leads out of the server's own folder."""
+    return isinstance(value, str) and ("/" in value or ".." in value or "\\" in value)

@@ -1,0 +1,252 @@
+"""What a server is between two runs: its settings, what its tables are, and what it counted meanwhile.
+
+All looks are made outside the ledger's two readings. What was found when a server was first seen is kept with
+its engine, so that it is held to it over all blocks; counters are held from the end of one run to the start
+of the next one, over one session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from benchbook.sites import settings
+from benchbook.sites.tidb import config
+
+Record = dict[str, Any]
+Items = dict[str, str]
+
+MOST_ITEMS, MOST_LETTERS = 40, 200
+"""How many differing items a run keeps, and how much of each value."""
+
+# Variables that move by themselves, or differ from session to session.
+MOVING = settings.VOLATILE | config.VOLATILE | {"gtid_executed", "gtid_purged", "pseudo_slave_mode"}
+MOVING_ENDS = ("_ts", "_now", "_status")
+
+# What our own looks, and the first words of each session of ours, add to.
+OURS = frozenset(
+    (
+        "Com_admin_commands",
+        "Com_begin",
+        "Com_change_db",
+        "Com_checksum",
+        "Com_commit",
+        "Com_ping",
+        "Com_rollback",
+        "Com_select",
+        "Com_set_option",
+    )
+)
+CHANGES = ("Affected_rows", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
+
+# Item, and columns of what it is, in the measured schema; events of every schema use the machine.
+DEFINITIONS: tuple[tuple[str, str, str, str], ...] = (
+    ("table", "tables", "table_name", "table_type, engine, row_format, table_collation, create_options"),
+    (
+        "column",
+        "columns",
+        "table_name, column_name",
+        "ordinal_position, column_type, is_nullable, column_default, collation_name, extra",
+    ),
+    (
+        "index",
+        "statistics",
+        "table_name, index_name",
+        "seq_in_index, column_name, non_unique, index_type, sub_part, collation, comment",
+    ),
+    (
+        "trigger",
+        "triggers",
+        "event_object_table, trigger_name",
+        "action_timing, event_manipulation, action_statement",
+    ),
+    ("event", "events", "event_schema, event_name", "status, event_definition"),
+)
+OF_SCHEMA = {"triggers": "trigger_schema", "events": None}
+
+
+@dataclass(frozen=True)
+class Look:
+    """Settings and definitions of a server by item, and why some could not be read."""
+
+    settings: Items
+    tables: Items
+    lacking: dict[str, str]
+
+
+@dataclass
+class Held:
+    """What one session keeps from look to look."""
+
+    moment: Record
+    written: Items
+    look: Look
+    identities: dict[str, Record] = field(default_factory=dict)
+
+
+_FIRST: WeakKeyDictionary[Engine, Look] = WeakKeyDictionary()
+
+
+def begin(connection: Connection) -> None:
+    """Keep what a server is when a session with it begins; the ledger must have been read just before."""
+    look = see(connection)
+    _FIRST.setdefault(connection.engine, look)
+    connection.info["held"] = Held(connection.info["moment"], _written(connection), look)
+
+
+def has_begun(connection: Connection) -> bool:
+    """Say whether a session keeps what its server was."""
+    return "held" in connection.info
+
+
+def before(connection: Connection) -> Record:
+    """Look before a run: digests of settings and tables at the start and now, and what differs.
+
+    The ledger's reading follows; `between` then says what the server counted since the last run.
+    """
+    held: Held = connection.info["held"]
+    first, now, written = _FIRST[connection.engine], see(connection), _written(connection)
+    found = {
+        kind: {
+            "at_start": digest(getattr(first, kind)),
+            "before": digest(getattr(now, kind)),
+            "changed_between": changes(getattr(first, kind), getattr(now, kind)),
+        }
+        for kind in ("settings", "tables")
+    }
+    held.look = now
+    lacking = first.lacking | now.lacking
+    return found | {
+        "written_between": changes(held.written, written) if held.written and written else {},
+        "not_held": lacking,
+    }
+
+
+def between(connection: Connection) -> Record:
+    """Return, right after the ledger's reading before a run, what was counted since the last one's end.
+
+    `counters` holds only what moved; `connections` are all, `own` those that this process made.
+    """
+    held: Held = connection.info["held"]
+    was, now = held.moment, connection.info["moment"]
+    names = [name for name in was["counters"] if name in now["counters"]]
+    grown = {name: now["counters"][name] - was["counters"][name] for name in names}
+    own = None if None in (was["own"], now["own"]) else now["own"] - was["own"]
+    reason = connection.info.get("no_ledger")
+    if reason is None and own is None:
+        reason = "how many connections are our own is not counted on this site"
+    return {
+        "seconds": round(now["at_s"] - was["at_s"], 3),
+        "uptime_s": now["uptime_s"] - was["uptime_s"],
+        "connections": grown.pop("Connections", None),
+        "own": own,
+        "refused": grown.pop("Aborted_connects", 0),
+        "counters": {name: count for name, count in sorted(grown.items()) if count},
+        "not_held": {} if reason is None else {"connections": reason},
+        "is_shared": "no_ledger" in connection.info,
+    }
+
+
+def after(connection: Connection, was: Record, moment: Record) -> Record:
+    """Look after a run and add to what was seen before it; `moment` is the ledger's reading after it."""
+    held: Held = connection.info["held"]
+    now = see(connection)
+    found = dict(was)
+    for kind in ("settings", "tables"):
+        items = getattr(now, kind)
+        found[kind] = was[kind] | {
+            "after": digest(items),
+            "changed_in_run": changes(getattr(held.look, kind), items),
+        }
+    held.moment, held.written, held.look = moment, _written(connection), now
+    return found
+
+
+def arm_at_start(connection: Connection, arm: str, identity: Record) -> Record:
+    """Return what an arm's parts were when its session began; kept from the first call on."""
+    held: Held | None = connection.info.get("held")
+    return identity if held is None else held.identities.setdefault(arm, identity)
+
+
+def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, at_s: float) -> Record:
+    """Keep a reading of the server's counters for `between`, those that our own looks don't move."""
+    own = connection.info.get("opened")
+    kept = {
+        name: int(value)
+        for name, value in status.items()
+        if (_tells(name) or name in CHANGES or name in ("Connections", "Aborted_connects"))
+        and str(value).isdigit()
+    }
+    found = {"counters": kept, "uptime_s": uptime_s, "at_s": at_s, "own": own() if own else None}
+    connection.info["moment"] = found
+    return found
+
+
+def see(connection: Connection) -> Look:
+    """Read settings and definitions; what the engine or our account lacks is named with its error."""
+    variables = {
+        str(name): str(value)
+        for name, value in connection.execute(text("SHOW GLOBAL VARIABLES"))
+        if str(name) not in MOVING and not str(name).endswith(MOVING_ENDS)
+    }
+    tables: Items = {}
+    lacking: dict[str, str] = {}
+    for kind, source, name, columns in DEFINITIONS:
+        try:
+            tables |= _defined(connection, kind, source, name, columns)
+        except SQLAlchemyError as error:
+            lacking[source] = type(error).__name__
+    return Look(variables, tables, lacking)
+
+
+def changes(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[str | None]]:
+    """Return {item: [was, is]} of what differs, None where there is none; at most MOST_ITEMS."""
+    names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
+    return {name: [_short(was.get(name)), _short(now.get(name))] for name in names[:MOST_ITEMS]}
+
+
+def digest(items: Mapping[str, str]) -> str:
+    """Return the SHA-256 of items, whatever their order."""
+    return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()
+
+
+def _defined(connection: Connection, kind: str, source: str, name: str, columns: str) -> Items:
+    schema = OF_SCHEMA.get(source, "table_schema")
+    where = f" WHERE {schema} = DATABASE()" if schema is not None else ""
+    names = len(name.split(","))
+    rows = connection.execute(text(f"SELECT {name}, {columns} FROM information_schema.{source}{where}"))
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        item = f"{kind} {'.'.join(map(str, row[:names]))}"
+        found.setdefault(item, []).append(", ".join(_words(row[names:])))
+    return {item: "; ".join(sorted(lines)) for item, lines in found.items()}
+
+
+def _words(values: Iterable[Any]) -> list[str]:
+    return [str(value) for value in values if value is not None and value != ""]
+
+
+def _written(connection: Connection) -> Items:
+    """Return when each table was made and last written to; empty where the engine doesn't say it at once."""
+    if not getattr(connection.dialect, "is_mariadb", False):
+        return {}
+    asked = (
+        "SELECT table_name, create_time, update_time FROM information_schema.tables "
+        "WHERE table_schema = DATABASE() AND update_time IS NOT NULL"
+    )
+    return {str(name): f"made {made}, written {when}" for name, made, when in connection.execute(text(asked))}
+
+
+def _tells(name: str) -> bool:
+    return name.startswith("Com_") and name not in OURS and not name.startswith("Com_show")
+
+
+def _short(value: str | None) -> str | None:
+    return value if value is None or len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + " …"
