@@ -32,7 +32,7 @@ class Html:
 
 
 def visible(text: str) -> str:
-    """Write every invisible character of a text as its code, such as \\u202e, so that all of it can be seen."""
+    """Write every invisible character of a text as its code, such as \\u202e."""
     return _INVISIBLE.sub(lambda found: _code(found[0]), text)
 
 
