@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,14 +54,17 @@ class PlannedRun:
     @property
     def run_id(self) -> str:
         """Name of the run: block, workload, threads, arm, then 10 hex digits of its settings."""
-        settings = asdict(self)
-        settings.pop("position")
-        digest = fingerprint({"format": FORMAT, **settings})
-        return f"b{self.block:02d}-{self.workload}-t{self.threads:04d}-{self.arm}-{digest}"
+        return run_id_of({"format": FORMAT, **asdict(self)})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `plan.json`."""
         return {"format": FORMAT, "run_id": self.run_id, **asdict(self)}
+
+
+def run_id_of(plan: Mapping[str, Any]) -> str:
+    """Return the name that a run with the content of this `plan.json` has."""
+    digest = fingerprint({name: plan[name] for name in plan if name not in ("run_id", "position")})
+    return f"b{plan['block']:02d}-{plan['workload']}-t{plan['threads']:04d}-{plan['arm']}-{digest}"
 
 
 def fingerprint(value: Any) -> str:
