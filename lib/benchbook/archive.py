@@ -1,17 +1,19 @@
 """A study's whole evidence as one archive with a manifest of hashes, packed and unpacked.
 
 Packing the same evidence twice on one machine gives the same bytes. Unpacking trusts nothing: a name, a
-size or a hash that is not the manifest's stops it, and nothing is ever written outside the folder given.
+size or a hash that is not the manifest's stops it, nothing is ever written outside the folder given, and what
+it may take of disk and memory is settled before the first byte is written.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
+import lzma
 import re
-import tarfile
+import shutil
+import unicodedata
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,16 +21,24 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from benchbook import tarball
 from benchbook.core import files, load, paths, runfolder
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study_sections import NAME
+from benchbook.tarball import Member, NotWhole
 
 FORMAT = 1
 MANIFEST, README = "manifest.json", "README.txt"
-_PARTS = ("facts.json", "dataset.json", "warm_up.json", "schedule.csv", "findings.json", "metrics.json")
-_FOLDERS = ("raw", "void", "pilots", "kubernetes")
-_MOST_MANIFEST = 200_000_000
-_ABOUT = """The evidence of the Benchbook study {study}: raw files as they came, and what was found in them.
+PARTS = ("facts.json", "dataset.json", "warm_up.json", "schedule.csv", "findings.json", "metrics.json")
+FOLDERS = ("raw", "void", "pilots", "kubernetes")
+# What an archive may unpack to. Ours shrink to a seventh (gz) or a fourteenth (xz) of their size; a file made
+# to fill a disk shrinks to a thousandth and less.
+MOST_BYTES, MOST_OF_ONE, MOST_FILES = 8_000_000_000, 256_000_000, 100_000
+MOST_RATIO, ALWAYS_BYTES = 100, 64_000_000
+# Room that must be left beside what is unpacked, for the tables that are made of it.
+ROOM_BYTES = 200_000_000
+MOST_NAME = 400
+ABOUT = """The evidence of the Benchbook study {study}: raw files as they came, and what was found in them.
 
 manifest.json has the SHA-256 of every file. In a clone of Benchbook,
 
@@ -50,12 +60,13 @@ class Contents:
 
 
 def pack(study: str, target: Path, commit: str | None = None) -> Path:
-    """Write the evidence of a study to `target` (.tar.gz), complete or not at all.
+    """Write the evidence of a study to `target` (.tar.gz or .tar.xz), complete or not at all.
 
     Raises BenchbookError if something is missing or a run folder is not what its manifest says.
     """
+    suffix = tarball.suffix_of(target)
     spec, where, root = load.study(study), paths.study(study), paths.root()
-    missing = [name for name in _PARTS if not (where.data / name).is_file()]
+    missing = [name for name in PARTS if not (where.data / name).is_file()]
     if missing:
         raise BenchbookError(f"data/{study}: no {', '.join(missing)}; make repro comes first")
     broken = [
@@ -63,24 +74,39 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     ]
     if broken:
         raise BenchbookError("not exported, raw runs are not as they were written:\n  " + "\n  ".join(broken))
-    chosen = [where.file, paths.params(), *(where.data / name for name in _PARTS)]
-    chosen += _below(*(where.data / name for name in _FOLDERS))
+    chosen = [where.file, paths.params(), *(where.data / name for name in PARTS)]
+    chosen += _below(*(where.data / name for name in FOLDERS))
     chosen += _below(*(paths.published(source) for source in _sources(spec.claims)))
-    named = {str(file.relative_to(root)): file.read_bytes() for file in chosen}
-    named[README] = _ABOUT.format(study=study).encode()
-    listed = {
-        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        for name, content in sorted(named.items())
-    }
+    listed = {str(file.relative_to(root)): _entry(file) for file in sorted(chosen)}
+    about = ABOUT.format(study=study).encode()
+    listed[README] = {"sha256": hashlib.sha256(about).hexdigest(), "bytes": len(about)}
     manifest = {"format": FORMAT, "study": study, "benchbook": version("benchbook"), "commit": commit,
-                "files": listed}  # fmt: skip
+                "files": dict(sorted(listed.items()))}  # fmt: skip
     first = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
     with part.open("wb") as stream:
-        _write(stream, study, {MANIFEST: first, **dict(sorted(named.items()))})
+        texts = {MANIFEST: first, README: about}
+        tarball.write(stream, suffix, _entries(study, root, manifest["files"], texts))
     part.replace(target)
     return target
+
+
+def _entry(file: Path) -> dict[str, Any]:
+    if found := files.kind(file):
+        raise BenchbookError(f"not exported: {file.name} is {found}; put the plain file there")
+    return {"sha256": files.sha256(file), "bytes": file.stat().st_size}
+
+
+def _entries(
+    study: str, root: Path, listed: dict[str, Any], texts: dict[str, bytes]
+) -> Iterator[tuple[str, int, IO[bytes]]]:
+    for name in (MANIFEST, *listed):
+        if name in texts:
+            yield f"{study}/{name}", len(texts[name]), io.BytesIO(texts[name])
+            continue
+        with (root / name).open("rb") as content:
+            yield f"{study}/{name}", listed[name]["bytes"], content
 
 
 def _sources(claims: Any) -> list[str]:
@@ -88,16 +114,8 @@ def _sources(claims: Any) -> list[str]:
 
 
 def _below(*folders: Path) -> list[Path]:
-    return sorted(file for folder in folders for file in folder.rglob("*") if file.is_file())
-
-
-def _write(stream: IO[bytes], study: str, contents: dict[str, bytes]) -> None:
-    """Write a tar with nothing of this machine or this day in it: no owner, no time, no file name."""
-    with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
-        for name, content in contents.items():
-            entry = tarfile.TarInfo(f"{study}/{name}")
-            entry.size, entry.mode = len(content), 0o644
-            tar.addfile(entry, io.BytesIO(content))
+    found = sorted(file for folder in folders if folder.is_dir() for file in folder.rglob("*"))
+    return [file for file in found if files.kind(file) != files.FOLDER]
 
 
 def unpack(archive: Path, into: Path) -> Contents:
@@ -106,54 +124,71 @@ def unpack(archive: Path, into: Path) -> Contents:
     Raises BenchbookError with all that is wrong; what stands in `into` then is not to be used.
     """
     try:
-        with tarfile.open(archive, "r:gz") as tar:
-            return _unpack(tar, into)
+        allowed = min(MOST_BYTES, ALWAYS_BYTES + MOST_RATIO * archive.stat().st_size)
+        with tarball.opened(archive, allowed) as members:
+            return _unpack(members, into, allowed)
     except FileNotFoundError:
         raise BenchbookError(f"{archive}: no such file") from None
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, OSError) as error:
-        raise BenchbookError(f"{archive}: not a whole .tar.gz: {error or type(error).__name__}") from None
+    except (NotWhole, EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        what = f"not a whole {tarball.suffix_of(archive)}"
+        raise BenchbookError(f"{archive}: {what}: {error or type(error).__name__}") from None
 
 
-def _unpack(tar: tarfile.TarFile, into: Path) -> Contents:
-    entries = iter(tar)
-    study, text = _first(tar, next(entries, None))
+def _unpack(members: Iterator[Member], into: Path, allowed: int) -> Contents:
+    study, text = _first(next(members, None))
     manifest = _manifest(text, study)
     listed = manifest["files"]
-    wrong = [f"{name}: not a place of an archive" for name in listed if not is_place(name, study)]
+    wrong = list(_misplaced(listed, study))
     if wrong:
         raise BenchbookError("the manifest is not one of ours:\n  " + "\n  ".join(wrong[:20]))
+    size = sum(one["bytes"] for one in listed.values())
+    _room(size, into, allowed)
     left = dict(listed)
-    for entry in entries:
-        name = entry.name.removeprefix(f"{study}/")
-        if entry.name != f"{study}/{name}" or name not in left or not entry.isreg():
-            raise BenchbookError(f"{entry.name!r}: not a file that the manifest lists, or there twice")
-        wrong += _member(tar, entry, into / name, name, left.pop(name))
+    for member in members:
+        name = member.name.removeprefix(f"{study}/")
+        if member.name != f"{study}/{name}" or name not in left:
+            raise BenchbookError(f"{member.name!r}: not a file that the manifest lists, or there twice")
+        wrong += _write(member, into / name, name, left.pop(name))
     wrong += [f"{name}: missing" for name in left]
     if wrong:
         raise BenchbookError(
             f"{len(wrong)} of {len(listed)} files are not those of the manifest:\n  "
             + "\n  ".join(wrong[:20])
         )
-    size = sum(one["bytes"] for one in listed.values())
     return Contents(study, manifest, hashlib.sha256(text).hexdigest(), size)
 
 
-def _first(tar: tarfile.TarFile, entry: tarfile.TarInfo | None) -> tuple[str, bytes]:
-    study, _, name = (entry.name if entry else "").partition("/")
-    if entry is None or name != MANIFEST or not entry.isreg() or entry.size > _MOST_MANIFEST:
+def _room(size: int, into: Path, allowed: int) -> None:
+    """Refuse, before a byte is written, what would not fit or is larger than the archive's size allows."""
+    if size > allowed:
+        raise BenchbookError(
+            f"its manifest lists {size / 1e6:.0f} MB, more than the {allowed / 1e6:.0f} MB that an archive "
+            "of this size can honestly hold; nothing was unpacked"
+        )
+    there = next(folder for folder in (into, *into.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    if size + ROOM_BYTES > free:
+        raise BenchbookError(
+            f"its files take {size / 1e6:.0f} MB and {ROOM_BYTES / 1e6:.0f} MB beside them, and "
+            f"{free / 1e6:.0f} MB are free; nothing was unpacked: make room, or set TMPDIR"
+        )
+
+
+def _first(member: Member | None) -> tuple[str, bytes]:
+    study, _, name = (member.name if member else "").partition("/")
+    if member is None or name != MANIFEST or member.size > files.MOST_JSON_BYTES:
         raise BenchbookError(f"the archive does not begin with STUDY/{MANIFEST}: it is none of ours")
     if not re.fullmatch(NAME, study):
         raise BenchbookError(f"{study!r}: not the name of a study")
-    stream = tar.extractfile(entry)
-    return study, stream.read() if stream else b""
+    return study, b"".join(member.read())
 
 
 def _manifest(text: bytes, study: str) -> dict[str, Any]:
     try:
-        manifest = json.loads(text)
+        manifest = files.parse_json(text)
         known = manifest["format"] == FORMAT and manifest["study"] == study
         sound = all(
-            re.fullmatch("[0-9a-f]{64}", one["sha256"]) and type(one["bytes"]) is int
+            re.fullmatch("[0-9a-f]{64}", one["sha256"]) and type(one["bytes"]) is int and one["bytes"] >= 0
             for one in manifest["files"].values()
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -163,6 +198,29 @@ def _manifest(text: bytes, study: str) -> dict[str, Any]:
     return manifest
 
 
+def _misplaced(listed: dict[str, Any], study: str) -> Iterator[str]:
+    """Yield what can't be unpacked as it is named: places of ours, each once whatever the file system."""
+    if len(listed) > MOST_FILES:
+        yield f"{len(listed)} files, at most {MOST_FILES}"
+        return
+    seen: dict[str, str] = {}
+    for name, one in listed.items():
+        folded = unicodedata.normalize("NFKC", name).casefold()
+        if not is_place(name, study):
+            yield f"{name!r}: not a place of an archive"
+        elif one["bytes"] > MOST_OF_ONE:
+            yield f"{name}: {one['bytes']} bytes, at most {MOST_OF_ONE}"
+        elif name.endswith(".json") and one["bytes"] > files.MOST_JSON_BYTES:
+            yield f"{name}: {one['bytes']} bytes of JSON, at most {files.MOST_JSON_BYTES}"
+        elif folded in seen:
+            yield f"{name}: the same name as {seen[folded]} where upper and lower case are one"
+        seen[folded] = name
+    for name in seen:
+        above = {str(folder) for folder in PurePosixPath(name).parents} & set(seen)
+        if above:
+            yield f"{seen[name]}: {seen[above.pop()]} is a file already, so it can't be a folder"
+
+
 def is_place(name: str, study: str) -> bool:
     """Say whether a name is one that an archive of this study may hold: relative, plain, in its folders."""
     if name in (README, "params.yaml", f"studies/{study}.yaml"):
@@ -170,19 +228,28 @@ def is_place(name: str, study: str) -> bool:
     parts = PurePosixPath(name).parts
     if "/".join(parts) != name or {"..", "."} & set(parts) or not re.fullmatch(r"[^\x00-\x1f\x7f\\:]+", name):
         return False
-    return len(parts) > 2 and parts[0] == "data" and parts[1] in (study, "published")
+    if len(name) > MOST_NAME or max(len(part.encode()) for part in parts) > 255 or parts[0] != "data":
+        return False
+    if len(parts) == 3 and parts[1] == study:
+        return parts[2] in PARTS
+    return len(parts) > 3 and (parts[1] == "published" or (parts[1] == study and parts[2] in FOLDERS))
 
 
-def _member(
-    tar: tarfile.TarFile, entry: tarfile.TarInfo, file: Path, name: str, expected: dict[str, Any]
-) -> Iterator[str]:
-    if entry.size != expected["bytes"]:
-        yield f"{name}: {entry.size} bytes, the manifest says {expected['bytes']}"
+def _write(member: Member, file: Path, name: str, expected: dict[str, Any]) -> Iterator[str]:
+    if member.size != expected["bytes"]:
+        yield f"{name}: {member.size} bytes, the manifest says {expected['bytes']}"
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    stream = tar.extractfile(entry)
     with file.open("xb") as target:
-        while stream and (piece := stream.read(1 << 20)):
+        for piece in member.read():
             target.write(piece)
     if files.sha256(file) != expected["sha256"]:
         yield f"{name}: its bytes are not those of the manifest"
+    elif file.suffix == ".json":
+        try:
+            files.parse_json(file.read_bytes())
+        except ValueError as error:
+            # What a killed run left may be half a file, and is evidence of just that.
+            is_cut = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
+            if not (is_cut and name.split("/")[2] == "void"):
+                yield f"{name}: not JSON that can be read: {error}"

@@ -13,15 +13,18 @@ from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.show import reruns
 
+MOST_NOTES = 20
+
 
 def read(place: Path, name: str = "rerun") -> dict[str, Any]:
     """Return a rerun (archive, folder or findings.json) as it is kept.
 
-    `study`, `name`, `origin` (the file's name, never where it lay), `kept` (the day), `findings`, and
-    `differs`: the sections of its study file that are not ours, None if it came without one. Raises
-    BenchbookError if we have no findings of that study.
+    `study`, `name`, `origin` (the file's name, never where it lay), `kept` (the day), `findings`,
+    `differs`: the sections of its study file that are not ours, None if it came without one, and `notes`:
+    what its check noted. The findings of an archive are made again from its runs. Raises BenchbookError if
+    its files contradict each other, or if we have no findings of that study.
     """
-    second, study = verify.findings(place)
+    second, study, notes = verify.findings(place)
     where = paths.study(second["study"])
     own = verify.study_of(where.file)
     if not where.findings.is_file():
@@ -34,6 +37,7 @@ def read(place: Path, name: str = "rerun") -> dict[str, Any]:
         "origin": place.resolve().name,
         "kept": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "differs": None if study is None else judged.differing(own or {}, study),
+        "notes": notes[:MOST_NOTES],
         "findings": second,
     }
 

@@ -1,4 +1,4 @@
-"""Check an archive of a study: every hash, and whether its raw files still give its findings."""
+"""Check an archive of a study: its hashes, what its files prove of each other, its findings made again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,43 +16,76 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from benchbook import archive
-from benchbook.core import files, load, paths
+from benchbook import archive, proof
+from benchbook.core import files, load, paths, yamlfile
 from benchbook.core.errors import BenchbookError
+from benchbook.show.markup import plain
 
 STAGES = ("parse", "analyze")
-_SHOWN = 12
+# What analyze leaves and an archive carries.
+MADE = ("findings.json", "metrics.json")
+# A campaign of thousands of runs is parsed in minutes.
+STAGE_S = 3600
+_SHOWN, _WIDTH, _INDENT = 30, 110, 14
+_SKEW = "made here by benchbook {here}; at the archive's own commit they should be the same"
+OTHER_FINDINGS = "Its own findings are not what its runs give here, and it is judged by what they give."
+NO_RUNS = "It came without its runs: nothing of it was made again or held against anything."
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What a check found: the archive's contents, and the differences of the findings made again."""
+    """What a check found: the archive's contents, what its files prove, how what was made again differs.
+
+    `findings` are those made here from its runs, `study` is its study file; both are None where the files
+    contradict each other, since nothing is made of them then.
+    """
 
     contents: archive.Contents
-    differences: tuple[str, ...]
-    is_same: bool
+    proof: proof.Proof
+    differences: tuple[str, ...] = ()
+    findings: dict[str, Any] | None = None
+    study: dict[str, Any] | None = None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing contradicts anything, and the findings are the same byte for byte."""
+        return not self.proof.wrong and not self.differences
 
     def __str__(self) -> str:
         manifest = self.contents.manifest
         made = f"benchbook {manifest['benchbook']}, commit {manifest['commit'] or 'not known'}"
+        skew = _SKEW.format(here=version("benchbook"))
         lines = [
-            f"study         {self.contents.study}, made by {made}",
-            f"hashes        all {len(manifest['files'])} files are those of the manifest "
-            f"({self.contents.bytes / 1e6:.1f} MB)",
-            f"manifest      sha256 {self.contents.digest}",
-        ]
-        if self.is_same:
-            lines.append("findings      made again from the raw files: the same, byte for byte")
+            *_listed("study", [f"{self.contents.study}, made by {made}"]),
+            *_listed("hashes", [f"all {len(manifest['files'])} files are those of the manifest "
+                                f"({self.contents.bytes / 1e6:.1f} MB)"]),
+            *_listed("manifest", [f"sha256 {self.contents.digest}"]),
+        ]  # fmt: skip
+        if self.proof.wrong:
+            lines += _listed("runs", ["they contradict each other or the files beside them:"])
+            lines += _listed("WRONG", self.proof.wrong)
+            lines += _listed("findings", [f"NOT made again, for what they rest on is not sound; {skew}"])
         else:
-            lines.append("findings      made again from the raw files: NOT the same")
-            lines += [f"              {one}" for one in self.differences[:_SHOWN]]
-            more = len(self.differences) - _SHOWN
-            lines += [f"              and {more} more"] if more > 0 else []
-            lines.append(
-                f"              made here by benchbook {version('benchbook')}; at the archive's own commit "
-                "they should be the same"
+            lines += _listed(
+                "runs", ["plans, schedule, facts, data, pilots and evidence agree with each other"]
             )
-        return "\n".join(lines)
+            again = "made again from the raw files:"
+            if self.differences:
+                lines += _listed("findings", [f"{again} NOT the same", *self.differences, skew])
+            else:
+                lines += _listed("findings", [f"{again} the same, byte for byte"])
+        lines += _listed("noted", self.proof.noted)
+        return "\n".join([*lines, *_listed("not proven", self.proof.unproven)])
+
+
+def _listed(title: str, texts: Sequence[str]) -> Iterator[str]:
+    """Give texts below each other behind a title; what they hold of control characters is not obeyed."""
+    more = len(texts) - _SHOWN
+    shown = [*texts[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
+    for number, text in enumerate(shown):
+        first = (title if number == 0 else "").ljust(_INDENT)
+        one_line = " ".join(plain(text).split())
+        yield textwrap.fill(one_line, _WIDTH, initial_indent=first, subsequent_indent=" " * (_INDENT + 2))
 
 
 def verify(file: Path) -> Verified:
@@ -63,38 +97,53 @@ def verify(file: Path) -> Verified:
         root = Path(folder)
         contents = archive.unpack(file, root)
         where = paths.StudyPaths(contents.study, root)
-        claimed = where.findings.with_name("findings.archive.json")
-        try:
-            where.findings.rename(claimed)
-        except FileNotFoundError:
-            raise BenchbookError(f"{file}: no findings.json in it") from None
+        due = [where.file, root / "params.yaml", root / archive.README]
+        due += [where.data / name for name in archive.PARTS]
+        if absent := [one.relative_to(root).as_posix() for one in due if not one.is_file()]:
+            raise BenchbookError(f"{file}: no {', '.join(absent)} in it")
+        proved = proof.prove(root, contents.study, paths.root())
+        if proved.wrong:
+            return Verified(contents, proved)
+        claimed = {name: (where.data / name).read_bytes() for name in MADE}
+        for name in MADE:
+            (where.data / name).unlink()
         make_root(root, contents.study)
         for stage in STAGES:
             _run(stage, contents.study, root)
-        before, after = claimed.read_bytes(), where.findings.read_bytes()
+        found = tuple(_differing(claimed, where.data))
+        return Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file))
+
+
+def _differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:
+    for name, before in claimed.items():
+        after = (data / name).read_bytes()
         if before == after:
-            return Verified(contents, (), True)
-        return Verified(contents, tuple(differences(json.loads(before), json.loads(after))), False)
+            continue
+        values = list(differences(files.parse_json(before), files.parse_json(after)))
+        yield from (f"{name}: {value}" for value in values)
+        if not values:
+            yield f"{name}: the same values, other bytes"
 
 
 def make_root(root: Path, study: str) -> None:
     """Turn an unpacked archive into a place where stages run: our notebooks, its settings and study."""
     (root / "notebooks").symlink_to(paths.root() / "notebooks")
-    yaml = YAML(typ="safe")
-    settings = yaml.load((root / "params.yaml").read_text(encoding="utf-8")) or {}
+    settings = yamlfile.read(root / "params.yaml", "params.yaml").data
     published = root / "data" / "published"
     sources = sorted(one.name for one in published.iterdir()) if published.is_dir() else []
     with (root / "params.yaml").open("w", encoding="utf-8") as stream:
-        yaml.dump({**settings, "studies": [study], "sources": sources}, stream)
+        YAML(typ="safe").dump({**settings, "studies": [study], "sources": sources}, stream)
 
 
 def _run(stage: str, study: str, root: Path) -> None:
     argv = [sys.executable, "-P", "-m", "benchbook.cli", "stage", stage, study]
-    done = subprocess.run(
-        argv, env={**os.environ, "BENCHBOOK_ROOT": str(root)}, cwd=root, capture_output=True, text=True
-    )
+    env = {**os.environ, "BENCHBOOK_ROOT": str(root)}
+    try:
+        done = subprocess.run(argv, env=env, cwd=root, capture_output=True, text=True, timeout=STAGE_S)
+    except subprocess.TimeoutExpired:
+        raise BenchbookError(f"every hash is right, but {stage} takes longer than {STAGE_S} s") from None
     if done.returncode:
-        said = done.stderr.strip() or done.stdout.strip()
+        said = plain(done.stderr.strip() or done.stdout.strip())
         raise BenchbookError(f"every hash is right, but {stage} fails on these files: {said}")
 
 
@@ -115,20 +164,25 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def findings(place: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Read the findings, and the study file where there is one, of an archive, a folder or findings.json."""
+def findings(place: Path) -> tuple[dict[str, Any], dict[str, Any] | None, list[str]]:
+    """Return the findings, the study file where there is one, and what to know of them.
+
+    Of an archive they are made again from its runs; of a folder or a findings.json they are as they came.
+    BenchbookError for an archive whose files contradict each other.
+    """
     if place.is_file() and place.suffix == ".json":
-        return files.read_json(place), None
+        return files.read_json(place), None, [NO_RUNS]
     if place.is_dir():
         found: Sequence[Path] = sorted([*place.glob("findings.json"), *place.glob("data/*/findings.json")])
         if len(found) != 1:
             raise BenchbookError(f"{place}: {len(found)} findings.json in it; name the folder of one study")
         study = found[0].parents[2] / "studies" / f"{found[0].parent.name}.yaml"
-        return files.read_json(found[0]), study_of(study)
-    with tempfile.TemporaryDirectory(prefix="benchbook-rerun-") as folder:
-        contents = archive.unpack(place, Path(folder))
-        where = paths.StudyPaths(contents.study, Path(folder))
-        return files.read_json(where.findings), study_of(where.file)
+        return files.read_json(found[0]), study_of(study), [NO_RUNS]
+    checked = verify(place)
+    if checked.findings is None:
+        raise BenchbookError(f"{place}: not judged, for its files contradict each other\n{checked}")
+    notes = [OTHER_FINDINGS] if checked.differences else []
+    return checked.findings, checked.study, [*notes, *checked.proof.noted]
 
 
 def study_of(file: Path) -> dict[str, Any] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -220,3 +222,37 @@ def test_options_in_a_file_are_kept_with_the_run():
         "client-1/sysbench.cnf",
     )
     assert runfolder.content({}) == runfolder.content({"arm_setting": {}}) == runfolder.CONTENT
+
+def test_nothing_but_plain_files_and_folders_is_a_run(raw: Path):
+    kinds = {
+        "a FIFO": os.mkfifo,
+        "a socket": lambda path: os.mknod(path, stat.S_IFSOCK | 0o600),
+        "a symbolic link": lambda path: path.symlink_to("/etc/hostname"),
+    }
+    names = ("sysbench.out", "plan.json", "evidence.json", "manifest.json", "more")
+    for number, (kind, make) in enumerate(kinds.items()):
+        for place, name in enumerate(names):
+            folder = made(raw, f"{RUN[:-10]}{number}{place:09x}")
+            (folder.path / name).unlink(missing_ok=True)
+            make(folder.path / name)
+            assert folder.verify() == [f"{name}: it is {kind}; a run folder holds plain files only"]
+            with pytest.raises(OSError, match=f"it is {kind}"):
+                folder.text(name)
+
+
+def test_a_run_folder_that_is_a_link_is_no_run(raw: Path, tmp_path: Path):
+    made(tmp_path / "elsewhere")
+    raw.mkdir()
+    (raw / RUN).symlink_to(tmp_path / "elsewhere" / RUN)
+    assert RunFolder(raw / RUN).verify() == ["the run folder is a symbolic link; put the folder itself here"]
+
+
+def test_a_further_file_that_the_manifest_lists_is_held_against_its_hash(raw: Path):
+    folder = made(raw)
+    (folder.path / "turns.parquet").write_bytes(b"PAR1")
+    manifest = folder.manifest()
+    manifest["files"]["turns.parquet"] = {"sha256": hashlib.sha256(b"PAR1").hexdigest(), "bytes": 4}
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+    assert folder.verify() == []
+    (folder.path / "turns.parquet").write_bytes(b"PAR2")
+    assert folder.verify() == ["turns.parquet: its bytes are not those of the manifest"]

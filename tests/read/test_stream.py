@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from functools import partial
 
 import pandas as pd
@@ -51,6 +53,33 @@ def test_a_stranger_stops_it_before_anything_is_written(tmp_path):
     with pytest.raises(tidy.StrangersError, match=plans(4)[3]["run_id"]):
         stream.parse(raw, void, schedule[schedule.position != 3], tmp_path / "tidy")
     assert not (tmp_path / "tidy").exists()
+
+
+@pytest.mark.parametrize("place", ["sysbench.out", "plan.json", "more"])
+def test_a_fifo_or_a_link_is_named_at_once_and_nothing_waits_for_it(tmp_path, place):
+    raw, void, schedule = study(tmp_path, plans(4))
+    run = plans(4)[1]["run_id"]
+    (raw / run / place).unlink(missing_ok=True)
+    os.mkfifo(raw / run / place)
+    began = time.monotonic()
+    with pytest.raises(tidy.StrangersError, match=f"raw/{run}/{place} is a FIFO: run folders hold plain"):
+        stream.parse(raw, void, schedule, tmp_path / "tidy")
+    (raw / run / place).unlink()
+    (raw / run / place).symlink_to("/dev/zero")
+    with pytest.raises(tidy.StrangersError, match=f"raw/{run}/{place} is a symbolic link"):
+        stream.parse(raw, void, schedule, tmp_path / "tidy")
+    # The checks that run-matrix asks see it too, and do not wait either.
+    refused = tidy.read_study(raw, void, schedule)["refused"].to_pylist()
+    assert [(row["status"], "symbolic link" in row["reasons"]) for row in refused] == [("broken", True)]
+    assert time.monotonic() - began < 10
+
+
+def test_a_note_in_void_that_is_a_fifo_is_named_at_once(tmp_path):
+    raw, void, schedule = study(tmp_path, plans(4))
+    void.mkdir()
+    os.mkfifo(void / "b01-read.a1.void.json")
+    with pytest.raises(tidy.StrangersError, match=r"void/b01-read\.a1\.void\.json is a FIFO"):
+        stream.parse(raw, void, schedule, tmp_path / "tidy")
 
 
 def test_a_study_without_any_run_has_empty_tables(tmp_path):

@@ -53,6 +53,29 @@ def test_it_holds_the_whole_evidence_and_the_same_bytes_each_time(packed, site, 
     assert {(one.mtime, one.uid, one.gid, one.uname) for one, _ in entries(packed)} == {(0, 0, 0, "")}
 
 
+def test_as_xz_it_holds_the_same_in_the_same_bytes_each_time(packed, site, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
+    first, second = (archive.pack("made", tmp_path / f"{name}.tar.xz", "0a1b2c3") for name in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size < packed.stat().st_size
+    digests = {archive.unpack(one, tmp_path / one.name[:1] / "out").digest for one in (first, packed)}
+    assert len(digests) == 1
+    with pytest.raises(BenchbookError, match=r"made\.zip: not an archive by its name; it must end in"):
+        archive.pack("made", tmp_path / "made.zip")
+
+
+def test_a_link_in_the_evidence_is_not_followed_into_the_archive(site, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
+    link = site / "data" / "made" / "pilots" / "secret"
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to("/etc/shadow")
+    try:
+        with pytest.raises(BenchbookError, match="not exported: secret is a symbolic link"):
+            archive.pack("made", tmp_path / "made.tar.gz")
+    finally:
+        link.unlink()
+
+
 def test_a_study_that_is_not_measured_or_was_touched_is_not_exported(site, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
     log = next((site / "data" / "made" / "raw").glob("*/sysbench.out"))
@@ -118,7 +141,7 @@ def test_only_plain_files_are_taken(packed, tmp_path, kind, target):
     known = entries(packed)
     made = [(entry(one.name, kind, target), b"") if one.name.endswith("facts.json") else (one, content)
             for one, content in known]  # fmt: skip
-    with pytest.raises(BenchbookError, match="not a file that the manifest lists"):
+    with pytest.raises(BenchbookError, match=r"facts\.json/?' is a .*; only plain files are taken"):
         archive.unpack(repack(tmp_path / "a.tar.gz", made), tmp_path / "out")
 
 

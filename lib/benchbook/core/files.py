@@ -6,6 +6,9 @@ import hashlib
 import json
 import math
 import os
+import re
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,16 @@ from benchbook.core.errors import BenchbookError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: (FOLDER := "a folder"),
+}
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -34,6 +47,53 @@ def write_text(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
+# Far more than any file of ours has, and little enough that a reader's memory holds what they become.
+MOST_JSON_BYTES = 16_000_000
+MOST_JSON_VALUES = 1_000_000
+MOST_JSON_DEPTH = 40
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+
+
+def parse_json(text: bytes) -> Any:
+    """Read JSON that somebody else may have made: limited in size, depth and values, each key once.
+
+    ValueError for anything else, for NaN and infinity as well.
+    """
+    if len(text) > MOST_JSON_BYTES:
+        raise ValueError(f"{len(text)} bytes, at most {MOST_JSON_BYTES}")
+    bare = _TEXT.sub(b"", text)
+    # Counting is quick whatever there is; only then is it worth a walk.
+    values = sum(map(bare.count, (b",", b"[", b"{")))
+    if values > MOST_JSON_VALUES or bare.count(b"]") + bare.count(b"}") > MOST_JSON_VALUES:
+        raise ValueError(f"{values} values, at most {MOST_JSON_VALUES}")
+    depth = deepest = 0
+    for bracket in re.finditer(rb"[\[\]{}]", bare):
+        depth += 1 if bracket[0] in b"[{" else -1
+        deepest = max(deepest, depth)
+    if deepest > MOST_JSON_DEPTH:
+        raise ValueError(f"nested {deepest} deep, at most {MOST_JSON_DEPTH}")
+    return json.loads(
+        text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_number
+    )
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = [key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place])]
+        raise ValueError(f"the key {twice[0]!r} is there twice")
+    return found
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
 def write_csv(path: Path, table: pd.DataFrame) -> None:
     """Write a table without its index, complete or not at all."""
     write_text(path, table.to_csv(index=False, lineterminator="\n"))
@@ -42,8 +102,10 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 def read_json(path: Path) -> Any:
     """Read a JSON file; BenchbookError naming it if it is missing or damaged."""
     try:
+        if not path.is_file() and path.exists():
+            raise OSError(f"it is {kind(path)}, not a plain file")
         return json.loads(path.read_bytes().decode("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BenchbookError(
             f"{path}: cannot be read: {error}; run the stage that makes it again (`dvc status` says which)"
         ) from None
@@ -62,6 +124,41 @@ def read_csv(path: Path, *columns: str) -> pd.DataFrame:
             f"{path}: it has no column {', '.join(absent)}: damaged; run the stage that makes it again"
         )
     return table
+
+
+def kind(path: Path) -> str | None:
+    """Say what a path is where it is no plain file, without following a link; None for a plain file.
+
+    OSError where nothing is there.
+    """
+    mode = path.lstat().st_mode
+    return None if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no plain file")
+
+
+def read_plain(path: Path) -> bytes:
+    """Return the bytes of a plain file; OSError for anything else.
+
+    A FIFO would keep its reader waiting for ever, a device has no end, and a link leads out of the folder.
+    """
+    if found := kind(path):
+        raise OSError(f"{path.name}: it is {found}, not a plain file")
+    # Between the look and the opening it may have become something else.
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path.name}: it is no plain file")
+        return stream.read()
+
+
+def irregular(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield everything below a folder that is neither plain file nor folder, with what it is, by name."""
+    for name in sorted(os.listdir(folder)):
+        path = folder / name
+        found = kind(path)
+        if found == FOLDER:
+            yield from irregular(path)
+        elif found is not None:
+            yield path, found
 
 
 def sha256(path: Path) -> str:

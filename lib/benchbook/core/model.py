@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,7 @@ class PlannedRun:
     @property
     def run_id(self) -> str:
         """Name of the run: block, workload, threads, arm, then 10 hex digits of its settings."""
-        settings = self._settings()
-        settings.pop("position")
-        digest = fingerprint({"format": FORMAT, **settings})
-        return f"b{self.block:02d}-{self.workload}-t{self.threads:04d}-{self.arm}-{digest}"
+        return run_id_of({"format": FORMAT, **self._settings()})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `plan.json`."""
@@ -72,6 +70,12 @@ class PlannedRun:
         """Return all fields; those of turns only where there are turns, so that whole runs keep their ids."""
         settings = asdict(self) | {"partners": list(self.partners)}
         return {key: value for key, value in settings.items() if self.partners or key not in OF_TURNS}
+
+
+def run_id_of(plan: Mapping[str, Any]) -> str:
+    """Return the name that a run with the content of this `plan.json` has."""
+    digest = fingerprint({name: plan[name] for name in plan if name not in ("run_id", "position")})
+    return f"b{plan['block']:02d}-{plan['workload']}-t{plan['threads']:04d}-{plan['arm']}-{digest}"
 
 
 def fingerprint(value: Any) -> str:

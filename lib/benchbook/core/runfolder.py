@@ -73,17 +73,28 @@ class RunFolder:
         return json.loads(self.text(MANIFEST))
 
     def text(self, name: str) -> str:
-        """Return a file as text; bytes that are not UTF-8 are replaced, never dropped."""
-        return (self.path / name).read_bytes().decode("utf-8", errors="replace")
+        """Return a file as text; bytes that are not UTF-8 are replaced, never dropped.
+
+        OSError for a FIFO, a device, a link or anything else that is no plain file.
+        """
+        return files.read_plain(self.path / name).decode("utf-8", errors="replace")
 
     def verify(self) -> list[str]:
         """Return what is wrong with the folder against its manifest; an empty list means it is whole."""
         try:
+            if self.path.is_symlink():
+                return ["the run folder is a symbolic link; put the folder itself here"]
+            odd = [
+                f"{path.relative_to(self.path)}: it is {found}; a run folder holds plain files only"
+                for path, found in files.irregular(self.path)
+            ]
+            if odd:
+                return odd
             manifest = self.manifest()
             listed = manifest["files"]
             names = dict.fromkeys([*CONTENT, *listed, *self.content()])
             recorded = {name: (listed[name]["sha256"], listed[name]["bytes"]) for name in names}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             return [f"{MANIFEST}: {type(error).__name__}: {error}"]
         problems = []
         if manifest.get("format") != FORMAT:
@@ -106,7 +117,7 @@ class RunFolder:
         """Return the files that its plan asks for, or those of any run where the plan can't be read."""
         try:
             return content(self.plan())
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return CONTENT
 
 
@@ -172,14 +183,14 @@ def read_note(note: Path) -> dict[str, Any]:
     """
     name = note.name.removesuffix(f".{VOID}")
     try:
-        record = json.loads(note.read_bytes().decode("utf-8"))
+        record = json.loads(files.read_plain(note).decode("utf-8"))
         return {
             "run_id": str(record["run_id"]),
             "attempt": int(record["attempt"]),
             "status": str(record["status"]),
             "reasons": [str(reason) for reason in record["reasons"]],
         }
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reasons = [f"{note.name}: damaged: {type(error).__name__}: {error}"]
         return {
             "run_id": run_of(name),

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchbook.core import files
 from benchbook.core.params import Limits
 from benchbook.read import tidy
 from benchbook.read.schemas import SCHEMAS
@@ -46,8 +47,9 @@ def parse(
 
     `schedule` has the columns run_id, block, position, group, arm, workload, threads, seed. `each` is `map`
     or anything like it that keeps the order, such as one of several processes. Raise StrangersError,
-    before anything is read, if a run folder is not in the schedule.
+    before anything is read, if a run folder is not in the schedule or something there is no plain file.
     """
+    _refuse_irregular(raw_dir, void_dir)
     scheduled = tidy.in_order(schedule)
     rest = tidy.read_rest(raw_dir, void_dir, scheduled)
     tidy.refuse_strangers(rest)
@@ -76,3 +78,19 @@ def parse(
     for name, part in parts.items():
         part.replace(into / f"{name}.parquet")
     return Parsed(rows, small["voids"], small["refused"])
+
+
+def _refuse_irregular(*folders: Path) -> None:
+    found = [
+        f"{path.relative_to(folder.parent)} is {kind}"
+        for folder in folders
+        if folder.is_dir()
+        for path, kind in files.irregular(folder)
+    ]
+    if found:
+        more = f" and {len(found) - tidy.NAMED} more" if len(found) > tidy.NAMED else ""
+        raise tidy.StrangersError(
+            f"{'; '.join(found[:tidy.NAMED])}{more}: run folders hold plain files only; put the files "
+            "themselves there (`dvc config cache.type reflink,copy` and `dvc checkout --relink` do it for "
+            "links into DVC's cache)"
+        )

@@ -35,7 +35,7 @@ PARQUET: dict[str, Any] = {
 
 
 class StrangersError(Exception):
-    """The raw folder holds runs that the schedule does not have."""
+    """The raw folder holds runs that the schedule does not have, or something that is no plain file."""
 
 
 def read_study(

@@ -10,6 +10,12 @@ from dataclasses import dataclass
 # Terminal colours and cursor movements (ECMA-48 control sequences), then every other control character.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# Characters without a picture that turn or hide the text around them: overrides of the direction, characters
+# of no width, separators of lines, fillers, tags and the variation selectors that can carry a message.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 @dataclass(frozen=True)
@@ -25,9 +31,18 @@ class Html:
         return f"<Html, {len(self.text)} characters>"
 
 
+def visible(text: str) -> str:
+    """Write every invisible character of a text as its code, such as \\u202e."""
+    return _INVISIBLE.sub(lambda found: _code(found[0]), text)
+
+
+def _code(character: str) -> str:
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
+
+
 def plain(text: object) -> str:
-    """Drop terminal control sequences and control characters from a text."""
-    return _CONTROL.sub("", _ANSI.sub("", str(text)))
+    """Drop terminal control sequences and control characters from a text; show the invisible characters."""
+    return visible(_CONTROL.sub("", _ANSI.sub("", str(text))))
 
 
 def escape(value: object) -> str:

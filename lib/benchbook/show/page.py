@@ -17,7 +17,7 @@ from traitlets.config import Config
 
 from benchbook.show.canonical import canonical
 from benchbook.show.clean import clean
-from benchbook.show.markup import plain, slug
+from benchbook.show.markup import plain, slug, visible
 
 __all__ = ["canonical", "html", "render"]
 
@@ -128,7 +128,8 @@ def _finish(body: str, title: str | None) -> str:
         link["aria-label"] = f"Link to “{heading.get_text(' ', strip=True)}”"
         heading.append(link)
     _contents(soup)
-    return str(soup)
+    # The parser has resolved character references, so what a log wrote as &#8238; is seen here too.
+    return visible(str(soup))
 
 
 def _separate_ids(soup: BeautifulSoup) -> None:

@@ -103,11 +103,12 @@ def twins(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
 
 
 def cares(kept: Mapping[str, Any]) -> Iterator[str]:
-    """Say where the study that was rerun may not be the same question."""
+    """Say where the study that was rerun may not be the same question, and what its check noted."""
     if kept["differs"] is None:
         yield "The rerun came without its study file: nothing says that it asked the same question."
     elif kept["differs"]:
         yield f"It is not quite the same study: {numbers.listing(kept['differs'])} differ."
+    yield from (f"{text.rstrip('.')}." for text in kept.get("notes", ()))
 
 
 def _row(one: reruns.Judged) -> str:

@@ -1,0 +1,93 @@
+"""What an archive brings along that this clone has otherwise, and what nothing in it can prove."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchbook.core import yamlfile
+from benchbook.core.explain import validate
+from benchbook.core.params import Params
+from benchbook.core.study import Study
+from benchbook.plan import binding
+from benchbook.unpacked import Unpacked, jsonable, short
+
+WHO = (
+    "who measured, where and when: a hash has no author; hold the manifest's sha256 against the one that "
+    "its author published",
+    "the files of a run (log, evidence, monitor), if all of them were rewritten together: they are held "
+    "against each other, the plan, the server's counters and both clocks, and nothing outside the archive",
+    "what stands in evidence.json and monitor.csv alone: use of processors, memory and network, steal, "
+    "pauses, free disk, sessions, process numbers, the server's error lines, addresses in argv",
+    "that nothing was left out: a study with fewer blocks, arms, workloads or levels is a whole study, and "
+    "attempts taken out of void with the numbers of those after them leave no gap",
+    "plan.json: position (the run's id does not cover it)",
+)
+
+
+def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
+    """Yield what the archive brings along and this clone has otherwise, and the checks that were not made."""
+    here = validate(yamlfile.read(ours / "params.yaml", "params.yaml"), Params)
+    for section in ("limits", "analysis"):
+        own, theirs = getattr(here, section).model_dump(), getattr(held.params, section).model_dump()
+        for name in own:
+            if own[name] != theirs[name]:
+                yield f"params.yaml: {section}.{name} is {theirs[name]} in the archive, {own[name]} here"
+    limits = jsonable(held.params.limits.model_dump())
+    for name, folder in ((folder.name, folder) for folder in held.folders):
+        at_run = folder.evidence().get("limits") or {}
+        other = {key: value for key, value in at_run.items() if limits.get(key) != value}
+        if other:
+            yield f"raw/{name}: measured under other limits than params.yaml has now: {short(other)}"
+            break
+    yield from _of_study_here(held, ours)
+    for file in sorted((held.root / "data" / "published").rglob("*")):
+        own = ours / file.relative_to(held.root)
+        if file.is_file() and not (own.is_file() and own.read_bytes() == file.read_bytes()):
+            name = file.relative_to(held.root)
+            yield f"{name}: not as this clone has it; claims and bands are the archive's"
+    excused = Counter(
+        f"{check.id} {check.name}: {check.detail}"
+        for judged in held.judged.values()
+        for check in judged.checks
+        if check.is_excused
+    )
+    yield from (
+        f"{count} of {len(held.folders)} runs: not checked: {what}" for what, count in excused.items()
+    )
+
+
+def _of_study_here(held: Unpacked, ours: Path) -> Iterator[str]:
+    file = ours / "studies" / f"{held.name}.yaml"
+    if not file.is_file():
+        yield f"studies/{held.name}.yaml: this clone has no such study to hold it against"
+        return
+    own = validate(yamlfile.read(file, f"studies/{held.name}.yaml"), Study).model_dump(mode="json")
+    theirs = held.study.model_dump(mode="json")
+    differing = [key for key in own if repr(own[key]) != repr(theirs[key])]
+    if differing:
+        yield f"studies/{held.name}.yaml: {', '.join(differing)}: not as this clone has it"
+
+
+def unproven(held: Unpacked) -> Iterator[str]:
+    loose = binding.unbound_facts(held.facts, list(_in_identities(held)))
+    yield f"facts.json: what no run's id covers: {', '.join(loose)}"
+    if held.facts.get("skipped"):
+        yield f"facts.json: why arms were skipped: {', '.join(held.facts['skipped'])}"
+    yield f"studies/{held.name}.yaml: what no plan follows from: {', '.join(binding.UNBOUND_KEYS)}"
+    yield "dataset.json: that the rows were those of its checksums; loads, the seconds that loading took"
+    yield "warm_up.json: analyze, what the server answered to ANALYZE"
+    yield "params.yaml: studies and sources (not used); manifest.json: benchbook and commit"
+    if (held.where.data / "kubernetes").is_dir():
+        yield "kubernetes/: what the cluster said of itself"
+    if held.notes:
+        yield "void: attempts that were killed, damaged or made under earlier settings, and all reasons"
+
+
+def _in_identities(held: Unpacked) -> Iterator[str]:
+    """Yield the facts that the runs' own looks at server and proxy repeat."""
+    looks = [folder.evidence().get("identity_before") or {} for folder in held.folders]
+    for name, fact in (("config_hash", "engine.config_hash"), ("proxy_config_hash", "proxy.config_hash")):
+        if any(isinstance(look.get(name), str) for look in looks):
+            yield fact

@@ -1,0 +1,173 @@
+"""What facts, data, schedule and plans of a study must say of each other: a run's id is a hash of it all.
+
+Every function yields what does not agree as a sentence that names file or run; nothing means that all does.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from benchbook.core.engines import engine_of
+from benchbook.core.model import PlannedRun, fingerprint, run_id_of
+from benchbook.core.study import Study
+from benchbook.plan import schedule
+
+# What dataset.json says beside what was loaded.
+BESIDE_DATA = ("fingerprint", "loads", "events")
+FILES = {"facts": "facts.json", "data": "dataset.json"}
+# Sections of a study file that no run's plan follows from.
+UNBOUND_KEYS = (
+    *("title", "question", "claims", "site", "plan.blocks", "plan.stop", "plan.max_repeats"),
+    *("plan.budget_minutes", "warm_up.prewarm", "warm_up.analyze"),
+)
+Plans = Mapping[str, Mapping[str, Any]]
+
+
+def of_data(data: Mapping[str, Any], study: Study) -> Iterator[str]:
+    """Yield where dataset.json is not what its own fingerprint stands for, or not what the study asks for."""
+    made = fingerprint({name: data[name] for name in data if name not in BESIDE_DATA})
+    if made != data["fingerprint"]:
+        yield f"dataset.json: its content has the fingerprint {made}, it says {data['fingerprint']}"
+    for name in ("tables", "table_size", "seed"):
+        if data[name] != getattr(study.dataset, name):
+            yield f"dataset.json: {name} is {data[name]}, the study has {getattr(study.dataset, name)}"
+    for name, rows in data["rows"].items():
+        if rows != study.dataset.table_size:
+            yield f"dataset.json: {name} has {rows} rows, the study has {study.dataset.table_size}"
+
+
+def of_conditions(
+    facts: Mapping[str, Any], data: Mapping[str, Any], study: Study, plans: Plans
+) -> Iterator[str]:
+    """Yield the files whose digest is not the one that each run names as what it was made under."""
+    for arm, asked in schedule.conditions(dict(facts), dict(data)).items():
+        own = {name: plan for name, plan in plans.items() if study.deployed(plan["arm"]) == arm}
+        for key, digest in asked.items():
+            others = [name for name, plan in own.items() if plan["conditions"].get(key) != digest]
+            if others:
+                other = plans[others[0]]["conditions"].get(key)
+                yield (
+                    f"{FILES.get(key, key)}: for arm {arm} its digest is {digest}, and {_runs(others)} made "
+                    f"under {other}"
+                )
+
+
+def of_settings(facts: Mapping[str, Any], study: Study) -> Iterator[str]:
+    """Yield settings of a MariaDB that the study asks for and the facts do not show, and the reverse."""
+    for arm, found in facts["arms"].items():
+        settings = found.get("engine", {}).get("settings")
+        if arm not in study.arms or engine_of(study, arm).name != "mariadb" or not isinstance(settings, dict):
+            continue
+        shown = {name: one["asked"] for name, one in settings.items() if one["from"] == "study"}
+        asked = {name: _text(value) for name, value in engine_of(study, arm).settings.items()}
+        for name in sorted({*shown, *asked}):
+            if shown.get(name) != asked.get(name):
+                yield (
+                    f"facts.json: arms.{arm}: the study asks for {name} = {asked.get(name)}, "
+                    f"the server was asked for {shown.get(name)}"
+                )
+
+
+def of_schedule(runs: Sequence[PlannedRun], text: str) -> Iterator[str]:
+    """Yield the rows of schedule.csv that are not those that study, facts and data give."""
+    asked = _rows(schedule.table(list(runs)).to_csv(index=False, lineterminator="\n"))
+    found = _rows(text)
+    if len(found) != len(asked):
+        yield f"schedule.csv: {len(found)} runs, the study gives {len(asked)}"
+    for line, (row, due) in enumerate(zip(found, asked, strict=False), start=2):
+        wrong = [
+            f"{name} is {row.get(name)}, due is {due[name]}" for name in due if row.get(name) != due[name]
+        ]
+        if wrong:
+            yield f"schedule.csv:{line}: {'; '.join(wrong)}"
+
+
+def of_plans(runs: Sequence[PlannedRun], plans: Plans, place: str = "raw") -> Iterator[str]:
+    """Yield the run folders whose plan is not the one that study, facts and data give; `position` is free."""
+    known = {run.run_id: _plain(run.to_dict()) for run in runs}
+    for name, plan in plans.items():
+        if name not in known:
+            yield f"{place}/{name}: no run that the study, the facts and the data ask for"
+            continue
+        due = known[name]
+        wrong = [
+            f"{key} is {json.dumps(plan.get(key))}, due is {json.dumps(due.get(key))}"
+            for key in sorted({*plan, *due} - {"position"})
+            if plan.get(key) != due.get(key)
+        ]
+        if wrong:
+            yield f"{place}/{name}: plan.json: {'; '.join(wrong)}"
+
+
+def of_name(name: str, plan: Mapping[str, Any], place: str) -> Iterator[str]:
+    """Yield whether a folder's name is not the hash of the plan in it."""
+    made = run_id_of(plan)
+    if not plan.get("run_id") == made == name:
+        yield f"{place}/{name}: plan.json gives the name {made}"
+
+
+def of_missing(
+    runs: Sequence[PlannedRun], there: Collection[str], given_up: Collection[str], first_stop: int | None
+) -> Iterator[str]:
+    """Yield the groups of the schedule that are not there for no reason that the archive shows.
+
+    `given_up` are the groups that void shows to have been tried too often. `first_stop` is the number of
+    blocks after which the study may stop by its own rule and leave out the rest; None where it may not.
+    """
+    left: dict[int, list[PlannedRun]] = {}
+    for run in runs:
+        left.setdefault(run.block, []).append(run)
+    last = max((run.block for run in runs if run.run_id in there), default=0)
+    for block, members in left.items():
+        if first_stop is not None and block > last >= first_stop:
+            continue
+        gone = dict.fromkeys(
+            run.group for run in members if run.run_id not in there and run.group not in given_up
+        )
+        for group in gone:
+            absent = [run.run_id for run in members if run.group == group and run.run_id not in there]
+            yield f"{group}: {_runs(absent)} due and not there, and void does not say why"
+
+
+def unbound_facts(facts: Mapping[str, Any], held: Collection[str] = ()) -> list[str]:
+    """Return the facts that no run's digest covers, one text a section; `held` are covered otherwise."""
+    covered = (*schedule.LASTING, *held)
+    sections: dict[str, set[str]] = {}
+    for found in facts["arms"].values():
+        for name in _flat(found):
+            if not any(f"{name}.".startswith(f"{one}.") for one in covered):
+                top, _, rest = name.partition(".")
+                sections.setdefault(top, set()).add(rest.partition(".")[0])
+    return [
+        f"{top} ({', '.join(sorted(below))})" if below - {""} else top
+        for top, below in sorted(sections.items())
+    ]
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _flat(item, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def _runs(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more} {'was' if len(names) == 1 else 'were'}"
+
+
+def _rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def _text(value: Any) -> str:
+    return {True: "ON", False: "OFF"}[value] if isinstance(value, bool) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))

@@ -1,0 +1,224 @@
+"""What an unpacked archive proves: its files held against its runs, and what nothing in it can prove.
+
+Three lists come of it. `wrong` names each file or run that contradicts the others. `noted` says what is the
+archive's own and differs here, or deserves a look. `unproven` says what an owner of all the files could have
+made up so that it agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchbook import archive, disclosed
+from benchbook.compare import steady
+from benchbook.core import runfolder, several
+from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.model import Endpoint, PlannedRun
+from benchbook.core.runfolder import RunFolder
+from benchbook.measure import store, sysbench
+from benchbook.plan import binding as planned
+from benchbook.plan import rates, schedule
+from benchbook.read import binding as measured
+from benchbook.read import tidy, validity
+from benchbook.read.evidence import Evidence
+from benchbook.unpacked import Unpacked, jsonable, short
+
+NOWHERE = Endpoint("", 0, "", Path("account"))
+
+
+@dataclass
+class Proof:
+    """The three lists, each sentence once, in the order in which they were found."""
+
+    wrong: list[str] = field(default_factory=list)
+    noted: list[str] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
+
+
+def prove(root: Path, name: str, ours: Path) -> Proof:
+    """Hold everything in an unpacked archive against everything else in it, and its settings against ours.
+
+    `root` is where it was unpacked, before any stage ran there; `ours` is this clone. Nothing is started.
+    """
+    proof = Proof()
+    held = Unpacked(root, name)
+    try:
+        _ = held.study, held.params, held.facts, held.data, held.runs, held.plans
+    except _DAMAGE as error:
+        proof.wrong.append(_damage("study, params, facts, dataset or plans", error))
+        return proof
+    for what, find in CHECKS.items():
+        proof.wrong += _found(what, lambda find=find: list(find(held)))
+    for folder in held.folders:
+        proof.wrong += _found(f"raw/{folder.name}", lambda folder=folder: list(_of_run(held, folder)))
+    for note in held.notes:
+        proof.wrong += _found(f"void/{note.name}", lambda note=note: list(_of_void(held, note)))
+    proof.noted += _found("this clone", lambda: list(disclosed.beside_ours(held, ours)))
+    proof.unproven += [*disclosed.WHO, *disclosed.unproven(held)]
+    return proof
+
+
+# What damaged or forged files make of code that trusts their shape.
+_DAMAGE = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError, OSError, OverflowError, RecursionError),
+    *(BenchbookError, InputErrors),
+)
+
+
+def _found(what: str, find: Callable[[], list[str]]) -> list[str]:
+    try:
+        return find()
+    except _DAMAGE as error:
+        return [_damage(what, error)]
+
+
+def _damage(what: str, error: Exception) -> str:
+    return f"{what}: it can't be used: {type(error).__name__}: {str(error)[:300]}"
+
+
+def _of_names(held: Unpacked) -> Iterator[str]:
+    """Yield files that belong to no run, and a README that export did not write."""
+    if (held.root / archive.README).read_text(encoding="utf-8") != archive.ABOUT.format(study=held.name):
+        yield f"{archive.README}: not the text that export writes"
+    for place in (held.where.raw, held.where.void, held.where.pilots):
+        for file in sorted(place.iterdir()) if place.is_dir() else ():
+            is_note = place == held.where.void and file.name.endswith(f".{runfolder.VOID}")
+            is_readme = place == held.where.void and file.name == "README.txt"
+            if is_readme and file.read_text(encoding="utf-8") != store.ABOUT:
+                yield "void/README.txt: not the text that run-matrix writes"
+            if file.is_file() and not is_note and not is_readme:
+                yield f"{place.name}/{file.name}: belongs to no run"
+            note = file.with_name(f"{file.name}.{runfolder.VOID}")
+            if file.is_dir() and place == held.where.void and not note.is_file():
+                yield f"void/{file.name}: no note beside it says why it was set aside"
+    asked = {claim.partition("/")[0] for claim in held.study.claims}
+    published = held.root / "data" / "published"
+    for source in sorted(published.iterdir()) if published.is_dir() else ():
+        if source.name not in asked:
+            yield f"data/published/{source.name}: no claim of the study is from it"
+
+
+def _of_missing(held: Unpacked) -> Iterator[str]:
+    most = held.study.plan.max_repeats
+    given_up = {run.group for run in held.runs if held.voided[run.run_id] > most}
+    first = min(held.params.analysis.looks) if held.study.plan.stop == "decided" else None
+    yield from planned.of_missing(held.runs, held.plans, given_up, first)
+
+
+def _of_pilots(held: Unpacked) -> Iterator[str]:
+    """Yield pilots that are not the study's, and whatever warm_up.json says otherwise than they do."""
+    due = {run.run_id: run for run in schedule.pilot_runs(held.name, held.study, held.facts["arms"])}
+    due = due if held.study.warm_up.pilot_s else {}
+    found = {folder.name: folder.plan() for folder in held.pilots}
+    yield from planned.of_plans(list(due.values()), found, "pilots")
+    yield from (f"pilots/{name}: due and not there" for name in due if name not in found)
+    for folder in held.pilots:
+        yield from (f"pilots/{folder.name}: {fault}" for fault in folder.verify())
+        yield from (f"pilots/{folder.name}: {fault}" for fault in _of_evidence(held, folder, 0))
+    # In the order in which they ran: a mean over arms that tie depends on nothing else.
+    in_order = sorted(held.pilots, key=lambda folder: found[folder.name]["position"])
+    series = tidy.pilot_series(in_order)
+    advice = steady.discard_advice(series)
+    made = jsonable({**vars(advice), "pilots": [vars(one) for one in advice.pilots],
+                   "rates": rates.settle(held.study, series)})  # fmt: skip
+    for name in sorted({*made, *held.warm_up} - {"analyze"}):
+        if made.get(name) != held.warm_up.get(name):
+            said, due_is = short(held.warm_up.get(name)), short(made.get(name))
+            yield f"warm_up.json: {name}: not what the pilots give: {said}, due is {due_is}"
+
+
+def _of_moments(held: Unpacked) -> Iterator[str]:
+    spans = {}
+    for folder in [*held.folders, *held.pilots]:
+        seen, plan = folder.evidence(), folder.plan()
+        # Arms that take turns run inside the same seconds; whole runs never do.
+        together = folder.name if plan.get("order") in (None, "runs") else plan["group"]
+        spans[folder.name] = (
+            measured.moment(seen["started_utc"]), measured.moment(seen["ended_utc"]), together
+        )  # fmt: skip
+    yield from measured.overlapping(spans)
+
+
+CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
+    "dataset.json": lambda held: planned.of_data(held.data, held.study),
+    "facts.json": lambda held: planned.of_conditions(held.facts, held.data, held.study, held.plans),
+    "facts.json, settings": lambda held: planned.of_settings(held.facts, held.study),
+    "schedule.csv": lambda held: planned.of_schedule(held.runs, held.where.schedule.read_text("utf-8")),
+    "raw": lambda held: planned.of_plans(held.runs, held.plans),
+    "missing runs": _of_missing,
+    "pilots and warm_up.json": _of_pilots,
+    "moments": _of_moments,
+    "names": _of_names,
+}
+
+
+def _of_run(held: Unpacked, folder: RunFolder) -> Iterator[str]:
+    """Yield what is wrong with one run: its hashes, its name, its checks, its evidence."""
+    place = f"raw/{folder.name}"
+    faults = folder.verify()
+    if faults:
+        yield from (f"{place}: {fault}" for fault in faults)
+        return
+    yield from planned.of_name(folder.name, folder.plan(), "raw")
+    judged = held.judged[folder.name]
+    yield from (f"{place}: {judged.status}: {reason}" for reason in judged.reasons)
+    yield from (f"{place}: {fault}" for fault in _of_evidence(held, folder, held.voided[folder.name]))
+
+
+def _of_evidence(held: Unpacked, folder: RunFolder, voided: int) -> Iterator[str]:
+    run = Evidence.of(folder)
+    yield from measured.of_times(run)
+    yield from measured.of_attempt(run, folder.manifest(), voided)
+    yield from measured.of_client(run)
+    yield from measured.of_argv(run, _argv(run.plan))
+    yield from measured.of_identity(run, held.facts["arms"][held.study.deployed(run.plan["arm"])])
+    yield from measured.of_monitor(run, folder.text(runfolder.MONITOR))
+
+
+def _argv(plan: dict[str, Any]) -> list[list[str]]:
+    """Return the command lines that a plan asks for, one a client."""
+    given = {name: plan[name] for name in plan if name not in ("format", "run_id")}
+    count, file = several.clients(plan["arm_setting"]), None
+    if several.has_file(plan["arm_setting"]):
+        file = Path("options")
+    shares = [several.share(plan, number, count) if count > 1 else {} for number in range(count)]
+    return [sysbench.run(NOWHERE, PlannedRun(**{**given, **share}), file) for share in shares]
+
+
+def _of_void(held: Unpacked, note: Path) -> Iterator[str]:
+    """Yield where a voided attempt is not what its note says: a good run set aside is a forged result too."""
+    record = runfolder.read_note(note)
+    folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
+    place = f"void/{folder.name}"
+    if record["status"] == "unreadable" or not folder.path.is_dir():
+        there = folder.path.is_dir()
+        yield f"{place}: {'; '.join(record['reasons']) if there else 'a note without its folder'}"
+        return
+    if record["run_id"] != runfolder.run_of(folder.name) or f".a{record['attempt']}" != folder.path.suffix:
+        yield f"{place}: its note is of {record['run_id']}, attempt {record['attempt']}"
+    if record["status"] not in (*store.COUNTED, "earlier") or folder.verify():
+        return
+    plan = folder.plan()
+    yield from planned.of_name(record["run_id"], plan, "void")
+    at_run = folder.evidence()["limits"]
+    judged = [validity.judge(folder, limits) for limits in (held.params.limits, at_run)]
+    reasons = [reason for one in judged for reason in one.reasons]
+    if record["status"] in ("invalid", "indeterminate") and not reasons:
+        yield f"{place}: its note says {record['status']}, and it passes every check"
+    elif record["status"] in ("invalid", "indeterminate") and not set(record["reasons"]) & set(reasons):
+        yield f"{place}: its note says {short(record['reasons'])}, the checks say {short(reasons)}"
+    if record["status"] == "partner":
+        yield from _of_partner(held, place, plan, record["reasons"])
+
+
+def _of_partner(held: Unpacked, place: str, plan: dict[str, Any], reasons: list[str]) -> Iterator[str]:
+    """Yield a partner that stands beside no run of its group that failed."""
+    records = [runfolder.read_note(note) for note in held.notes]
+    failed = {one["run_id"] for one in records if one["status"] in ("invalid", "indeterminate")}
+    group = {run.run_id for run in held.runs if run.group == plan["group"]}
+    if plan["run_id"] in group and not any(one in " ".join(reasons) for one in failed & group):
+        said = "; ".join(reasons)
+        yield f"{place}: its note says that it {said}, and no run of {plan['group']} in void failed"

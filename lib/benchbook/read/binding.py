@@ -1,0 +1,122 @@
+"""What the files of one run must say of each other, beside what the checks of validity look at.
+
+Every function yields what does not agree as a sentence; nothing means that all does.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from benchbook.read import rows
+from benchbook.read.evidence import Evidence
+
+# Where the server is and who asks it: an archive does not say which address is the true one.
+CONNECTION = frozenset(
+    (
+        *("--config-file", "--db-driver", "--mysql-ssl"),
+        *("--mysql-host", "--mysql-port", "--mysql-socket", "--mysql-db"),
+    )
+)
+# Both clocks are read one after the other, and their difference is itself recorded.
+CLOCK_SLACK_S = 0.25
+# sysbench gives its threads 30 s to connect, and its end takes a while on a busy machine.
+STARTING_S = 45.0
+MONITOR_SLACK_S = 3.0
+
+
+def of_times(run: Evidence) -> Iterator[str]:
+    """Yield where moments, lengths and sysbench's own clock contradict each other."""
+    seen = run.seen
+    lasted = seen["ended_monotonic_s"] - seen["started_monotonic_s"]
+    if abs(lasted - seen["sysbench_s"]) > 0.001:
+        yield f"evidence.json: sysbench_s is {seen['sysbench_s']:.3f}, end less start is {lasted:.3f} s"
+    by_wall = (moment(seen["ended_utc"]) - moment(seen["started_utc"])).total_seconds()
+    if abs(by_wall - lasted) > CLOCK_SLACK_S + abs(seen["clock_step_s"]):
+        yield f"evidence.json: started_utc to ended_utc is {by_wall:.3f} s, the run took {lasted:.3f} s"
+    total = run.log.final.total_time_s if run.log.final else None
+    if total is not None and not total - 0.001 <= lasted <= total + STARTING_S:
+        yield f"evidence.json: the run took {lasted:.3f} s, sysbench says {total:.3f} s"
+
+
+def of_attempt(run: Evidence, manifest: Mapping[str, Any], voided: int) -> Iterator[str]:
+    """Yield where the attempt's number is not the manifest's, or not one more than void has."""
+    if manifest.get("attempt") != run.seen["attempt"]:
+        yield f"manifest.json: attempt {manifest.get('attempt')}, evidence.json has {run.seen['attempt']}"
+    if run.seen["attempt"] != voided + 1:
+        yield f"evidence.json: attempt {run.seen['attempt']}, and void has {voided} attempts before it"
+
+
+def of_argv(run: Evidence, asked: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the options of the logged command lines that the plan does not give; addresses are free."""
+    known = run.seen.get("clients")
+    logged = [one["argv"] for one in known] if known else [run.seen["argv"]]
+    for number, (due, found) in enumerate(zip(asked, logged, strict=False)):
+        which = f"client {number}: " if len(asked) > 1 else ""
+        lacking, more = (
+            [one for one in first if one not in second]
+            for first, second in ((_own(due), _own(found)), (_own(found), _own(due)))
+        )
+        if lacking or more or len(_own(due)) != len(_own(found)):
+            yield (
+                f"evidence.json: argv: {which}it has {' '.join(more) or 'nothing more'}, "
+                f"the plan gives {' '.join(lacking) or 'nothing more'}"
+            )
+    if len(asked) != len(logged):
+        yield f"evidence.json: {len(logged)} command lines, the plan gives {len(asked)}"
+
+
+def of_client(run: Evidence) -> Iterator[str]:
+    """Yield where the client's threads are not the plan's."""
+    threads = run.seen["client"]["threads"]
+    if threads != run.plan["threads"]:
+        yield f"evidence.json: client.threads is {threads}, the plan has {run.plan['threads']}"
+
+
+def of_identity(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where server or proxy of a run say they are another than facts.json has."""
+    known = {
+        "version": facts.get("engine", {}).get("version"),
+        "config_hash": facts.get("engine", {}).get("config_hash"),
+        "proxy_config_hash": (facts.get("proxy") or {}).get("config_hash"),
+    }
+    for when in ("identity_before", "identity_after"):
+        said = run.seen.get(when) or {}
+        for name, fact in known.items():
+            if fact is not None and isinstance(said.get(name), str) and said[name] != fact:
+                yield f"evidence.json: {when}.{name} is {said[name]}, facts.json has {fact}"
+
+
+def of_monitor(run: Evidence, text: str) -> Iterator[str]:
+    """Yield where the monitor's seconds do not go on, or not as long as the run."""
+    seconds = rows.monitor_table(text)["second"].to_pylist()
+    if any(later < earlier for earlier, later in pairwise(seconds)):
+        yield "monitor.csv: its seconds do not go on"
+    last, lasted = max(seconds, default=0.0), run.seen["sysbench_s"]
+    if abs(last - lasted) > MONITOR_SLACK_S:
+        yield f"monitor.csv: it ends at second {last:g}, the run at {lasted:.1f}"
+
+
+def overlapping(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime, str]]) -> Iterator[str]:
+    """Yield runs that began before the one before them had ended.
+
+    `spans` has start, end and group of each run; arms of one group may take turns inside the same seconds.
+    """
+    in_time = sorted(spans, key=lambda name: spans[name][0])
+    for before, after in pairwise(in_time):
+        if spans[after][0] < spans[before][1] and spans[after][2] != spans[before][2]:
+            yield f"{after}: it began while {before} was still running"
+
+
+def moment(text: str) -> datetime.datetime:
+    """Return a moment in UTC; ValueError for a text without its zone."""
+    found = datetime.datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text}: a moment without a zone")
+    return found
+
+
+def _own(argv: Sequence[str]) -> list[str]:
+    return [one for one in argv if one.partition("=")[0] not in CONNECTION]

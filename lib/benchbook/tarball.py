@@ -1,0 +1,214 @@
+"""A compressed tar of plain files: written with nothing of the machine in it, read within limits.
+
+Python's tarfile believes what a header says: holes of a sparse file fill a disk, a pax record of megabytes is
+taken into memory before anything can look at it. This reader knows plain files and nothing else, never holds
+more than a piece, and refuses whatever follows the archive's end.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from benchbook.core.errors import BenchbookError
+
+SUFFIXES = (".tar.gz", ".tar.xz")
+BLOCK, PIECE = 512, 1 << 16
+# GNU tar fills its archives up to records of 20 blocks.
+MOST_PADDING = 20 * BLOCK
+# A header beside a member holds its name; nothing that we write needs more.
+MOST_HEADER = 4096
+# xz -9 takes 65 MiB to unpack.
+XZ_MEMORY = 100 << 20
+KINDS = {
+    "1": "a hard link", "2": "a symbolic link", "3": "a device", "4": "a device", "5": "a folder",
+    "6": "a FIFO", "7": "a contiguous file", "D": "a dumped folder", "K": "a long link",
+    "M": "a part of a file", "S": "a sparse file", "V": "a volume's label", "g": "a header for all members",
+    "X": "Solaris' own header",
+}  # fmt: skip
+# What a pax header may say beside the name; sizes and sparse maps may not.
+HARMLESS = frozenset({"path", "mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment"})
+
+
+class NotWhole(BenchbookError):
+    """The bytes are no tar of plain files, or not to its end."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One plain file of an archive: its name, its bytes, and `read` that gives them piece by piece, once."""
+
+    name: str
+    size: int
+    read: Callable[[], Iterator[bytes]]
+
+
+def suffix_of(file: Path) -> str:
+    """Return how a file is packed, by its name; BenchbookError for any other name."""
+    for suffix in SUFFIXES:
+        if file.name.endswith(suffix):
+            return suffix
+    raise BenchbookError(f"{file.name}: not an archive by its name; it must end in .tar.gz or .tar.xz")
+
+
+def write(stream: IO[bytes], suffix: str, entries: Iterable[tuple[str, int, IO[bytes]]]) -> None:
+    """Write a packed tar of (name, bytes, stream): no owner, no time, no file name of its own.
+
+    The same entries give the same bytes with the same zlib or liblzma.
+    """
+    form = tarfile.PAX_FORMAT
+    with _packer(stream, suffix) as packed, tarfile.open(fileobj=packed, mode="w", format=form) as tar:
+        for name, size, content in entries:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = size, 0o644
+            tar.addfile(entry, content)
+
+
+def _packer(stream: IO[bytes], suffix: str) -> Any:
+    if suffix == ".tar.gz":
+        return gzip.GzipFile("", "wb", 6, stream, mtime=0)
+    return lzma.LZMAFile(stream, "wb", preset=6)
+
+
+@contextmanager
+def opened(file: Path, most: int) -> Iterator[Iterator[Member]]:
+    """Open an archive to be read once, member by member; unpacked it may have `most` bytes with its headers.
+
+    Raises NotWhole for what is no plain file, for a damaged or cut archive, and for anything after its end.
+    """
+    with file.open("rb") as stream:
+        yield _members(_Unpacked(stream, suffix_of(file), most))
+
+
+class _Unpacked:
+    """The bytes inside a .gz or .xz, in pieces, up to a limit."""
+
+    def __init__(self, stream: IO[bytes], suffix: str, most: int) -> None:
+        self.stream, self.left = stream, most
+        self.is_gzip = suffix == ".tar.gz"
+        self.unpacker: Any = (
+            zlib.decompressobj(31)
+            if self.is_gzip
+            else lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+        )
+        self.waiting = bytearray()
+
+    def read(self, size: int) -> bytes:
+        """Return exactly so many bytes, fewer only at the end."""
+        while len(self.waiting) < size and (piece := self._piece()):
+            self.waiting += piece
+        taken = bytes(self.waiting[:size])
+        del self.waiting[:size]
+        return taken
+
+    def _piece(self) -> bytes:
+        while not self.unpacker.eof:
+            kept = self.unpacker.unconsumed_tail if self.is_gzip else b""
+            is_hungry = not kept if self.is_gzip else self.unpacker.needs_input
+            given = self.stream.read(PIECE) if is_hungry else kept
+            piece = self.unpacker.decompress(given, PIECE)
+            self.left -= len(piece)
+            if self.left < 0:
+                raise NotWhole("it unpacks to more than its size allows, as if made to fill a disk")
+            if piece:
+                return piece
+            if is_hungry and not given:
+                raise NotWhole("it ends too early")
+        if self.unpacker.unused_data or self.stream.read(1):
+            raise NotWhole("something follows its end")
+        return b""
+
+
+def _members(source: _Unpacked) -> Iterator[Member]:
+    name: str | None = None
+    while any(header := _whole(source, BLOCK)):
+        size, kind = _checked(header)
+        if kind in ("x", "L"):
+            if name is not None or size > MOST_HEADER:
+                raise NotWhole(f"a header of {size} bytes beside a member, at most one of {MOST_HEADER}")
+            text = _whole(source, _padded(size))[:size]
+            name = _path_of(text) if kind == "x" else _text(text.rstrip(b"\0"))
+            continue
+        named, name = name or _name(header), None
+        if kind not in ("0", "\0"):
+            what = KINDS.get(kind, f"of the kind {kind!r}")
+            raise NotWhole(f"{named!r} is {what}; only plain files are taken")
+        left = [size]
+        yield Member(named, size, lambda left=left: _content(source, left))  # type: ignore[misc]
+        for _ in _content(source, left):
+            pass
+        _whole(source, _padded(size) - size)
+    if name is not None or any(_whole(source, BLOCK)):
+        raise NotWhole("its end is not marked")
+    rest = source.read(MOST_PADDING + 1)
+    if len(rest) > MOST_PADDING or any(rest):
+        raise NotWhole("something follows its end")
+
+
+def _content(source: _Unpacked, left: list[int]) -> Iterator[bytes]:
+    while left[0]:
+        piece = _whole(source, min(left[0], PIECE))
+        left[0] -= len(piece)
+        yield piece
+
+
+def _whole(source: _Unpacked, size: int) -> bytes:
+    found = source.read(size)
+    if len(found) < size:
+        raise NotWhole("it ends too early")
+    return found
+
+
+def _padded(size: int) -> int:
+    return -(-size // BLOCK) * BLOCK
+
+
+def _checked(header: bytes) -> tuple[int, str]:
+    """Return size and kind of a header whose sum is right."""
+    summed = sum(header[:148]) + 8 * ord(" ") + sum(header[156:])
+    if header[257:262] != b"ustar" or _octal(header[148:156]) != summed:
+        raise NotWhole("a header is damaged, or none of a tar")
+    return _octal(header[124:136]), chr(header[156])
+
+
+def _octal(field: bytes) -> int:
+    digits = field.strip(b" \0")
+    if not digits or set(digits) - set(b"01234567"):
+        raise NotWhole("a number in a header is damaged, or larger than a file here can be")
+    return int(digits, 8)
+
+
+def _name(header: bytes) -> str:
+    name, prefix = header[:100].split(b"\0")[0], header[345:500].split(b"\0")[0]
+    # GNU's headers have other things where POSIX has the first part of a long name.
+    return _text(prefix + b"/" + name if prefix and header[257:263] == b"ustar\0" else name)
+
+
+def _text(name: bytes) -> str:
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        raise NotWhole(f"{name!r}: a name that is not UTF-8") from None
+
+
+def _path_of(records: bytes) -> str | None:
+    """Return the name in a pax header, None without one; refuse what says more than a name."""
+    path = None
+    while records:
+        length, _, _ = records.partition(b" ")
+        if not length.isdigit() or not len(length) < int(length[:5]) <= len(records):
+            raise NotWhole("a pax header is damaged")
+        record, records = records[: int(length)], records[int(length) :]
+        key, _, value = record[len(length) + 1 : -1].partition(b"=")
+        if _text(key) not in HARMLESS:
+            raise NotWhole(f"a pax header says {_text(key)!r}; only plain files are taken")
+        if key == b"path":
+            path = _text(value)
+    return path

@@ -1,0 +1,110 @@
+"""What stands in an unpacked archive, each file read once, nothing of it believed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import files, paths, runfolder, yamlfile
+from benchbook.core.explain import validate
+from benchbook.core.model import PlannedRun
+from benchbook.core.params import Params
+from benchbook.core.runfolder import RunFolder
+from benchbook.core.study import Study
+from benchbook.measure import store
+from benchbook.plan import rates, schedule
+from benchbook.read import validity
+
+
+class Unpacked:
+    """The files of an archive as types; reading one that is damaged raises whatever its damage asks for."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.root, self.name = root, name
+        self.where = paths.StudyPaths(name, root)
+
+    @cached_property
+    def study(self) -> Study:
+        """The study file; whether its claims are in a source is not asked."""
+        return validate(yamlfile.read(self.where.file, f"studies/{self.name}.yaml"), Study)
+
+    @cached_property
+    def params(self) -> Params:
+        """The archive's own settings."""
+        return validate(yamlfile.read(self.root / "params.yaml", "params.yaml"), Params)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What provision found."""
+        found = _json(self.where.facts)
+        if found["study"] != self.name:
+            raise ValueError(f"facts.json is of the study {found['study']!r}")
+        return found
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What prepare loaded."""
+        return _json(self.where.dataset)
+
+    @cached_property
+    def warm_up(self) -> dict[str, Any]:
+        """What the pilots gave."""
+        return _json(self.where.warm_up)
+
+    @cached_property
+    def runs(self) -> list[PlannedRun]:
+        """The runs that study, facts, data and settled rates ask for."""
+        settled = rates.of(self.study, self.warm_up)
+        return schedule.plan_runs(self.name, self.study, schedule.conditions(self.facts, self.data), settled)
+
+    @cached_property
+    def folders(self) -> list[RunFolder]:
+        """The run folders of raw."""
+        return list(runfolder.listing(self.where.raw))
+
+    @cached_property
+    def pilots(self) -> list[RunFolder]:
+        """The run folders of the pilots."""
+        return list(runfolder.listing(self.where.pilots))
+
+    @cached_property
+    def plans(self) -> dict[str, dict[str, Any]]:
+        """The plan of each run folder of raw."""
+        return {folder.name: folder.plan() for folder in self.folders}
+
+    @cached_property
+    def notes(self) -> list[Path]:
+        """The notes beside voided folders."""
+        return sorted(self.where.void.glob(f"*.{runfolder.VOID}")) if self.where.void.is_dir() else []
+
+    @cached_property
+    def voided(self) -> Counter[str]:
+        """How often each run was voided for how it went."""
+        records = [runfolder.read_note(note) for note in self.notes]
+        return Counter(one["run_id"] for one in records if one["status"] in store.COUNTED)
+
+    @cached_property
+    def judged(self) -> dict[str, validity.Judgement]:
+        """Each run judged by the archive's own limits."""
+        return {folder.name: validity.judge(folder, self.params.limits) for folder in self.folders}
+
+
+def _json(file: Path) -> Any:
+    try:
+        return files.parse_json(files.read_plain(file))
+    except ValueError as error:
+        raise ValueError(f"{file.name}: {error}") from None
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as it comes back from a JSON file."""
+    return json.loads(json.dumps(value, default=vars))
+
+
+def short(value: Any) -> str:
+    """Return a value as text of at most 160 characters."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 160 else f"{text[:159]}…"

@@ -1,0 +1,371 @@
+"""An archive made to fill a disk or a memory is refused in words, having taken next to nothing of either."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchbook import archive
+from benchbook.core.errors import BenchbookError
+
+PLACE = "data/made/raw/r/sysbench.out"
+# The child may map this much; what it imports takes some 300 MB of it.
+MEMORY, DISK = 700 << 20, 20 << 20
+CHILD = f"""
+import resource, sys
+from pathlib import Path
+from benchbook import archive
+from benchbook.core.errors import BenchbookError
+resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+try:
+    archive.unpack(Path(sys.argv[1]), Path(sys.argv[2]))
+    said = "taken"
+except BenchbookError as error:
+    said = str(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(said)
+"""
+
+
+def manifest(files: dict[str, bytes | int]) -> bytes:
+    """Return a manifest of contents, or of sizes that nothing stands behind."""
+    listed = {}
+    for name, content in files.items():
+        known = content if isinstance(content, bytes) else b""
+        size = content if isinstance(content, int) else len(content)
+        listed[name] = {"sha256": hashlib.sha256(known).hexdigest(), "bytes": size}
+    return json.dumps(
+        {"format": 1, "study": "made", "benchbook": "0", "commit": None, "files": listed}
+    ).encode()
+
+
+def header(name: str, size: int, kind: bytes = b"0", more: bytes = b"") -> bytes:
+    """Return a tar header as it would stand on disk, whatever it says."""
+    made = bytearray(512)
+    fields = {
+        0: name.encode()[:100],
+        100: b"0000644\0",
+        108: b"0000000\0",
+        116: b"0000000\0",
+        124: b"%011o\0" % size,
+        136: b"00000000000\0",
+        148: b" " * 8,
+        156: kind,
+        257: b"ustar\x0000",
+    }
+    for place, value in fields.items():
+        made[place : place + len(value)] = value
+    made[386 : 386 + len(more)] = more
+    made[148:156] = b"%06o\0 " % sum(made)
+    return bytes(made)
+
+
+def padded(content: bytes) -> bytes:
+    return content + bytes(-len(content) % 512)
+
+
+def member(name: str, content: bytes, kind: bytes = b"0") -> bytes:
+    return header(name, len(content), kind) + padded(content)
+
+
+END = bytes(1024)
+HONEST = {PLACE: b"a log\n"}
+FIRST = member("made/manifest.json", manifest(HONEST))
+WHOLE = FIRST + member(f"made/{PLACE}", b"a log\n") + END
+
+
+def pax(records: dict[str, str]) -> bytes:
+    made = b""
+    for key, value in records.items():
+        rest = len(f" {key}={value}\n".encode())
+        length = rest + len(str(rest + len(str(rest))))
+        made += f"{length} {key}={value}\n".encode()
+    return made
+
+
+def sparse() -> bytes:
+    # One real block and a map that says the file is 8 GB: tarfile writes the hole as zeros.
+    hole = b"%011o\0%011o\0" % (0, 512) + bytes(24 * 3) + b"\0" + b"%011o\0" % (8**11 - 1)
+    return FIRST + header(f"made/{PLACE}", 512, b"S", hole) + bytes(512) + END
+
+
+def pax_sparse() -> bytes:
+    said = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "8000000000"}
+    return FIRST + member("x", pax(said), b"x") + member(f"made/{PLACE}", b"1\n0\n512\n") + END
+
+
+def zeros(size: int) -> bytes:
+    return FIRST + header(f"made/{PLACE}", size)
+
+
+def bomb(before: bytes, size: int, after: bytes = b"") -> bytes:
+    """Return gzip of some bytes, so many zeros, and some bytes; made without holding them."""
+    packer, made = zlib.compressobj(9, wbits=31), [b""]
+    made.append(packer.compress(before))
+    made += [packer.compress(bytes(1 << 20)) for _ in range(size >> 20)]
+    return b"".join([*made, packer.compress(after), packer.flush()])
+
+
+def hungry_xz() -> bytes:
+    """Return an .xz that asks its reader for a dictionary of 4 GB."""
+    packed = bytearray(lzma.compress(WHOLE, preset=0))
+    length = (packed[12] + 1) * 4
+    assert packed[14] == 0x21, "the LZMA2 filter comes first"
+    packed[16] = 40
+    packed[12 + length - 4 : 12 + length] = zlib.crc32(bytes(packed[12 : 12 + length - 4])).to_bytes(
+        4, "little"
+    )
+    return bytes(packed)
+
+
+def of_json(text: bytes) -> bytes:
+    place = "data/made/facts.json"
+    return member("made/manifest.json", manifest({place: text})) + member(f"made/{place}", text) + END
+
+
+MB = 1 << 20
+
+
+def xz_zeros() -> bytes:
+    packer = lzma.LZMACompressor(preset=0)
+    made = [
+        packer.compress(zeros(2000 * MB)),
+        *(packer.compress(bytes(MB)) for _ in range(100)),
+        packer.flush(),
+    ]
+    return b"".join(made)
+
+
+BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
+    "a sparse file of 8 GB": ("gz", sparse, "is a sparse file; only plain files are taken"),
+    "a sparse file by pax": ("gz", pax_sparse, "a pax header says 'GNU.sparse.major'"),
+    "a pax header of 6.9 MB": (
+        "gz",
+        lambda: FIRST + member("x", pax({"path": "a" * 6_900_000}), b"x") + END,
+        "a header of 69000.. bytes beside a member",
+    ),
+    "a pax header before the manifest": (
+        "gz",
+        lambda: member("x", pax({"comment": "a" * 6_900_000}), b"x") + WHOLE,
+        "a header of 69000.. bytes",
+    ),
+    "a long name of 6.9 MB": (
+        "gz",
+        lambda: FIRST + member("././@LongLink", b"a" * 6_900_000, b"L") + END,
+        "a header of 6900000 bytes",
+    ),
+    "a size by pax": (
+        "gz",
+        lambda: FIRST + member("x", pax({"size": "8000000000"}), b"x") + END,
+        "a pax header says 'size'",
+    ),
+    "a header for all members": (
+        "gz",
+        lambda: member("g", pax({"path": "x"}), b"g") + WHOLE,
+        "is a header for all members",
+    ),
+    "an honest bomb of 1 GB": (
+        "gz",
+        lambda: member("made/manifest.json", manifest({PLACE: 10**9})) + END,
+        "1000000000 bytes, at most",
+    ),
+    "an honest bomb of many files": (
+        "gz",
+        lambda: member("made/manifest.json", manifest({f"{PLACE}{i}": 200 * MB for i in range(9)})) + END,
+        "its manifest lists 1887 MB, more than the 64 MB",
+    ),
+    "a size of 8 GB in a header": (
+        "raw",
+        lambda: bomb(zeros(8**11 - 1), 100 * MB),
+        "unpacks to more than its size",
+    ),
+    "a name that the manifest lists, with more in it": (
+        "raw",
+        lambda: bomb(zeros(100 * MB), 100 * MB, END),
+        "104857600 bytes, the manifest says 6|unpacks to more than",
+    ),
+    "nothing but zeros": ("raw", lambda: bomb(b"", 100 * MB), "something follows its end|does not begin"),
+    "zeros after the end": ("raw", lambda: bomb(WHOLE, 100 * MB), "something follows its end"),
+    "a manifest of brackets": (
+        "gz",
+        lambda: member("made/manifest.json", b"[" * 15_000_000) + END,
+        "15000000 values, at most 1000000",
+    ),
+    "a manifest of empty lists": (
+        "gz",
+        lambda: member("made/manifest.json", b"[" + b"[]," * 5_000_000 + b"0]") + END,
+        "10000001 values",
+    ),
+    "a manifest of 17 MB": (
+        "gz",
+        lambda: member("made/manifest.json", b" " * 17_000_000) + END,
+        "does not begin with",
+    ),
+    "a manifest of 100,001 files": (
+        "gz",
+        lambda: (
+            member("made/manifest.json", manifest({f"{PLACE[:-12]}{i}/o": 0 for i in range(100_001)})) + END
+        ),
+        "100001 files, at most 100000",
+    ),
+    "deep JSON in a file": (
+        "gz",
+        lambda: of_json(b'{"a":' * 50 + b"1" + b"}" * 50),
+        r"facts.json: not JSON .* nested 50 deep",
+    ),
+    "wide JSON in a file": (
+        "gz",
+        lambda: of_json(b"[" + b"{}," * 2_000_000 + b"0]"),
+        r"facts.json: not JSON .* 4000001 values",
+    ),
+    "JSON of 17 MB": (
+        "gz",
+        lambda: of_json(b" " * 17_000_000 + b"0"),
+        "17000001 bytes of JSON, at most 16000000",
+    ),
+    "a key twice": ("gz", lambda: of_json(b'{"a": 1, "a": 2}'), "the key 'a' is there twice"),
+    "infinity": ("gz", lambda: of_json(b'{"a": 1e999}'), "1e999 is no number"),
+    "an xz that asks for 4 GB of memory": ("xz-raw", hungry_xz, "not a whole .tar.xz: Memory usage limit"),
+    "an xz of zeros": ("xz-raw", xz_zeros, "unpacks to more than its size"),
+}
+
+
+def packed(kind: str, made: bytes, folder: Path) -> Path:
+    file = folder / f"made.tar.{kind[:2].replace('ra', 'gz')}"
+    file.write_bytes(gzip.compress(made, 9) if kind == "gz" else made)
+    return file
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_named_and_takes_neither_memory_nor_disk(name, tmp_path):
+    kind, make, said = BOMBS[name]
+    file, out = packed(kind, make(), tmp_path), tmp_path / "out"
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", CHILD, file, out], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr[-2000:]
+    taken, _, answer = done.stdout.partition("\n")
+    assert re.search(said, answer), answer[:500]
+    assert int(taken) < 350 << 20
+    assert sum(one.stat().st_blocks * 512 for one in out.rglob("*") if one.is_file()) < DISK
+
+
+def test_the_archive_they_are_made_of_is_taken(tmp_path):
+    for kind, made in (("gz", WHOLE), ("xz-raw", lzma.compress(WHOLE))):
+        contents = archive.unpack(packed(kind, made, tmp_path), tmp_path / kind)
+        assert contents.study == "made"
+        assert (tmp_path / kind / PLACE).read_bytes() == b"a log\n"
+
+
+AFTER = {
+    "a byte": b"x",
+    "a second gzip": gzip.compress(b"more"),
+    "a second archive": gzip.compress(WHOLE),
+    "zeros": bytes(100),
+}
+
+
+@pytest.mark.parametrize("what", AFTER)
+def test_nothing_may_follow_the_end(what, tmp_path):
+    file = tmp_path / "made.tar.gz"
+    file.write_bytes(gzip.compress(WHOLE) + AFTER[what])
+    with pytest.raises(BenchbookError, match="something follows its end"):
+        archive.unpack(file, tmp_path / "out")
+    xz = tmp_path / "made.tar.xz"
+    xz.write_bytes(lzma.compress(WHOLE) + AFTER[what])
+    with pytest.raises(BenchbookError, match="something follows its end"):
+        archive.unpack(xz, tmp_path / "out-xz")
+
+
+ODD = {
+    "a member after the end": (WHOLE + member(f"made/{PLACE}", b"b"), "something follows its end"),
+    "no end": (WHOLE[:-1024], "it ends too early"),
+    "half an end": (WHOLE[:-512], "it ends too early"),
+    "a damaged header": (WHOLE[:-2000] + b"x" + WHOLE[-1999:], "a header is damaged"),
+    "a negative size": (
+        FIRST + header("made/x", 1).replace(b"00000000001\0", b"-0000000001\0") + END,
+        "damaged",
+    ),
+    "an absolute name": (FIRST + member("/etc/passwd", b"x") + END, "not a file that the manifest lists"),
+    "a way up": (FIRST + member(f"made/../{PLACE}", b"x") + END, "not a file that the manifest lists"),
+    "another name by pax": (
+        FIRST + member("x", pax({"path": "/etc/passwd"}), b"x") + member(f"made/{PLACE}", b"a log\n") + END,
+        "'/etc/passwd': not a file that the manifest lists",
+    ),
+    "a name that is no text": (
+        FIRST + header("made/x", 0).replace(b"x\0", b"\xff\0")[:512] + END,
+        "damaged|UTF-8",
+    ),
+    "twice": (WHOLE[:-1024] + member(f"made/{PLACE}", b"a log\n") + END, "or there twice"),
+    "a device": (FIRST + header(f"made/{PLACE}", 0, b"3") + END, "is a device"),
+    "a link": (FIRST + header(f"made/{PLACE}", 0, b"1") + END, "is a hard link"),
+    "a kind of no tar": (FIRST + header(f"made/{PLACE}", 0, b"Z") + END, "is of the kind 'Z'"),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_what_is_no_plain_tar_of_plain_files_is_refused(what, tmp_path):
+    made, said = ODD[what]
+    with pytest.raises(BenchbookError, match=said):
+        archive.unpack(packed("gz", made, tmp_path), tmp_path / "out")
+    assert {file.name for file in tmp_path.rglob("*") if file.is_file()} <= {"made.tar.gz", "sysbench.out"}
+
+
+NAMES = {
+    "upper and lower case": ({PLACE: b"", PLACE.replace("/r/", "/R/"): b""}, "upper and lower case are one"),
+    "one letter in two ways": (
+        {f"{PLACE}\u00e9": b"", f"{PLACE}e\u0301": b""},
+        "upper and lower case are one",
+    ),
+    "a folder that is a file": ({PLACE: b"", f"{PLACE}/more": b""}, "is a file already"),
+    "tables of another time": ({"data/made/tidy/runs.parquet": b""}, "not a place of an archive"),
+    "a new page": ({"data/made/evil.json": b"{}"}, "not a place of an archive"),
+    "a long name": ({f"data/made/raw/{'a' * 300}/x": b""}, "not a place of an archive"),
+    "a long way": ({"data/made/raw/" + "a/" * 250 + "x": b""}, "not a place of an archive"),
+    "less than nothing": ({PLACE: -1}, "of another format"),
+}
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_names_that_are_not_ours_or_not_apart_are_refused_before_anything_is_written(what, tmp_path):
+    files, said = NAMES[what]
+    with pytest.raises(BenchbookError, match=said):
+        archive.unpack(
+            packed("gz", member("made/manifest.json", manifest(files)) + END, tmp_path), tmp_path / "out"
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_would_not_fit_is_refused_before_a_byte_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 100_000_000})())
+    with pytest.raises(
+        BenchbookError, match=r"200 MB beside them, and 100 MB are free; nothing was unpacked"
+    ):
+        archive.unpack(packed("gz", WHOLE, tmp_path), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_tars_of_other_programs_are_read_as_well(tmp_path):
+    for number, form in enumerate((tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)):
+        place = f"data/made/raw/{'long' * 30}/sysbench.out"
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w", format=form) as tar:
+            for name, content in (("manifest.json", manifest({place: b"x"})), (place, b"x")):
+                entry = tarfile.TarInfo(f"made/{name}")
+                entry.size, entry.mtime, entry.uname = len(content), 1767607200, "somebody"
+                tar.addfile(entry, io.BytesIO(content))
+        archive.unpack(packed("gz", stream.getvalue(), tmp_path), tmp_path / str(number))
+        assert (tmp_path / str(number) / place).read_bytes() == b"x"
