@@ -57,7 +57,7 @@ def output(
         lines.append(
             f"[ {second}s ] thds: {threads} tps: {tps:.2f} qps: {sum(rates):.2f} "
             f"(r/w/o: {rates[0]:.2f}/{rates[1]:.2f}/{rates[2]:.2f}) lat (ms,{percentile}%): {latency_ms:.2f} "
-            "err/s: 0.00 reconn/s: 0.00"
+            f"err/s: {errors / run_s * (second > discard_s):.2f} reconn/s: 0.00"
         )
     bucket = histogram.bucket_of(latency_ms)
     lines += [

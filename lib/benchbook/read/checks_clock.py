@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from benchbook.core import histogram
 from benchbook.core.params import Limits
 from benchbook.read import checks_log
 from benchbook.read.arithmetic import SLACK_S
 from benchbook.read.evidence import Evidence
+from benchbook.read.histogram_sums import longest
 
 CLOCK_S, CLOCK_SHARE = 0.05, 2e-4
 """What two machines' clocks may differ by: half a round trip, and how much faster one may go."""
@@ -105,9 +104,8 @@ def _carried_s(run: Evidence, longest_s: float) -> float:
     threads = run.asked("threads")
     if run.log.histogram is None:
         return longest_s
-    counts = run.log.histogram.full()[::-1]
-    taken = np.minimum(counts, np.maximum(threads - (np.cumsum(counts) - counts), 0))
-    return float((taken * histogram.VALUES_MS[::-1]).sum()) / threads / 1000
+    taken = longest(run.log.histogram.full(), threads)
+    return float((taken * histogram.VALUES_MS).sum()) / threads / 1000
 
 
 def _gap(run: Evidence) -> float:
