@@ -43,7 +43,7 @@ def disagreements(log: SysbenchLog, timed: int, has_resets: bool) -> Iterator[Pr
 
 
 def _of_latencies(bars: Histogram, final: Summary, extra: int) -> Iterator[Problem]:
-    """Yield where sum, least and most of the timers are not in the buckets; these have `extra` events more."""
+    """Yield where sum, least and most of the timers are not in the buckets; `extra` are in these only."""
     full, total_ms = bars.full(), final.latency_sum_ms
     sum_ms = float((full * histogram.VALUES_MS).sum())
     more_ms = float((longest(full, extra) * histogram.VALUES_MS).sum())
