@@ -41,7 +41,7 @@ PROXY = (80, 88, 97, 103, 112)
 def measure(raw: Path, run: PlannedRun, tps: int | None = None) -> runfolder.RunFolder:
     """Write the folder of one run."""
     arm = {"direct": BASELINE, "direct_again": TWIN, "haproxy": PROXY}[run.arm]
-    out = synthetic.output(tps=tps or arm[run.block - 1], seed=run.seed, latency_ms=4000 / arm[run.block - 1])
+    out = synthetic.output(tps=tps or arm[run.block - 1], seed=run.seed)
     return synthetic.folder(raw, run.to_dict() | {"histogram": True, "ps_mode": "auto"}, out)
 
 

@@ -174,6 +174,21 @@ def test_an_earlier_run_that_was_damaged_stays_where_it_is(kept: Store):
     assert kept.tidy_up() == [RUNS[0].run_id]
 
 
+def test_an_earlier_run_is_judged_before_it_comes_back(kept: Store):
+    """It may have been made before a check was there, or before a limit was set."""
+    before = kept.digests()
+    kept.tidy_up([])
+    bad = RUNS[1]
+    kept.bad[bad.run_id] = Verdict("invalid", ["V16 machine: 5.0 % stolen"])
+    group = [run for run in RUNS if run.group == bad.group]
+    assert kept.tidy_up() == ids(group)
+    assert kept.names() == set(ids(RUNS)) - set(ids(group))
+    status = {name.rpartition(".")[0]: status for name, status in kept.voids().items()}
+    assert status == {run.run_id: "invalid" if run is bad else "partner" for run in group}
+    assert kept.said == [f"{bad.run_id}: invalid: V16 machine: 5.0 % stolen"]
+    assert before <= kept.digests()
+
+
 def test_blocks_that_are_taken_back_step_aside_too(kept: Store):
     first = [run for run in RUNS if run.block == 1]
     assert kept.tidy_up(first) == []

@@ -10,6 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from benchbook.core import sysbench_options
 from benchbook.read import scripts
 from benchbook.read.evidence import Evidence
 from benchbook.read.sysbench_log import parse
@@ -72,7 +73,7 @@ PLAN = {
     "arm_setting": {},
     "workload": "read",
     "script": "oltp_read_write",
-    "options": {"ps_mode": "auto", "skip_trx": False},
+    "options": {},
     "threads": 4,
     "discard_s": 0,
     "run_s": 6,
@@ -85,6 +86,16 @@ PLAN = {
     "histogram": False,
     "conditions": {},
 }
+# sysbench's own defaults, which a study passes on: `Workload` of `core.study_sections`.
+OPTIONS: dict[str, Any] = {
+    "ps_mode": "auto", "skip_trx": False, "rand_type": "uniform", "ignore_errors": [1213, 1020, 1205],
+    "range_size": 100, "point_selects": 10, "simple_ranges": 1, "sum_ranges": 1, "order_ranges": 1,
+    "distinct_ranges": 1, "index_updates": 1, "non_index_updates": 1, "delete_inserts": 1,
+    "random_points": 10, "number_of_ranges": 10, "delta": 5,
+}  # fmt: skip
+PLACE = {
+    "db-driver": "mysql", "mysql-host": "127.0.0.1", "mysql-port": "33060", "mysql-db": "sbtest",
+}  # fmt: skip
 WHO = {"pid": 10, "started": 5.0, "version": "10.11.6", "datadir": "/d/", "port": 33060, "config_hash": "c"}
 
 
@@ -94,12 +105,13 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
     `changed` overrides parts of `evidence.json`; dictionaries are merged.
     """
     plan = {**PLAN, **plan}
+    plan["options"] = {**OPTIONS, **plan["options"]}
     log = parse(out)
     lasted = log.final.total_time_s if log.final and log.final.total_time_s else 1.0
     sizes = {f"sbtest{number}": plan["table_size"] for number in range(1, plan["tables"] + 1)}
     seen: dict[str, Any] = {
         "attempt": 1,
-        "argv": ["sysbench"],
+        "argv": argv(plan, "off"),
         "exit_code": 0,
         "ended_by": "itself",
         "started_utc": "2026-01-05T10:00:00.000+00:00",
@@ -148,6 +160,8 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
         "free_bytes_after": 10**10,
         "limits": {},
     }
+    if "argv" not in (changed or {}) and isinstance((changed or {}).get("tls"), dict):
+        seen["argv"] = argv(plan, changed["tls"].get("asked", "off"))
     grown = books(log, plan)
     seen["ledger"]["before"] = dict.fromkeys(grown, 1000)
     seen["ledger"]["after"] = {name: 1000 + count for name, count in grown.items()}
@@ -155,6 +169,29 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
     if one is not None and log.final is not None:
         seen["rows_after"]["sbtest1"] += one.growth * sum(block.writes or 0 for block in log.summaries)
     return Evidence(plan, merged(seen, changed or {}), out, err)
+
+
+def argv(plan: dict[str, Any], tls: str = "off") -> list[str]:
+    """Return the command line of a planned run."""
+    asked = PLACE | {"mysql-ssl": "off" if tls == "off" else "on"} | sysbench_options.general(plan)
+    return [
+        "sysbench",
+        "--config-file=/run/account.cnf",
+        *(f"--{name}={value}" for name, value in asked.items()),
+        plan["script"],
+        *(f"--{name}={value}" for name, value in sysbench_options.of_script(plan).items()),
+        "run",
+    ]
+
+
+def in_a_file(plan: dict[str, Any], taken: dict[str, str]) -> dict[str, Any]:
+    """Return what is seen of a client with its options in a file; `taken` is what sysbench took otherwise."""
+    asked = PLACE | {"mysql-ssl": "off"} | sysbench_options.general(plan)
+    words = [word for word in argv(plan) if word.split("=")[0][2:] not in asked]
+    return {
+        "argv": [words[0], "--config-file=/run/sysbench.cnf", *words[1:]],
+        "options": {"asked": asked, "taken": asked | taken},
+    }
 
 
 def books(log: Any, plan: dict[str, Any]) -> dict[str, int]:

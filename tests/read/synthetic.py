@@ -10,12 +10,10 @@ import numpy as np
 
 from benchbook.core import histogram, runfolder, several
 from benchbook.read.evidence import Evidence
-from tests.read.corpus import PLAN, healthy, merged
+from tests.read.corpus import OPTIONS, PLAN, argv, healthy, merged
 
-CHUNK_MS = 1.0068
-"""Every event takes the value of bucket 384, so that all sums can be checked by hand."""
-LATENCIES_MS = (CHUNK_MS, 2.0136, 4.0272)
-"""Of three clients of one run."""
+LATENCIES_MS = (20.0, 1000 / 60, 1000 / 70)
+"""Of three clients of one run, with 2 threads each and 100, 120 and 140 transactions a second."""
 
 
 def output(
@@ -27,12 +25,15 @@ def output(
     statements: tuple[int, int, int] = (14, 4, 2),
     seed: int = 7,
     errors: int = 0,
-    latency_ms: float = CHUNK_MS,
+    latency_ms: float | None = None,
 ) -> str:
     """Return what sysbench 1.0.20 prints when every second has the same number of transactions.
 
-    `statements` are the reads, writes and others of one transaction.
+    Every transaction takes `latency_ms`, by default what fills the threads' time: 40 ms with 4 threads and
+    100 transactions a second, 500 x 40 ms = 20 s in a window of 5 s. `statements` are the
+    reads, writes and others of one transaction.
     """
+    latency_ms = 1000 * threads / tps if latency_ms is None else latency_ms
     lines = [
         "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)",
         "",
@@ -56,7 +57,7 @@ def output(
         lines.append(
             f"[ {second}s ] thds: {threads} tps: {tps:.2f} qps: {sum(rates):.2f} "
             f"(r/w/o: {rates[0]:.2f}/{rates[1]:.2f}/{rates[2]:.2f}) lat (ms,{percentile}%): {latency_ms:.2f} "
-            "err/s: 0.00 reconn/s: 0.00"
+            f"err/s: {errors / run_s * (second > discard_s):.2f} reconn/s: 0.00"
         )
     bucket = histogram.bucket_of(latency_ms)
     lines += [
@@ -117,7 +118,7 @@ def totals(
 def planned(**changed: Any) -> dict[str, Any]:
     """Return a plan that `output()` without arguments fulfils."""
     plan = {**PLAN, "discard_s": 2, "run_s": 5, "percentile": 99, "seed": 7, "histogram": True, **changed}
-    plan["options"] = {"ps_mode": "auto", "skip_trx": False, **changed.get("options", {})}
+    plan["options"] = {**OPTIONS, **changed.get("options", {})}
     return plan
 
 
@@ -172,7 +173,7 @@ def three(
     seen["start_spread_ms"] = 6.5
     seen["clients"] = [
         {"number": number, "server": number % servers, "exit_code": 0, "ended_by": "itself",
-         "runqueue_wait_s": 0.1}
+         "runqueue_wait_s": 0.1, "argv": argv(plan | several.share(plan, number, 3))}
         for number in range(3)
     ]  # fmt: skip
     others = tuple((out, "") for out in outs[1:])

@@ -34,21 +34,21 @@ def test_counts_are_sums():
 
 def test_latency_is_least_most_and_a_mean_weighted_by_events():
     whole = merged(three()).final
-    assert (whole.latency_min_ms, whole.latency_max_ms) == (1.01, 4.03)
-    # As printed: (500 x 1.01 + 600 x 2.01 + 700 x 4.03) / 1800 = 4532 / 1800.
-    assert whole.latency_avg_ms == pytest.approx(2.517778, abs=1e-6)
+    assert (whole.latency_min_ms, whole.latency_max_ms) == (14.29, 20.0)
+    # As printed: (500 x 20.00 + 600 x 16.67 + 700 x 14.29) / 1800 = 30005 / 1800.
+    assert whole.latency_avg_ms == pytest.approx(16.669444, abs=1e-6)
 
 
-@pytest.mark.parametrize("p, client", [(25, 0), (27, 0), (28, 1), (50, 1), (61, 1), (62, 2), (99, 2)])
+@pytest.mark.parametrize("p, client", [(25, 2), (38, 2), (39, 1), (50, 1), (72, 1), (73, 0), (99, 0)])
 def test_percentiles_are_those_of_the_added_histograms(p, client):
-    """500, 600 and 700 events in three buckets: the 27th percentile is event floor(486.5), the 28th event
-    floor(504.5), the 61st event floor(1098.5), the 62nd event floor(1116.5)."""
+    """700, 600 and 500 events in three buckets, the last client's lowest: the 38th percentile is event
+    floor(684.5), the 39th event floor(702.5), the 72nd event floor(1296.5), the 73rd event floor(1314.5)."""
     whole = merged(three())
     assert whole.histogram.events == 1800
     expected = histogram.value_of(histogram.bucket_of(synthetic.LATENCIES_MS[client]))
     assert histogram.percentile(whole.histogram.full(), p) == expected
     assert whole.final.latency_percentile_ms == histogram.value_of(
-        histogram.bucket_of(synthetic.LATENCIES_MS[2])
+        histogram.bucket_of(synthetic.LATENCIES_MS[0])
     ), "the run's own percentile, not a mean of three"
 
 

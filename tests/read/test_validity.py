@@ -191,7 +191,7 @@ def test_an_edited_log_is_found_by_its_hash(tmp_path):
     out = folder.path / "sysbench.out"
     out.write_text(
         out.read_text().replace(
-            "max:                                    1.01", "max:                                    1.02"
+            "max:                                   40.00", "max:                                   40.01"
         )
     )
     judged = judge(folder)
@@ -203,6 +203,18 @@ def test_a_folder_without_files_is_invalid_not_an_error(tmp_path):
     judged = judge(validity.RunFolder(tmp_path / "r"))
     assert judged.status == "invalid"
     assert ids(judged, True) == []
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_evidence_with_what_is_no_number_is_no_evidence(tmp_path, number):
+    """A stolen share of NaN is not above its limit, and not below it either."""
+    folder = synthetic.folder(tmp_path, synthetic.planned(), HEALTHY)
+    file = folder.path / "evidence.json"
+    written = file.read_text()
+    file.write_text(written.replace('"steal_pct": 0.0', f'"steal_pct": {number}'))
+    assert file.read_text() != written
+    judged = judge(folder)
+    assert "V16" in ids(judged, None), judged.reasons
 
 
 def test_evidence_that_is_no_json_is_missing(tmp_path):

@@ -50,7 +50,7 @@ def measure(root: Path) -> None:
                 group=f"b{block:02d}-read-t0004", study="made",
             )  # fmt: skip
             seen = {"started_utc": f"2026-01-05T10:{at:02d}:00.000+00:00", "machine_cores": 2}
-            out = synthetic.output(tps=tps + NOISE[block - 1] + at % 3, latency_ms=4000 / tps)
+            out = synthetic.output(tps=tps + NOISE[block - 1] + at % 3)
             synthetic.folder(where.raw, plan, out, seen)
             plans.append(plan)
     files.write_csv(where.schedule, pd.DataFrame([{key: plan[key] for key in KEYS} for plan in plans]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -35,7 +35,8 @@ def tidy_up(
 
     Half-written folders, folders that are not whole, runs made under other settings and runs that are no
     longer valid go to `void`, each with its reason. Runs in `void` whose settings are asked for again come
-    back. Of a group that is not whole all runs are missing.
+    back, if they are valid by the checks and limits of today. Of a group that is not whole all runs are
+    missing.
     """
     planned = {run.run_id: run for run in runs}
     for place in (raw, void):
@@ -45,7 +46,6 @@ def tidy_up(
     for part in runfolder.unfinished(raw):
         say(f"{part.name}: the run was killed before it ended; kept as evidence")
         runfolder.void(part, void, "killed", ["the run was killed before it ended"])
-    verdicts: dict[str, Judgement] = {}
     for folder in list(runfolder.listing(raw)):
         broken = folder.verify()
         if broken:
@@ -53,11 +53,20 @@ def tidy_up(
             runfolder.void(folder.path, void, "broken", broken)
         elif folder.name not in planned:
             runfolder.void(folder.path, void, "earlier", ["made under settings that are no longer asked for"])
-        elif (verdict := judge(folder)).status != "valid":
+    _bring_back(planned, raw, void)
+    verdicts: dict[str, Judgement] = {}
+    for folder in list(runfolder.listing(raw)):
+        if (verdict := judge(folder)).status != "valid":
             say(f"{folder.name}: {verdict.status}: {'; '.join(verdict.reasons)}")
             verdicts[folder.name] = verdict
     for run_id in verdicts:
         void_group(planned[run_id], planned.values(), raw, void, verdicts)
+    _set_apart(planned.values(), raw, void, say)
+    return [run_id for run_id in planned if not (raw / run_id).is_dir()]
+
+
+def _bring_back(planned: Mapping[str, PlannedRun], raw: Path, void: Path) -> None:
+    """Move runs of settings that are asked for again from `void` to `raw`, to be judged like those there."""
     for note in sorted(void.glob(f"*.{runfolder.VOID}")):
         record = runfolder.read_note(note)
         folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
@@ -70,8 +79,6 @@ def tidy_up(
         ):
             folder.path.rename(target)
             note.unlink()
-    _set_apart(planned.values(), raw, void, say)
-    return [run_id for run_id in planned if not (raw / run_id).is_dir()]
 
 
 def _set_apart(runs: Iterable[PlannedRun], raw: Path, void: Path, say: Callable[[str], None]) -> None:

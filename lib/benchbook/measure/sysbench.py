@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+from benchbook.core import sysbench_options
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.core.turns import clock_seconds
 from benchbook.plan import order
 
 BINARY = "sysbench"
 LOAD = Path(__file__).with_name("lua") / "load.lua"
-OLTP = (
-    "range_size",
-    "point_selects",
-    "simple_ranges",
-    "sum_ranges",
-    "order_ranges",
-    "distinct_ranges",
-    "index_updates",
-    "non_index_updates",
-    "delete_inserts",
-    "skip_trx",
-)
-# What each script reads beyond tables and table size; sysbench refuses an option that a script does not know.
-EXTRA = {"select_random_points": ("random_points",), "select_random_ranges": ("number_of_ranges", "delta")}
 
 
 def connection(endpoint: Endpoint) -> dict[str, str]:
@@ -45,11 +31,10 @@ def connection(endpoint: Endpoint) -> dict[str, str]:
 def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> list[str]:
     """Return the argv of one measured run: discard and window in one process.
 
-    The checkpoint at the end of the discard resets counters, timers and histogram, so the last report
-    covers the measured window alone. With `file` the options are taken from there (`options`).
+    With `file` the options are taken from there (`options`).
     """
     account = f"--config-file={endpoint.secret}"
-    given = general(endpoint, planned)
+    given, of_script = general(endpoint, planned), sysbench_options.of_script(asdict(planned))
     # Files are read where they stand, so the account that comes last is the one that holds.
     options = [f"--{name}={value}" for name, value in given.items()] if file is None else []
     files = [account] if file is None else [f"--config-file={file}", account]
@@ -58,35 +43,14 @@ def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> li
         *files,
         *options,
         planned.script,
-        f"--tables={planned.tables}",
-        f"--table-size={planned.table_size}",
-        *script_options(planned.script, planned.options),
+        *(f"--{name}={value}" for name, value in of_script.items()),
         "run",
     ]
 
 
 def general(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
     """Return sysbench's own options for a run by name, without the account; those of scripts are others."""
-    options = planned.options
-    discard_s, run_s = clock_seconds(planned.to_dict())
-    return {
-        **connection(endpoint),
-        "mysql-ignore-errors": ",".join(map(str, options["ignore_errors"])) or "none",
-        "threads": str(planned.threads),
-        "time": str(discard_s + run_s),
-        "events": "0",
-        "rate": str(planned.rate),
-        "report-interval": "1",
-        **({"report-checkpoints": str(discard_s)} if discard_s else {}),
-        "percentile": str(planned.percentile),
-        "histogram": "on",
-        "rand-type": options["rand_type"],
-        **({"rand-pareto-h": str(options["rand_pareto_h"])} if options.get("rand_pareto_h") else {}),
-        "rand-seed": str(planned.seed),
-        "db-ps-mode": options["ps_mode"],
-        "forced-shutdown": "off",
-        "verbosity": "3",
-    }
+    return {**connection(endpoint), **sysbench_options.general(asdict(planned))}
 
 
 def load(
@@ -117,13 +81,3 @@ def load(
         *(["--auto-inc=off"] if has_own_ids else []),
         "run",
     ]
-
-
-def script_options(script: str, options: dict[str, Any]) -> list[str]:
-    """Return a script's own options, spelled as sysbench spells them."""
-    names = (*OLTP, *EXTRA.get(script, ()))
-    return [f"--{name.replace('_', '-')}={_value(options[name])}" for name in names]
-
-
-def _value(value: Any) -> str:
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbook.core.histogram import percentile
+from benchbook.read import histogram_sums
 from benchbook.read.intervals import Columns
 from benchbook.read.log import Problem, Summary, SysbenchLog
 
@@ -26,6 +26,12 @@ SUM_SHARE = 0.02
 SUM_SLACK_INTERVALS = 0.15
 """The interval lines of a window may differ from its total by 2 % and 0.15 of the busiest interval."""
 
+# What a report line counts in a second, and which total it adds to.
+SERIES = {
+    "tps": "events", "qps": "queries", "reads_per_s": "reads", "writes_per_s": "writes",
+    "other_per_s": "other", "errors_per_s": "ignored_errors", "reconnects_per_s": "reconnects",
+}  # fmt: skip
+
 PARTS_SLACK = 0.021
 """How far the printed rates of a line may be from their sum, a hundredth each, in queries a second."""
 
@@ -37,6 +43,8 @@ def disagreements(log: SysbenchLog) -> tuple[Problem, ...]:
     """Return every sum that does not add up in a log whose lines are all known and in order."""
     if not log.summaries:
         return tuple(_of_steps(log))
+    if no_numbers := tuple(_no_numbers(log)):
+        return no_numbers
     parts = (_in_blocks, _over_blocks, _in_histogram, _in_intervals, _of_intervals)
     return tuple(problem for part in parts for problem in part(log))
 
@@ -52,6 +60,14 @@ def _of_steps(log: SysbenchLog) -> Iterator[Problem]:
         done, created = set(tables.get(action, ())), set(tables.get("create", ()))
         if done and done != created:
             yield Problem("end", None, f"{action!r} is said of {len(done)} of {len(created)} tables")
+
+
+def _no_numbers(log: SysbenchLog) -> Iterator[Problem]:
+    """Yield totals that are NaN or infinite: whatever is held against NaN agrees with it."""
+    for block in log.summaries:
+        for name, value in vars(block).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                yield Problem("numbers", block.line, f"{name} is {value}")
 
 
 def _in_blocks(log: SysbenchLog) -> Iterator[Problem]:
@@ -109,19 +125,9 @@ def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
 
 
 def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
-    final = log.final
-    if log.histogram is None or final is None:
-        return
-    counted, line = log.histogram.events, log.histogram.line
-    least = round(final.thread_events_avg * log.header.threads) if _has_resets(log) else final.events
-    if not least <= counted <= final.events:
-        text = f"the histogram counts {counted} events, the total is {final.events}"
-        yield Problem("numbers", line, text)
-    if final.percentile:
-        value = percentile(log.histogram.full(), final.percentile)
-        if value is None or abs(value - final.latency_percentile_ms) > 0.0056:
-            said = f"{final.percentile}th percentile {final.latency_percentile_ms} ms"
-            yield Problem("numbers", line, f"{said}, the histogram says {value}")
+    if log.final is not None:
+        timed = round(log.final.thread_events_avg * log.header.threads)
+        yield from histogram_sums.disagreements(log, timed, _has_resets(log))
 
 
 def _are_in_order(plain: Columns, log: SysbenchLog, step: int | None, percent: set[int | None]) -> bool:
@@ -161,8 +167,9 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
             parts = interval.reads_per_s + interval.writes_per_s + interval.other_per_s
             if not abs(parts - interval.qps) <= PARTS_SLACK:
                 yield Problem("numbers", line, f"r/w/o make {parts:.2f}, qps says {interval.qps}")
-        if not math.isfinite(interval.tps):
-            yield Problem("numbers", line, f"tps is {interval.tps}")
+        for name, value in interval._asdict().items():
+            if isinstance(value, float) and not math.isfinite(value):
+                yield Problem("numbers", line, f"{name} is {value}")
         if interval.percentile is not None and interval.percentile not in percent and percent != {None}:
             yield Problem("intervals", line, f"percentile {interval.percentile}, the totals have {percent}")
         # sysbench may end between the last report line and its queue line.
@@ -183,21 +190,41 @@ def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
         return
     if log.header.warm_up_s:
         return
-    second, counts = log.intervals.column("second"), log.intervals.column("tps") * step
+    second = log.intervals.column("second")
     edges = [0.0, *(float(block.checkpoint_s) for block in log.checkpoints), math.inf]
     for block, low, high in zip(log.summaries, edges, edges[1:], strict=False):
         inside = np.flatnonzero((low < second) & (second <= high))
         if inside.size:
             rest = (high if high < math.inf else total) - second[inside[-1]]
-            yield from _of_window(block, counts[inside], is_whole=rest <= REST_S)
+            yield from _of_window(log, block, inside, rest)
 
 
-def _of_window(block: Summary, counts: NDArray[np.float64], is_whole: bool) -> Iterator[Problem]:
-    slack = SUM_SHARE * block.events + SUM_SLACK_INTERVALS * float(counts.max()) + 1
-    done = float(counts.sum())
-    if done > block.events + slack or (is_whole and done < block.events - slack):
-        text = f"the report lines make {done:.0f} events, the total is {block.events}"
-        yield Problem("sums", block.line, text)
+def _of_window(log: SysbenchLog, block: Summary, inside: NDArray[np.int64], rest: float) -> Iterator[Problem]:
+    """Yield the first that the report lines of a block count otherwise than its totals; `rest` seconds of it
+    are on no line."""
+    for series, total in SERIES.items():
+        counts, count = log.intervals.column(series)[inside] * log.header.interval_s, getattr(block, total)
+        if count is None or np.isnan(counts).any():
+            continue
+        slack = SUM_SHARE * count + SUM_SLACK_INTERVALS * float(counts.max()) + 1
+        done, more = float(counts.sum()), _unseen(log, block, rest) if total == "events" else math.inf
+        if done > count + slack or done < count - slack - (0 if rest <= REST_S else more):
+            text = f"the report lines make {done:.0f} {total.replace('_', ' ')}, the total is {count}"
+            yield Problem("sums", block.line, text)
+            return
+
+
+def _unseen(log: SysbenchLog, block: Summary, rest: float) -> float:
+    """Return how many transactions can have ended in seconds that no report line tells of.
+
+    As many as fit if they were the shortest there are; at a fixed rate latencies hold the wait in the queue,
+    and say nothing.
+    """
+    if log.histogram is None or block.is_checkpoint or log.header.rate:
+        return math.inf
+    return log.header.threads + histogram_sums.fitting(
+        log.histogram.full(), 1000 * (rest + SLACK_S) * log.header.threads
+    )
 
 
 def _has_resets(log: SysbenchLog) -> bool:

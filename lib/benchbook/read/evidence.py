@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -224,8 +225,15 @@ def _without(seen: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
 
 
 def _mapping(read: Any) -> dict[str, Any]:
+    """Return what a file of JSON says; nothing of one that has NaN or infinity, which no limit excludes."""
     found = _or(read, {})
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) and _or(lambda: _is_finite(found), False) else {}
+
+
+def _is_finite(tree: Any) -> bool:
+    if isinstance(tree, dict | list):
+        return all(map(_is_finite, tree.values() if isinstance(tree, dict) else tree))
+    return not isinstance(tree, float) or math.isfinite(tree)
 
 
 def _or(read: Any, otherwise: Any) -> Any:

@@ -9,9 +9,11 @@ from typing import Any, Literal
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import (
+    checks_clock,
     checks_each,
     checks_log,
     checks_machine,
+    checks_options,
     checks_server,
     checks_state,
     checks_turns,
@@ -28,8 +30,8 @@ CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
     ("V2", "stderr", of_clients(checks_log.stderr)),
     ("V3", "stdout", of_clients(checks_log.stdout)),
     ("V4", "totals", of_clients(checks_log.totals)),
-    ("V5", "header", of_clients(checks_log.header)),
-    ("V6", "time", of_clients(checks_log.duration)),
+    ("V5", "options", of_clients(checks_options.options)),
+    ("V6", "time", of_clients(checks_clock.time)),
     ("V7", "intervals", of_clients(checks_log.intervals)),
     ("V8", "errors", of_clients(checks_log.errors)),
     ("V9", "work", of_clients(checks_log.work)),

@@ -1,0 +1,69 @@
+"""What a planned run asks of sysbench: its options by name, from the plan alone.
+
+Both measuring and judging read them here: a run is judged by whether its command line was the plan's.
+Where the server is and who connects is not in the plan; those options are named in `CONNECTION`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchbook.core.turns import clock_seconds
+
+ACCOUNT = "config-file"
+CONNECTION = frozenset({"db-driver", "mysql-host", "mysql-port", "mysql-socket", "mysql-db", "mysql-ssl"})
+OLTP = (
+    "range_size",
+    "point_selects",
+    "simple_ranges",
+    "sum_ranges",
+    "order_ranges",
+    "distinct_ranges",
+    "index_updates",
+    "non_index_updates",
+    "delete_inserts",
+    "skip_trx",
+)
+# What each script reads beyond tables and table size; sysbench refuses an option that a script does not know.
+EXTRA = {"select_random_points": ("random_points",), "select_random_ranges": ("number_of_ranges", "delta")}
+
+
+def general(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return sysbench's own options for a run by name, in the order of its command line.
+
+    `plan` has the keys of `PlannedRun`. The checkpoint at the end of the discard resets counters, timers and
+    histogram, so the last totals cover the measured window alone.
+    """
+    options, (discard_s, run_s) = plan["options"], clock_seconds(plan)
+    return {
+        "mysql-ignore-errors": ",".join(map(str, options["ignore_errors"])) or "none",
+        "threads": str(plan["threads"]),
+        "time": str(discard_s + run_s),
+        "events": "0",
+        "rate": str(plan["rate"]),
+        "report-interval": "1",
+        **({"report-checkpoints": str(discard_s)} if discard_s else {}),
+        "percentile": str(plan["percentile"]),
+        "histogram": "on",
+        "rand-type": options["rand_type"],
+        **({"rand-pareto-h": str(options["rand_pareto_h"])} if options.get("rand_pareto_h") else {}),
+        "rand-seed": str(plan["seed"]),
+        "db-ps-mode": options["ps_mode"],
+        "forced-shutdown": "off",
+        "verbosity": "3",
+    }
+
+
+def of_script(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of a run's script by name, spelled as sysbench spells them."""
+    names = (*OLTP, *EXTRA.get(plan["script"], ()))
+    return {
+        "tables": str(plan["tables"]),
+        "table-size": str(plan["table_size"]),
+        **{name.replace("_", "-"): _value(plan["options"][name]) for name in names},
+    }
+
+
+def _value(value: Any) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)

@@ -1,0 +1,112 @@
+"""Check V6: how long discard and window took, by sysbench's clock and by ours.
+
+Rates are counts over sysbench's own seconds, so a second of its must be one of ours. Three things bind its
+clock: our monotonic clock around the process, the labels of its report lines, and in a closed loop the sum of
+its latencies, since every thread is in a transaction all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchbook.core import histogram
+from benchbook.core.params import Limits
+from benchbook.read import checks_log
+from benchbook.read.arithmetic import SLACK_S
+from benchbook.read.evidence import Evidence
+from benchbook.read.histogram_sums import longest
+
+CLOCK_S, CLOCK_SHARE = 0.05, 2e-4
+"""What two machines' clocks may differ by: half a round trip, and how much faster one may go."""
+START_S, START_THREAD_S = 5.0, 0.05
+"""Seconds from our start of a client to the start of its clock and from the end of that to ours: for the
+process, and for each of its threads to connect."""
+LABEL_S = 0.5
+"""Labels of report lines are rounded to the second."""
+OUTSIDE_SHARE, OUTSIDE_S = 0.15, 0.05
+"""Share of its time that a thread may spend between two transactions, and seconds it may seem to spend more
+than there are, for what sysbench rounds."""
+TURN_GAP_S = 0.5
+"""Seconds for which a client stands still between two of its turns, where arms take turns."""
+
+
+def time(run: Evidence, limits: Limits) -> list[str]:
+    """V6: discard and window took what was asked, by all clocks there are."""
+    faults = checks_log.duration(run, limits)
+    faults += _of_our_clock(run)
+    faults += _of_checkpoint(run, limits)
+    return faults + list(_of_latencies(run))
+
+
+def _of_our_clock(run: Evidence) -> list[str]:
+    """Return where sysbench's seconds don't fit between our start and our end of it."""
+    seen, total, labels = run.seen, run.final.total_time_s, run.log.intervals.column("second")
+    started = seen.get("begun_monotonic_s") or run.get("started_monotonic_s")
+    lasted = run.get("ended_monotonic_s") - started
+    slack, faults = CLOCK_S + CLOCK_SHARE * lasted, []
+    if total > lasted + slack:
+        faults.append(f"total time {total:.4f} s, the process lasted {lasted:.4f} s by our clock")
+    if labels.size and labels[-1] > lasted + slack + LABEL_S:
+        faults.append(f"a report line of second {labels[-1]:g}, the process lasted {lasted:.4f} s")
+    most = START_S + START_THREAD_S * run.asked("threads")
+    if lasted - total > most + slack:
+        faults.append(
+            f"the process lasted {lasted - total:.2f} s longer than sysbench says, at most {most:.2f} s"
+        )
+    return faults
+
+
+def _of_checkpoint(run: Evidence, limits: Limits) -> list[str]:
+    """Return checkpoints at another second than asked, or so late that the client must have stood still."""
+    discard, faults = run.clock_s[0], []
+    most = limits.pause_ms / 1000 + _gap(run)
+    for block in run.log.checkpoints:
+        if block.checkpoint_s != discard:
+            faults.append(f"the checkpoint is at second {block.checkpoint_s}, {discard} asked")
+        if block.total_time_s is not None and block.total_time_s - discard > most:
+            faults.append(
+                f"the checkpoint came {block.total_time_s - discard:.4f} s late, at most {most:g} s"
+            )
+    return faults
+
+
+def _of_latencies(run: Evidence) -> Iterator[str]:
+    """Yield where the threads' transactions don't fill the time, or more than fill it.
+
+    A transaction counts whole in the block in which it ends, so at the checkpoint each thread carries one
+    over; at the end threads that are done wait for the last one. At a fixed rate latencies hold the wait in
+    the queue, and say nothing of the clock.
+    """
+    if run.plan.get("rate"):
+        return
+    threads, blocks = run.asked("threads"), run.log.summaries
+    longest_s = max(block.latency_max_ms for block in blocks) / 1000
+    carried_s = _carried_s(run, longest_s)
+    before, whole = 0.0, 0.0
+    for block in blocks:
+        window, before = block.total_time_s - before, block.total_time_s
+        filled = block.latency_sum_ms / 1000 / threads
+        whole += filled
+        # Timers are read after the clock, so what ends in between counts in the block before.
+        late = SLACK_S + _gap(run)
+        most = window + (late if block is blocks[0] else OUTSIDE_S + carried_s)
+        least = (1 - OUTSIDE_SHARE) * window - late - longest_s
+        if not least <= filled <= most:
+            name = "discard" if block.is_checkpoint else "window"
+            yield f"latencies of {filled:.3f} s for each thread in a {name} of {window:.3f} s"
+    if whole > before + OUTSIDE_S:
+        yield f"latencies of {whole:.3f} s for each thread in {before:.3f} s"
+
+
+def _carried_s(run: Evidence, longest_s: float) -> float:
+    """Return the most that a thread can have carried over the checkpoint, as a mean over threads, in seconds:
+    each may have had one of the longest transactions of the window."""
+    threads = run.asked("threads")
+    if run.log.histogram is None:
+        return longest_s
+    taken = longest(run.log.histogram.full(), threads)
+    return float((taken * histogram.VALUES_MS).sum()) / threads / 1000
+
+
+def _gap(run: Evidence) -> float:
+    return TURN_GAP_S if run.plan.get("order") == "turns" else 0.0

@@ -1,0 +1,118 @@
+"""sysbench's seconds are ours: a clock that runs otherwise makes an arm fast without a query more."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from benchbook.core.params import Limits
+from benchbook.read import checks_clock, validity
+from benchbook.read.evidence import Evidence
+from tests.read import corpus, synthetic
+
+LIMITS = Limits()
+# 2 s of discard and 5 s of window; 4 threads with 100 transactions a second of 40 ms: 8 and 20 s of latency.
+OUT = synthetic.output()
+
+
+def run(out: str = OUT, changed=None, **plan) -> Evidence:
+    return corpus.healthy(out, synthetic.planned(**plan), "", changed)
+
+
+def window_of(seconds: float) -> str:
+    """Return the output with a discard that took so long that a window of `seconds` is left of 7 s, and with
+    rates to match."""
+    out = re.sub(r"2\.0000s", f"{7 - seconds:.4f}s", OUT)
+    head, tail = out.split("Latency histogram")
+    for count in (500, 10000):
+        tail = re.sub(rf"({count} +\()\d+\.\d\d per", rf"\g<1>{count / seconds:.2f} per", tail)
+    for count in (200, 4000):
+        head = re.sub(rf"({count} +\()\d+\.\d\d per", rf"\g<1>{count / (7 - seconds):.2f} per", head)
+    return f"{head}Latency histogram{tail}"
+
+
+def test_a_healthy_run_agrees_with_all_clocks():
+    assert checks_clock.time(run(), LIMITS) == []
+
+
+@pytest.mark.parametrize("seconds", [4.7, 4.8])
+def test_a_window_that_is_too_short_by_sysbenchs_own_word_is_found(seconds):
+    """500 transactions in 4.7 s are 6 % more a second than in 5 s, and no other number says so."""
+    forged = run(window_of(seconds))
+    assert forged.log.status == "complete", forged.log.why
+    judged = validity.judge(forged)
+    assert judged.status == "invalid"
+    assert [check.id for check in judged.checks if check.passed is False] == ["V6"]
+    assert f"latencies of 5.000 s for each thread in a window of {seconds:.3f} s" in "; ".join(judged.reasons)
+
+
+def test_each_thread_may_carry_one_transaction_over_the_checkpoint():
+    """The longest are of 39.65 ms; with 50 ms for rounding a window of 4.92 s is still one of 5 s."""
+    assert checks_clock.time(run(window_of(4.92)), LIMITS) == []
+    assert len(checks_clock.time(run(window_of(4.90)), LIMITS)) == 1
+
+
+def test_a_late_checkpoint_is_a_client_that_stood_still():
+    found = checks_clock.time(run(window_of(4.7)), LIMITS)
+    assert "the checkpoint came 0.3000 s late, at most 0.25 s" in found
+    lenient = checks_clock.time(run(window_of(4.7)), Limits(pause_ms=400))
+    assert not [fault for fault in lenient if "came" in fault]
+
+
+def test_arms_in_turns_stand_still_between_them():
+    found = checks_clock.time(run(window_of(4.7), order="turns"), LIMITS)
+    assert not [fault for fault in found if "came" in fault]
+    assert checks_clock.time(run(order="turns"), LIMITS) == []
+
+
+def test_a_checkpoint_at_another_second_is_not_the_one_asked():
+    moved = OUT.replace("[ 2s ] Checkpoint", "[ 3s ] Checkpoint")
+    assert checks_clock.time(run(moved), LIMITS) == ["the checkpoint is at second 3, 2 asked"]
+
+
+@pytest.mark.parametrize(
+    "ended_s, fault",
+    [
+        # 0.05 s and 2e-4 of 6.95 s are what two clocks may differ by.
+        (106.95, None),
+        (106.90, "total time 7.0000 s, the process lasted 6.9000 s by our clock"),
+        # 5 s and 0.05 s for each of 4 threads to start and to end: 5.2 s.
+        (112.2, None),
+        (112.3, "the process lasted 5.30 s longer than sysbench says, at most 5.20 s"),
+    ],
+)
+def test_sysbenchs_total_fits_into_the_time_of_its_process(ended_s, fault):
+    found = checks_clock.time(run(changed={"ended_monotonic_s": ended_s}), LIMITS)
+    assert found == ([fault] if fault else [])
+
+
+def test_a_report_line_after_our_end_is_found():
+    found = checks_clock.time(run(changed={"ended_monotonic_s": 106.4}), LIMITS)
+    assert "a report line of second 7, the process lasted 6.4000 s" in found
+
+
+def test_without_our_clock_nothing_is_proven():
+    for name in ("started_monotonic_s", "ended_monotonic_s"):
+        assert validity.judge(run(changed={name: "ABSENT"})).status == "indeterminate"
+
+
+@pytest.mark.parametrize("latency_ms, is_found", [(34.5, False), (32.0, True), (41.0, True)])
+def test_latencies_fill_the_time_of_the_threads(latency_ms, is_found):
+    """5000 of them on 4 threads are 43.1, 40.0 and 51.3 s of 50 s; 15 % may be lost between transactions, and
+    half a second in reading timers."""
+    found = checks_clock.time(run(synthetic.output(run_s=50, latency_ms=latency_ms), run_s=50), LIMITS)
+    assert bool(found) == is_found, found
+
+
+def test_at_a_rate_latencies_hold_the_queue_and_prove_nothing():
+    out = synthetic.output(latency_ms=1.0)
+    out = out.replace("threads: 4\n", "threads: 4\nTarget transaction rate: 100/sec\n")
+    assert checks_clock.time(run(out, rate=100), LIMITS) == []
+
+
+def test_each_client_is_held_against_its_own_beginning_and_end():
+    clients = synthetic.three().seen["clients"]
+    clients[1] |= {"begun_monotonic_s": 100.2, "ended_monotonic_s": 107.0}
+    found = {check.id: check.detail for check in validity.judge(synthetic.three({"clients": clients})).checks}
+    assert found["V6"] == "client 1: total time 7.0000 s, the process lasted 6.8000 s by our clock"
