@@ -35,7 +35,7 @@ def test_a_contradicted_claim_says_how(make_runs):
 
 def test_before_the_first_look_nothing_is_decided(make_runs):
     (found,) = judge([_candidate(make_runs, {4: FIVE[:4]}, look=None, value=0.065, band=Band(0.0, 1.0))], 5)
-    assert (found.label, found.verdict) == ("not shown", None)
+    assert (found.label, found.verdict) == ("not decided yet", None)
     assert found.notes == ("nothing is decided before 5 blocks; there are 4",)
 
 
@@ -49,7 +49,7 @@ def test_without_an_interval_there_is_no_verdict(make_runs, blocks):
 def test_levels_that_disagree_about_the_sign_take_the_verdict_away(make_runs):
     by_threads = {4: [1.20, 1.21, 1.19, 1.20, 1.22], 16: [0.95, 0.96, 0.95, 0.94, 0.95]}
     (found,) = judge([_candidate(make_runs, by_threads, value=0.07, band=point_band(0.07))], 5)
-    assert (found.label, found.verdict) == ("not shown", "inconclusive")
+    assert (found.label, found.verdict) == ("depends on threads", "inconclusive")
     assert "sign" in found.notes[0]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from benchbook.compare.sentences import METRICS
+from benchbook.compare import words
 
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"
@@ -18,7 +18,7 @@ _NBSP = "\N{NO-BREAK SPACE}"
 
 def metric(name: str) -> str:
     """Write the name of a metric as a sentence does: latency_p95_ms becomes p95 latency."""
-    return METRICS.get(name, name)
+    return words.metric(name)
 
 
 def is_known(value: object) -> bool:
