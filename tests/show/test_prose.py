@@ -48,7 +48,7 @@ def test_every_finding_has_its_sentence_verdict_and_a_way_to_the_evidence(made):
         ("not shown", "No difference between HAProxy and direct connections was shown on point selects ("),
         ("no practical difference", "There is no practical difference (1\xa0%) between HAProxy and"),
         ("no useful interval", "No useful interval yet for HAProxy against direct connections on point "
-         "selects and read-write transactions (5 blocks). About 3 more blocks, some 7 minutes, or a quieter machine"),
+         "selects and read-write transactions (5 blocks). About 3 more blocks, some 7 minutes, or a"),
     ],
 )  # fmt: skip
 def test_no_effect_is_quoted_where_nothing_was_shown(made, label, said):

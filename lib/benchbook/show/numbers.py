@@ -7,7 +7,8 @@ zero. Spaces before a unit do not break, and a minus is a real minus.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from benchbook.compare import words
 
@@ -50,6 +51,11 @@ def span(low: float | None, high: float | None, digits: int = 1) -> str:
     if not (is_known(low) and is_known(high)):
         return "no interval"
     return f"{decimal(100 * low, digits, True)} to {decimal(100 * high, digits, True)}{_NBSP}%"
+
+
+def effect(found: Mapping[str, Any]) -> str:
+    """Write the effect of a finding, or that it has one for each thread level and none for all."""
+    return percent(found["effect"]) if found["headline"] else "by threads"
 
 
 def level(fraction: float | None) -> str:

@@ -62,7 +62,7 @@ def _row(found: Mapping[str, Any]) -> tuple[str, ...]:
     is_whole = found["headline"]
     return (
         f"{contrast(found)}, {numbers.metric(found['metric'])}",
-        numbers.percent(found["effect"]) if is_whole else "by threads",
+        numbers.effect(found),
         f"{numbers.span(found['low'], found['high'])} ({numbers.level(found['level'])})" if is_whole else "",
         str(found["n"]),
         found["label"],

@@ -65,7 +65,7 @@ def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
     return [
         Html(name.text + notes.marks(found["warnings"]).text),
         numbers.metric(found["metric"]),
-        element("a", numbers.percent(found["effect"]) if is_whole else "by threads", href=_below(found)),
+        element("a", numbers.effect(found), href=_below(found)),
         numbers.span(found["low"], found["high"]) if is_whole else "",
         found["n"],
         badge(found["label"]),
