@@ -144,7 +144,8 @@ def _told(found: Mapping[str, Any] | None) -> Html:
         return element("span", _ABSENT)
     ends = numbers.span(found["low"], found["high"])
     word = found.get("verdict") or found["label"]
-    told = f"{numbers.percent(found['effect'])} ({ends}), n = {found['n']} "
+    told = f"{numbers.effect(found)} ({ends}), " if found["headline"] else f"{numbers.effect(found)}, "
+    told += f"n = {found['n']} "
     return element("span", told, badge(word))
 
 

@@ -35,7 +35,7 @@ def test_a_contradicted_claim_says_how(make_runs):
 
 def test_before_the_first_look_nothing_is_decided(make_runs):
     (found,) = judge([_candidate(make_runs, {4: FIVE[:4]}, look=None, value=0.065, band=Band(0.0, 1.0))], 5)
-    assert (found.label, found.verdict) == ("not shown", None)
+    assert (found.label, found.verdict) == ("not decided yet", None)
     assert found.notes == ("nothing is decided before 5 blocks; there are 4",)
 
 
@@ -49,7 +49,7 @@ def test_without_an_interval_there_is_no_verdict(make_runs, blocks):
 def test_levels_that_disagree_about_the_sign_take_the_verdict_away(make_runs):
     by_threads = {4: [1.20, 1.21, 1.19, 1.20, 1.22], 16: [0.95, 0.96, 0.95, 0.94, 0.95]}
     (found,) = judge([_candidate(make_runs, by_threads, value=0.07, band=point_band(0.07))], 5)
-    assert (found.label, found.verdict) == ("not shown", "inconclusive")
+    assert (found.label, found.verdict) == ("depends on threads", "inconclusive")
     assert "sign" in found.notes[0]
 
 
@@ -102,3 +102,63 @@ def test_different_workloads_are_different_questions_unless_they_are_one_family(
     # Two p values of .015 are .03 each together.
     together = judge([first, elsewhere], 5, is_one_family=True)
     assert [one.label for one in together] == ["not shown", "not shown"]
+
+
+LEVELS = {
+    1: [0.755, 0.757, 0.756, 0.754, 0.758],
+    4: [0.88, 0.882, 0.879, 0.881, 0.88],
+    16: [1.01, 1.03, 0.99, 1.04, 1.0],
+}
+
+
+def test_each_thread_level_is_decided_by_itself(make_runs):
+    (found,) = judge([_candidate(make_runs, LEVELS)], 5)
+    assert found.label == "depends on threads"
+    assert [(one.level.threads, one.label) for one in found.levels] == [
+        (1, "lower"),
+        (4, "lower"),
+        (16, "not shown"),
+    ]
+
+
+def test_levels_are_corrected_for_each_other_and_for_other_treatments(make_runs):
+    """p = .015 is below .02 alone, and .03 with one more level (or one level of one more treatment)."""
+    weak = [
+        float(ratio)
+        for ratio in np.exp(np.array([-2, -1, 0, 1, 2]) / 100 + 0.0290)  # t = 4.1, df 4: p = .015
+    ]
+    noise = [1.01, 0.98, 1.03, 1.0, 0.99]
+    alone = judge([_candidate(make_runs, {4: weak})], 5)[0]
+    two = judge([_candidate(make_runs, {4: weak, 16: noise})], 5)[0]
+    others = judge([_candidate(make_runs, {4: weak}), _candidate(make_runs, {4: noise}, "tiproxy")], 5)
+    assert alone.levels[0].label == "higher"
+    assert (two.levels[0].label, others[0].levels[0].label) == ("not shown", "not shown")
+    assert "thread levels" in two.levels[0].note
+
+
+def test_before_the_first_look_no_level_is_decided(make_runs):
+    (found,) = judge([_candidate(make_runs, {1: FIVE[:4], 4: FIVE[:4]}, look=None)], 5)
+    assert {one.label for one in found.levels} == {"not decided yet"}
+
+
+# Log ratios -.9, -.7, -.8, -.5, -1.1 have s = .2236, so the 98 % interval is ± .375: a factor of 2.1.
+WIDE = list(np.exp([-0.9, -0.7, -0.8, -0.5, -1.1]))
+
+
+def test_an_interval_wider_than_a_factor_of_one_and_a_half_is_withheld_though_it_leaves_zero(make_runs):
+    (found,) = judge([_candidate(make_runs, {4: WIDE}, value=0.5, band=point_band(0.5))], 5)
+    assert (found.label, found.withheld) == ("no useful interval", "The interval is too wide to be of use.")
+    assert found.levels[0].label == "no useful interval"
+    # What it answers of a claim stays: all of it lies below +40 %.
+    assert found.verdict == "contradicted"
+
+
+def test_an_aa_pair_that_wide_withholds_what_is_compared_beside_it(make_runs):
+    twin = _candidate(make_runs, {4: WIDE}, "direct_again")
+    (found,) = judge([_candidate(make_runs, {4: FIVE})], 5, twins=[twin])
+    assert found.label == "no useful interval"
+    assert found.withheld.startswith("Equal arms (A/A) came out anywhere from −69.")
+    (quiet,) = judge(
+        [_candidate(make_runs, {4: FIVE})], 5, twins=[_candidate(make_runs, {4: FIVE}, "direct_again")]
+    )
+    assert quiet.label == "higher"

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from benchbook.compare import partners, sentences, words
 from benchbook.show.evidence import Evidence
 
 WORKLOADS = {"oltp_point_select": (21_000.0, 1), "oltp_read_write": (9_500.0, 20)}
@@ -217,7 +218,32 @@ def findings(runs: pd.DataFrame, blocks: int, treatment: str = "haproxy") -> dic
             "fisher_p": 1.0,
             "note": "void rates do not differ between the arms",
         },
-        "warnings": ["Runs are seconds long: slow changes of the machine are not averaged out."],
+        "names": {
+            "arms": {
+                "direct": "direct connections",
+                treatment: words.arm(treatment),
+                "direct_again": "direct connections again",
+            },
+            "workloads": {name: words.workload(name) for name in dict.fromkeys(runs["workload"])},
+        },
+        "order": "runs",
+        "turns": None,
+        "quiet": {
+            "cores": 2,
+            "load_1min": 0.4,
+            "others_cores": 0.05,
+            "psi_cpu_pct": 21.0,
+            "steal_pct": 0.0,
+            "line": "Load 0.4 on 2 cores before measuring; other programs used 0.05 cores during runs.",
+        },
+        "partners": partners.blocks(runs),
+        "warnings": [
+            {
+                "title": "Short runs",
+                "text": "Runs are seconds long: slow changes of the machine are not averaged out.",
+                "favours": [],
+            }
+        ],
         "scaling": [
             {
                 "workload": workload,
@@ -257,12 +283,20 @@ def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -
         }
         for threads in ratios
     ]
-    label = "not shown" if low < 0 < high else "higher" if low > 0 else "lower"
-    return {
+    label = _label(low, high)
+    decided = [
+        {**_level(ratios[threads]), "threads": threads, "n": len(ratios), "note": None} for threads in ratios
+    ]
+    made = {
         "id": f"{workload}.{treatment}.qps",
         "workload": workload,
         "baseline": baseline,
         "treatment": treatment,
+        "names": {
+            "workload": words.workload(workload),
+            "baseline": words.arm(baseline, "direct"),
+            "treatment": words.arm(treatment),
+        },
         "metric": "qps",
         "threads": list(ratios),
         "effect": effect,
@@ -270,8 +304,11 @@ def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -
         "high": high,
         "level": 0.98,
         "n": len(ratios),
+        "reason": None,
         "label": label,
         "headline": True,
+        "withheld": None,
+        "levels": decided,
         "by_threads": levels,
         "depends_on_threads": {"f": 0.4, "p": 0.68, "df1": 2, "df2": 8},
         "claim": None,
@@ -279,13 +316,21 @@ def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -
         "verdict": None,
         "second_opinion": None,
         "more_blocks": {"for_half_width": 0.02, "blocks": 3, "minutes": 7.0},
-        "sentence": f"{treatment} {100 * effect:+.1f} % QPS against {baseline} on {workload} "
-        f"[{100 * low:+.1f}, {100 * high:+.1f}], {len(ratios)} blocks, 98 %.",
         "detectable_effect": 0.012,
         "runs": list(own["run_id"]),
         "pairs": len(own) // 2,
         "warnings": [],
     }
+    return {**made, "sentence": sentences.sentence(made)}
+
+
+def _level(ratios: pd.Series) -> dict[str, Any]:
+    effect, low, high = _t(ratios, 0.98)
+    return {"effect": effect, "low": low, "high": high, "level": 0.98, "label": _label(low, high)}
+
+
+def _label(low: float, high: float) -> str:
+    return "not shown" if low < 0 < high else "higher" if low > 0 else "lower"
 
 
 def _t(values: pd.Series, level: float) -> tuple[float, float, float]:

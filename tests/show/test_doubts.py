@@ -10,7 +10,7 @@ def _by_name(findings, runs):
 
 def test_a_sound_study_asks_for_care_only_where_it_warns(made):
     found = _by_name(made.findings, made.runs)
-    assert [name for name, doubt in found.items() if doubt.is_care] == ["Warning"]
+    assert [name for name, doubt in found.items() if doubt.is_care] == ["Short runs"]
     assert next(iter(found)) == "A/A"
     assert numbers.span(made.findings["aa"]["low"], made.findings["aa"]["high"]) in found["A/A"].text
     assert "65\xa0runs, each measured for 6 s after 2 s of discard." in found["Runs"].text
@@ -48,8 +48,8 @@ def test_each_weakness_asks_for_care(made):
         "Blocks",
         "Voids",
         "Checks",
-        "oltp_point_select, haproxy",
-        "oltp_point_select, haproxy, QPS",
+        "HAProxy on point selects",
+        "HAProxy on point selects, QPS",
     ):
         assert found[name].is_care
     assert "little" in found["Checks"].text

@@ -30,11 +30,11 @@ def test_findings_show_effect_interval_n_and_verdict_and_can_be_linked(made):
     row = soup.find(id=f"finding-{first['id']}").find_parent("tr").get_text("|")
     for text in (numbers.percent(first["effect"]), numbers.span(first["low"], first["high"]), "contradicted"):
         assert text in row
-    assert "direct_again" in soup.tbody.tr.get_text()
+    assert "A/A: direct connections, twice, on point selects" in soup.tbody.tr.get_text()
 
 
 def test_a_finding_without_headline_shows_no_effect(made):
-    found = {**made.findings["findings"][0], "headline": False}
+    found = {**made.findings["findings"][0], "headline": False, "label": "depends on threads"}
     text = _soup(tables.effects({**made.findings, "aa": None, "findings": [found]})).tbody.get_text()
     assert "depends on threads" in text
     assert numbers.percent(found["effect"]) not in text

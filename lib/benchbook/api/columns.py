@@ -34,9 +34,24 @@ MORE: dict[str, dict[str, Column]] = {
         "high": ("float", "", f"upper {_INTERVAL}"),
         "level": ("float", "", "confidence of the interval"),
         "n": ("int", "blocks", "complete blocks that it rests on"),
-        "label": ("str", "", "higher, lower, no practical difference, or not shown"),
+        "label": (
+            "str",
+            "",
+            "what is shown: higher, lower, no practical difference, not shown, depends on "
+            "threads, no useful interval, or not decided yet",
+        ),
         "claim": ("str", "", "the claim it answers, `source/claim`"),
         "verdict": ("str", "", "confirmed, contradicted or inconclusive; only with a claim"),
+    },
+    "levels": {
+        "threads": ("int", "", "threads of sysbench"),
+        "effect": ("float", "", "as in `findings`, at this thread level alone"),
+        "low": ("float", "", f"lower {_INTERVAL}"),
+        "high": ("float", "", f"upper {_INTERVAL}"),
+        "level": ("float", "", "confidence of the interval, that of the look"),
+        "n": ("int", "blocks", "complete blocks"),
+        "label": ("str", "", "as in `findings`, with Holm's correction over the levels of a question"),
+        "note": ("str", "", "what kept a decision back"),
     },
     "by_threads": {
         "threads": ("int", "", "threads of sysbench"),

@@ -75,7 +75,8 @@ class Finding:
 
     @property
     def label(self) -> str:
-        """What is shown: higher, lower, no practical difference, or not shown."""
+        """What is shown: higher, lower, no practical difference, not shown, depends on threads, no useful
+        interval, or not decided yet."""
         return self.data["label"]
 
     @property
@@ -97,6 +98,11 @@ class Finding:
     def warnings(self) -> list[str]:
         """What speaks against it."""
         return list(self.data["warnings"])
+
+    @property
+    def levels(self) -> pd.DataFrame:
+        """The effect at each thread level, each decided with Holm's correction."""
+        return documented("levels", pd.DataFrame(list(self.data.get("levels") or [])))
 
     @property
     def by_threads(self) -> pd.DataFrame:

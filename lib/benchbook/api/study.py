@@ -114,7 +114,7 @@ class Study:
     @property
     def warnings(self) -> list[str]:
         """What weakens the study, before any finding is read."""
-        return list(self._found["warnings"])
+        return [one if isinstance(one, str) else one["text"] for one in self._found["warnings"]]
 
     @property
     def facts(self) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchbook.compare import laws, printed, tables
+from benchbook.compare import laws, printed, tables, turns
 from benchbook.compare.checking import Check
 from benchbook.core.cells import select
 from benchbook.core.source import Published
@@ -50,7 +50,8 @@ def of_runs(runs: pd.DataFrame) -> list[Check]:
     """Run the checks on our own runs, the `runs` table of read/tidy.py.
 
     The statements of a transaction are those of the whole workload, so a run that differs from the others
-    shows. Little's law speaks of closed loops: runs with a `rate` are left out of it.
+    shows. Little's law speaks of closed loops: runs with a `rate` are left out of it. So are runs of turns,
+    whose printed mean carries the pauses.
     """
     if runs.empty:
         return []
@@ -59,7 +60,8 @@ def of_runs(runs: pd.DataFrame) -> list[Check]:
         name: line.queries / line.transactions for name, line in sums.iterrows() if line.transactions
     }
     cells = from_runs(runs)
-    closed = from_runs(runs[runs["rate"] == 0]) if "rate" in runs else cells
+    whole = runs[turns.orders(runs) == turns.RUNS]
+    closed = from_runs(whole[whole["rate"] == 0] if "rate" in runs else whole)
     return [
         *tables.equal_tables(cells, {}),
         *laws.littles_law(closed, statements),

@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchbook.compare.claims import DERIVED, ClaimedEffect
 from benchbook.compare.effects import effect
-from benchbook.compare.judgement import Candidate
+from benchbook.compare.judgement import Candidate, Judged, judge
 from benchbook.compare.latency import POOLED, metric_name, percentiles
 from benchbook.compare.pairs import BlockRatios, block_ratios
 from benchbook.compare.verdicts import reached_look
@@ -82,6 +82,15 @@ def twin_candidates(evidence: Evidence) -> list[Candidate]:
             ratios = _ratios(evidence, study.baseline, study.twin, workload, metric, levels)
             candidates.append(_candidate(evidence, ratios, None))
     return candidates
+
+
+def judged(
+    evidence: Evidence, claims: Sequence[ClaimedEffect], first_look: int
+) -> tuple[list[Judged], list[Judged]]:
+    """Judge every contrast of a study, and its A/A pairs, which may withhold what the contrasts show."""
+    twins = twin_candidates(evidence)
+    contrasts = contrast_candidates(evidence, claims)
+    return judge(contrasts, first_look, twins=twins), judge(twins, first_look, is_one_family=True)
 
 
 def _speaks_of(claim: ClaimedEffect, workload: str, metric: str, study: Study) -> bool:

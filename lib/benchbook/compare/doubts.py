@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from benchbook.compare.multiple import holm
+from benchbook.compare.sentences import count, listing
 from benchbook.core.study import Study
 
 FISHER_P = 0.05
@@ -68,36 +69,48 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, 
     return [row for row in table if len({repr(value) for value in row["values"].values()}) > 1]
 
 
+def doubt(title: str, text: str, favours: Sequence[str] = ()) -> dict[str, Any]:
+    """Return one doubt: what it is about, what it is, and the arms that it can favour."""
+    return {"title": title, "text": text, "favours": list(favours)}
+
+
 def warnings(
-    study: Study, runs: pd.DataFrame, voids: dict[str, Any], checks: list[dict[str, Any]]
-) -> list[str]:
-    """Say in plain words what weakens the study before any finding is read."""
+    study: Study,
+    runs: pd.DataFrame,
+    voids: dict[str, Any],
+    checks: list[dict[str, Any]],
+    arms: Mapping[str, str] | None = None,
+) -> list[dict[str, Any]]:
+    """Say in plain words what weakens the study before any finding is read; `arms` has readable names."""
     found = []
     plan = study.plan
     if plan.run_s < SHORT_RUN_S or plan.discard_s < SHORT_DISCARD_S:
         which = "Runs are" if plan.run_s < SHORT_RUN_S else "The discard is"
-        found.append(
+        text = (
             f"{which} short: {plan.run_s} s measured after {plan.discard_s} s of discard. Read the numbers "
             "as a trial; 45 s (105 s with writes) after 15 s is a sound length."
         )
-    found += [f"Arm {arm} has no run." for arm in study.arms if not (runs["arm"] == arm).any()]
+        found.append(doubt("Short runs", text))
+    found += [
+        doubt("Missing arm", f"Arm {arm} has no run.") for arm in study.arms if not (runs["arm"] == arm).any()
+    ]
     voided = sum(count["voided"] for count in voids["by_arm"].values())
     if voided:
         p = "" if voids["fisher_p"] is None else f" (Fisher p = {voids['fisher_p']:.2g})"
-        found.append(f"Voided runs: {voided}; {voids['note']}{p}.")
+        found.append(doubt("Voided runs", f"{count(voided, 'run')} voided; {voids['note']}{p}."))
     marked = int(runs["warnings"].fillna("").ne("").sum())
     if marked:
-        found.append(f"{marked} of {len(runs)} runs carry warnings of their own.")
-    stolen = float(runs["steal_pct"].mean()) if len(runs) else 0.0
-    if stolen > STEAL_PCT:
-        found.append(f"The machine's host took {stolen:.1f} % of its time on average; it was not ours alone.")
+        by_arm = runs[runs["warnings"].fillna("").ne("")].groupby("arm").size()
+        told = listing([f"{number} of {(arms or {}).get(arm, arm)}" for arm, number in by_arm.items()])
+        text = f"{marked} of {count(len(runs), 'run')} carry warnings of their own: {told}."
+        found.append(doubt("Runs with warnings", text))
     failed: dict[str, list[str]] = {}
     for check in checks:
         if check["passed"] is False:
             failed.setdefault(check["check"], []).append(check["where"])
     for name, places in failed.items():
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        found.append(f"Check failed: {name} ({places[0]}{more}).")
+        found.append(doubt("Failed check", f"Check failed: {name} ({places[0]}{more})."))
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtr
 
 from benchbook.compare.intervals import (
@@ -24,11 +25,21 @@ DEPENDS_P = 0.05
 
 
 @dataclass(frozen=True)
+class Level:
+    """The effect at one thread level, at the confidence of the look."""
+
+    threads: int
+    interval: Interval
+    second_opinion: RankInterval | None
+
+
+@dataclass(frozen=True)
 class Effect:
     """The effect of one contrast over all its thread levels, and each level by itself.
 
-    `interval` decides; `second_opinion` may only take a decision away. `by_threads` pairs a thread level
-    with its exploratory interval. `spread` is the standard deviation of a block's log ratio.
+    `interval` decides; `second_opinion` may only take a decision away. `levels` has the same two for each
+    thread level; `by_threads` pairs a level with its exploratory interval. `spread` is the standard deviation
+    of a block's log ratio.
     """
 
     contrast: BlockRatios
@@ -36,6 +47,7 @@ class Effect:
     second_opinion: RankInterval | None
     by_threads: tuple[tuple[int, Interval], ...]
     depends_on_threads: ThreadTest | None
+    levels: tuple[Level, ...] = ()
 
     @property
     def depends(self) -> bool:
@@ -83,7 +95,15 @@ def effect(contrast: BlockRatios, level: float, per_thread_level: float, unit: s
         signed_rank_interval(ratios.mean(axis=1).to_numpy(), level),
         tuple((int(threads), t_interval(ratios[threads].to_numpy(), per_thread_level)) for threads in ratios),
         thread_test(ratios),
+        ()
+        if contrast.is_pooled
+        else tuple(_level(int(threads), ratios[threads], level) for threads in ratios),
     )
+
+
+def _level(threads: int, ratios: pd.Series, level: float) -> Level:
+    values = ratios.to_numpy()
+    return Level(threads, t_interval(values, level), signed_rank_interval(values, level))
 
 
 def p_value(interval: Interval) -> float | None:

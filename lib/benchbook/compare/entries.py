@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from benchbook.compare.effects import Effect, p_value
-from benchbook.compare.judgement import Candidate, Judged
+from benchbook.compare.judgement import Candidate, Judged, JudgedLevel
 from benchbook.compare.multiple import benjamini_hochberg
 from benchbook.compare.sentences import count, sentence
 from benchbook.core.params import Analysis
@@ -29,12 +29,16 @@ class Planner(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """What all entries of a study share; `block_s` is the time a block took, in seconds."""
+    """What all entries of a study share; `block_s` is the time a block took, in seconds.
+
+    `names` has the readable names of arms and workloads (see `words.names`).
+    """
 
     baseline: str
     analysis: Analysis
     planner: Planner
     block_s: float | None
+    names: Mapping[str, Mapping[str, str]]
 
 
 def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> dict[str, Any]:
@@ -44,11 +48,17 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> d
     contrast, interval, second = effect.contrast, effect.interval, effect.second_opinion
     depends = effect.depends_on_threads
     runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
-    return {
+    arms, workloads = context.names["arms"], context.names["workloads"]
+    made = {
         "id": _identifier(candidate, context.baseline),
         "workload": contrast.workload,
         "baseline": contrast.baseline,
         "treatment": contrast.treatment,
+        "names": {
+            "workload": workloads.get(contrast.workload, contrast.workload),
+            "baseline": arms.get(contrast.baseline, contrast.baseline),
+            "treatment": arms.get(contrast.treatment, contrast.treatment),
+        },
         "metric": contrast.metric,
         "threads": list(contrast.threads),
         "effect": interval.effect,
@@ -56,8 +66,11 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> d
         "high": interval.high,
         "level": interval.level,
         "n": interval.n,
+        "reason": interval.reason,
         "label": judged.label,
         "headline": effect.has_headline,
+        "withheld": judged.withheld,
+        "levels": [_level(one) for one in judged.levels],
         "by_threads": [] if contrast.is_pooled else _by_threads(effect, q_values),
         "depends_on_threads": asdict(depends) if depends else None,
         "second_opinion": second
@@ -71,12 +84,12 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> d
         "band": claim and [claim.band.low, claim.band.high],
         "verdict": judged.verdict,
         "direction": judged.direction,
-        "sentence": sentence(effect),
         **_planning(candidate, context),
         "runs": runs,
         "pairs": len(runs) // 2,
         "warnings": [*judged.notes, *_warnings(candidate)],
     }
+    return {**made, "sentence": sentence(made)}
 
 
 def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
@@ -93,6 +106,20 @@ def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
 def _cell(effect: Effect, threads: int) -> Cell:
     contrast = effect.contrast
     return contrast.workload, contrast.baseline, contrast.treatment, contrast.metric, threads
+
+
+def _level(judged: JudgedLevel) -> dict[str, Any]:
+    interval = judged.level.interval
+    return {
+        "threads": judged.level.threads,
+        "effect": interval.effect,
+        "low": interval.low,
+        "high": interval.high,
+        "level": interval.level,
+        "n": interval.n,
+        "label": judged.label,
+        "note": judged.note,
+    }
 
 
 def _by_threads(effect: Effect, q_values: Mapping[Cell, float]) -> list[dict[str, Any]]:

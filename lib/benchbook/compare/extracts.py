@@ -13,8 +13,8 @@ from benchbook.core.study import Study
 
 
 def metrics(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the effects in percent by workload, treatment and metric, with interval, n, blocks and voided
-    runs."""
+    """Return the effects in percent by workload, treatment and metric, with interval, n, what is shown,
+    blocks and voided runs."""
     table: dict[str, Any] = {
         "blocks": found["blocks"]["complete"],
         "voided_runs": sum(arm["voided"] for arm in found["voids"]["by_arm"].values()),
@@ -26,26 +26,28 @@ def metrics(found: Mapping[str, Any]) -> dict[str, Any]:
             "low_pct": _percent(one["low"]),
             "high_pct": _percent(one["high"]),
             "n": one["n"],
+            "shown": one["label"],
         }
     return table
 
 
 def by_threads(found: Mapping[str, Any]) -> pd.DataFrame:
-    """Return workload, treatment, threads, effect_pct, low_pct, high_pct of QPS, one row a thread level of
-    a finding."""
+    """Return workload, treatment, threads, effect_pct, low_pct, high_pct and what is shown of QPS, one row a
+    thread level of a finding."""
     rows = [
         (
             one["workload"],
             one["treatment"],
             level["threads"],
             *(_percent(level[key]) for key in ("effect", "low", "high")),
+            level["label"],
         )
         for one in found["findings"]
         if one["metric"] == "qps"
-        for level in one["by_threads"]
+        for level in one["levels"]
     ]
     return pd.DataFrame(
-        rows, columns=["workload", "treatment", "threads", "effect_pct", "low_pct", "high_pct"]
+        rows, columns=["workload", "treatment", "threads", "effect_pct", "low_pct", "high_pct", "shown"]
     )
 
 
@@ -65,16 +67,17 @@ def by_block(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
 
 def table(found: Mapping[str, Any]) -> pd.DataFrame:
     """Return every finding in one row: what is compared, effect and interval in percent, n, what is shown,
-    verdict."""
+    verdict. An effect that depends on threads has its numbers in `by_threads` alone."""
     rows = [
         {
             "workload": one["workload"],
             "metric": one["metric"],
             "treatment": one["treatment"],
             "baseline": one["baseline"],
-            "effect_pct": _percent(one["effect"]),
-            "low_pct": _percent(one["low"]),
-            "high_pct": _percent(one["high"]),
+            **{
+                f"{key}_pct": _percent(one[key]) if one["headline"] else None
+                for key in ("effect", "low", "high")
+            },
             "blocks": one["n"],
             "shown": one["label"],
             "claim": one["claim"],

@@ -14,14 +14,14 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import conditions, doubts
+from benchbook.compare import conditions, doubts, partners, quiet, turns, words
 from benchbook.compare.claims import ClaimedEffect
-from benchbook.compare.contrasts import Evidence, contrast_candidates, metrics, twin_candidates
+from benchbook.compare.contrasts import Evidence, judged, metrics
 from benchbook.compare.entries import Context, Planner, entry, q_values
 from benchbook.compare.intervals import Interval
-from benchbook.compare.judgement import Candidate, judge
+from benchbook.compare.judgement import Judged
 from benchbook.compare.scaling import Scaling, scaling
-from benchbook.compare.sentences import count, percent
+from benchbook.compare.sentences import count, listing, percent
 from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
 from benchbook.core import files
@@ -46,21 +46,22 @@ def make(
 ) -> dict[str, Any]:
     """Return the content of findings.json for the study called `name`.
 
-    `tidy` holds the tables runs, voids and histograms; `planner` is the module `plan.more_blocks`;
+    `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `planner` is the
+    module `plan.more_blocks`;
     `checks` are consistency checks already made (check, passed, where, detail), `facts` one nested
     mapping by arm, `unanswered` sentences about claims that the study cannot answer. Floats have 8
     significant digits.
     """
+    facts, names = facts or {}, words.names(study)
     runs = tidy["runs"].sort_values(["block", "position", "run_id"], ignore_index=True)
+    runs, other_order = turns.of_one_order(runs, study)
+    paired, apart = partners.usable(runs)
     looks = sorted(analysis.looks)
-    evidence = Evidence(study, runs, tidy["histograms"], analysis)
-    context = Context(study.baseline, analysis, planner, _block_seconds(runs))
-    asked, left = conditions.narrowed(claims, runs, facts or {})
-    candidates = contrast_candidates(evidence, asked)
-    q = q_values(candidates)
-    judged = judge(candidates, looks[0])
-    entries = [entry(one, context, q) for one in judged]
-    twins = judge(twin_candidates(evidence), looks[0], is_one_family=True)
+    context = Context(study.baseline, analysis, planner, _block_seconds(runs), names)
+    asked, left = conditions.narrowed(claims, runs, facts)
+    found, twins = judged(Evidence(study, paired, tidy["histograms"], analysis), asked, looks[0])
+    q = q_values([one.candidate for one in found])
+    entries = [entry(one, context, q) for one in found]
     aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
     if _differs(aa):
         for one in entries:
@@ -70,9 +71,10 @@ def make(
     checked = [dict(check) for check in checks]
     arms = [*study.arms, *([study.twin] if study.twin else [])]
     voids = doubts.void_counts(runs, tidy["voids"], arms, study.baseline)
-    complete = _complete_blocks(candidates)
+    complete = _complete_blocks(found)
     is_short = complete < study.plan.blocks
-    stopped = stopped_at(study, judged) if is_short else None
+    stopped = stopped_at(study, found) if is_short else None
+    monitor = tidy.get("monitor")
     verdicts = sum(one["verdict"] is not None for one in entries)
     return _rounded(
         {
@@ -80,8 +82,11 @@ def make(
             "title": study.title,
             "question": study.question,
             "made_by": {"benchbook": version("benchbook")},
-            "scope": f"{_where(facts or {})}, these hours",
+            "scope": f"{_where(facts)}, these hours",
             "baseline": study.baseline,
+            "names": names,
+            "order": turns.orders(runs).iloc[0] if len(runs) else turns.RUNS,
+            "turns": turns.summary(runs, facts),
             "blocks": {"planned": study.plan.blocks, "complete": complete},
             "look": _look(complete, looks, analysis.level),
             "machine_minutes": float(runs["sysbench_s"].sum()) / 60,
@@ -89,13 +94,18 @@ def make(
             "findings": entries,
             "checks": checked,
             "voids": voids,
-            "facts_differ": doubts.facts_that_differ(facts or {}),
+            "facts_differ": doubts.facts_that_differ(facts),
+            "quiet": quiet.seen(runs, facts, monitor, aa),
+            "partners": partners.blocks(runs),
             "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
             "warnings": [
-                *doubts.warnings(study, runs, voids, checked),
                 *_warnings(study, complete, looks[0], aa, entries, stopped),
-                *unanswered,
-                *left,
+                *quiet.doubts(runs, facts, monitor, names),
+                *doubts.warnings(study, runs, voids, checked, names["arms"]),
+                *(doubts.doubt("Order of measuring", text) for text in other_order),
+                *_apart(partners.blocks(runs), apart),
+                *(doubts.doubt("Claim" if "laim" in text else "Set-up", text) for text in unanswered),
+                *(doubts.doubt("Claim", text) for text in left),
             ],
             "scaling": [
                 _scaling(scaling(runs, arm, workload))
@@ -124,9 +134,24 @@ def _block_seconds(runs: pd.DataFrame) -> float | None:
     return None if math.isnan(seconds) else float(seconds)
 
 
-def _complete_blocks(candidates: Sequence[Candidate]) -> int:
+def _complete_blocks(judged: Sequence[Judged]) -> int:
     """Return how many blocks every contrast has complete, leaving out arms without any run."""
-    return min((candidate.complete for candidate in candidates if candidate.complete), default=0)
+    complete = [one.candidate.complete for one in judged]
+    return min((number for number in complete if number), default=0)
+
+
+def _apart(blocks: Sequence[Mapping[str, Any]], left_out: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a doubt for each block that lost a group, and one for those whose partners lie far apart."""
+    found = [doubts.doubt("Time between partners", text) for text in left_out]
+    far = [one for one in blocks if one["is_far"] and one["left_out"] is None]
+    if far:
+        which = listing([f"block {one['block']} ({partners.span(one['max_s'])})" for one in far])
+        text = (
+            f"Partners started far more apart than is usual in this study: {which}. What changed on the "
+            "machine meanwhile is part of their ratio."
+        )
+        found.append(doubts.doubt("Time between partners", text))
+    return found
 
 
 def _where(facts: Mapping[str, Mapping[str, Any]]) -> str:
@@ -162,30 +187,33 @@ def _warnings(
     aa: Mapping[str, Any] | None,
     entries: Sequence[Mapping[str, Any]],
     stopped: int | None,
-) -> list[str]:
-    found = []
+) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+
+    def add(title: str, text: str) -> None:
+        found.append(doubts.doubt(title, text))
+
     if stopped is not None:
-        found.append(
+        add(
+            "Blocks",
             f"Stopped after {complete} of {study.plan.blocks} planned blocks: everything was decided at the "
-            f"look at {stopped}, as the study had planned."
+            f"look at {stopped}, as the study had planned.",
         )
     elif complete < study.plan.blocks:
-        found.append(f"{complete} of {study.plan.blocks} planned blocks are complete.")
+        add("Blocks", f"{complete} of {count(study.plan.blocks, 'planned block')} complete.")
     if complete < first_look:
-        found.append(f"The first look is at {first_look} blocks; until then nothing is decided.")
+        add("Blocks", f"The first look is at {count(first_look, 'block')}; until then nothing is decided.")
     if aa is None:
-        found.append("There is no A/A pair, so nothing shows that equal arms would come out equal.")
+        add("A/A", "There is no A/A pair, so nothing shows that equal arms would come out equal.")
     elif _differs(aa):
-        found.append(
-            f"The A/A pair differs: {aa['sentence']} Something other than the arms makes a difference."
+        add(
+            "A/A", f"The A/A pair differs: {aa['sentence']} Something other than the arms makes a difference."
         )
     elif aa["low"] is None or aa["low"] < -MARGIN or aa["high"] > MARGIN:
-        found.append(
-            f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms."
-        )
+        add("A/A", f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms.")
     heavy = [one["id"] for one in entries if (one["second_opinion"] or {}).get("agrees") is False]
     if heavy:
-        found.append(f"Heavy-tailed blocks, where two kinds of interval disagree: {', '.join(heavy)}.")
+        add("Heavy tails", f"Heavy-tailed blocks, where two kinds of interval disagree: {', '.join(heavy)}.")
     return found
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchbook.compare.claims import ClaimedEffect
-from benchbook.compare.effects import Effect
+from benchbook.compare.effects import Effect, Level
 from benchbook.compare.multiple import holm
+from benchbook.compare.sentences import percent
 from benchbook.compare.verdicts import (
     Band,
     Decision,
@@ -17,12 +18,15 @@ from benchbook.compare.verdicts import (
     decide_label,
     decide_verdict,
     direction,
+    is_useful,
     label,
     verdict,
 )
 
 # An interval that just touches a bound decides; its p value may round to the other side.
 ROUNDING = 1e-12
+HEAVY = "heavy-tailed: an interval by ranks leads to another outcome"
+MANY_LEVELS = "not decided once the number of thread levels is taken into account (Holm)"
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,20 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class JudgedLevel:
+    """One thread level with its label, decided among all levels that were looked at for the same question."""
+
+    level: Level
+    label: Label
+    note: str | None = None
+
+
+@dataclass(frozen=True)
 class Judged:
-    """An effect with its label and verdict; `notes` say in words what kept a decision back."""
+    """An effect with its label and verdict; `notes` say in words what kept a decision back.
+
+    `levels` are its thread levels; `withheld` says why no number may be quoted although there is one.
+    """
 
     candidate: Candidate
     label: Label
@@ -55,15 +71,24 @@ class Judged:
     direction: Direction | None
     second_opinion_agrees: bool | None
     notes: tuple[str, ...]
+    levels: tuple[JudgedLevel, ...] = ()
+    withheld: str | None = None
 
 
-def judge(candidates: Sequence[Candidate], first_look: int, is_one_family: bool = False) -> list[Judged]:
+def judge(
+    candidates: Sequence[Candidate],
+    first_look: int,
+    is_one_family: bool = False,
+    twins: Sequence[Candidate] = (),
+) -> list[Judged]:
     """Judge all contrasts of a study, with Holm's correction among those that answer one question.
 
     Labels share a question when they compare with the same baseline at one workload, metric and choice of
-    threads; verdicts when they answer one claim there; everything does when `is_one_family`. Fail towards no
-    claim: before the first look, without an interval, where the second opinion leads elsewhere, or where
-    thread levels are shown to disagree about the sign, nothing is decided.
+    threads; verdicts when they answer one claim there; everything does when `is_one_family`. Thread levels
+    share theirs with all levels of these contrasts. Fail towards no claim: before the first look, without an
+    interval, where the second opinion leads elsewhere, or where thread levels are shown to disagree about the
+    sign, nothing is decided. Where the interval, or that of the A/A pair in `twins`, is too wide to be of
+    use, the label says so.
     """
     questions = [0 if is_one_family else _question(candidate) for candidate in candidates]
     claims = [
@@ -74,10 +99,71 @@ def judge(candidates: Sequence[Candidate], first_look: int, is_one_family: bool 
         candidates, [decide_label(candidate.effect.interval) for candidate in candidates], questions
     )
     verdicts = _stepped(candidates, [_verdict(candidate) for candidate in candidates], claims)
+    noise = [_noise(candidate, twins) for candidate in candidates]
+    levels = _levels(candidates, questions, noise)
     return [
-        _judged(candidate, *labels[place], *verdicts[place], first_look)
+        replace(
+            _judged(candidate, *labels[place], *verdicts[place], first_look, noise[place]),
+            levels=levels[place],
+        )
         for place, candidate in enumerate(candidates)
     ]
+
+
+def _noise(candidate: Candidate, twins: Sequence[Candidate]) -> str | None:
+    """Say why an effect can't be of use, whatever it is: equal arms came out too far apart to tell."""
+    mine = candidate.effect.contrast
+    alike = [twin for twin in twins if twin.effect.contrast.metric == mine.metric]
+    same = [twin for twin in alike if twin.effect.contrast.workload == mine.workload]
+    for twin in same or alike:
+        interval = twin.effect.interval
+        if not is_useful(interval):
+            ends = f"{percent(interval.low)} to {percent(interval.high)}"
+            return f"Equal arms (A/A) came out anywhere from {ends} apart."
+    return None
+
+
+def _levels(
+    candidates: Sequence[Candidate], questions: Sequence[Hashable], noise: Sequence[str | None]
+) -> list[tuple[JudgedLevel, ...]]:
+    """Decide every thread level of every contrast, those of one question as one family of Holm's."""
+    decisions = [
+        [decide_label(level.interval) for level in candidate.effect.levels] for candidate in candidates
+    ]
+    holds = [[True] * len(own) for own in decisions]
+    for family in dict.fromkeys(questions):
+        members = [place for place, other in enumerate(questions) if other == family]
+        # One contrast counts once, however many claims it answers.
+        first = {_contrast(candidates[place]): place for place in reversed(members)}
+        cells = [(who, spot) for who, place in first.items() for spot in range(len(decisions[place]))]
+        found = [decisions[first[who]][spot].p for who, spot in cells]
+        adjusted = dict(zip(cells, holm([1.0 if p is None else p for p in found]), strict=True))
+        for place in members:
+            for spot, decision in enumerate(decisions[place]):
+                error = 1 - candidates[place].effect.levels[spot].interval.level
+                passes = adjusted[_contrast(candidates[place]), spot] <= error + ROUNDING
+                holds[place][spot] = decision.p is None or passes
+    return [
+        tuple(
+            _level(candidate, level, decision, is_held, unusable)
+            for level, decision, is_held in zip(candidate.effect.levels, own, held, strict=True)
+        )
+        for candidate, own, held, unusable in zip(candidates, decisions, holds, noise, strict=True)
+    ]
+
+
+def _level(
+    candidate: Candidate, level: Level, decision: Decision, is_held: bool, noise: str | None
+) -> JudgedLevel:
+    if candidate.look is None and level.interval.n:
+        return JudgedLevel(level, "not decided yet")
+    if noise is not None or not is_useful(level.interval):
+        return JudgedLevel(level, "no useful interval", noise)
+    if level.second_opinion is not None and label(level.second_opinion) != decision.outcome:
+        return JudgedLevel(level, "not shown", HEAVY)
+    if not is_held:
+        return JudgedLevel(level, "not shown", MANY_LEVELS)
+    return JudgedLevel(level, decision.outcome)
 
 
 def _question(candidate: Candidate) -> tuple[Hashable, ...]:
@@ -122,43 +208,49 @@ def _judged(
     judged: Decision,
     verdict_holds: bool,
     first_look: int,
+    noise: str | None,
 ) -> Judged:
-    effect = candidate.effect
-    second = effect.second_opinion
-    notes: list[str] = []
+    effect, claim = candidate.effect, candidate.claim
+    second, band = effect.second_opinion, candidate.band
     label_differs = second is not None and label(second) != labelled.outcome
-    verdict_differs = (
-        second is not None
-        and candidate.band is not None
-        and verdict(second, candidate.band) != judged.outcome
-    )
-    if not effect.interval.is_known:
-        notes.append(effect.interval.reason)
-    elif candidate.look is None:
-        notes.append(f"nothing is decided before {first_look} blocks; there are {effect.interval.n}")
-    elif not effect.has_headline:
-        notes.append("thread levels disagree about the sign, so no single effect is claimed")
-    elif label_differs or verdict_differs:
-        notes.append("heavy-tailed: an interval by ranks leads to another outcome")
-    elif not (label_holds and verdict_holds):
-        notes.append("not decided once the number of contrasts is taken into account (Holm)")
-    open_to_all = effect.interval.is_known and candidate.look is not None
-    clean = open_to_all and effect.has_headline
-    has_label = clean and label_holds and not label_differs
+    verdict_differs = second is not None and band is not None and verdict(second, band) != judged.outcome
+    is_open = effect.interval.is_known and candidate.look is not None
+    clean = is_open and effect.has_headline
+    withheld = noise if is_open else None
+    if clean and not is_useful(effect.interval):
+        withheld = "The interval is too wide to be of use."
     has_verdict = clean and verdict_holds and not verdict_differs
-    outcome = (
-        None
-        if candidate.band is None or not open_to_all
-        else judged.outcome
-        if has_verdict
-        else "inconclusive"
-    )
-    claimed = candidate.claim.value if candidate.claim else 0.0
+    outcome = None if band is None or not is_open else judged.outcome if has_verdict else "inconclusive"
+    if not effect.interval.is_known:
+        note = effect.interval.reason
+    elif candidate.look is None:
+        note = f"nothing is decided before {first_look} blocks; there are {effect.interval.n}"
+    elif not effect.has_headline:
+        note = "the effect changes its sign with the threads, so no single number stands for it"
+    elif label_differs or verdict_differs:
+        note = HEAVY
+    elif not (label_holds and verdict_holds):
+        note = "not decided once the number of contrasts is taken into account (Holm)"
+    else:
+        note = None
     return Judged(
         candidate,
-        labelled.outcome if has_label else "not shown",
+        _labelled(candidate, labelled, withheld, label_holds and not label_differs),
         outcome,
-        direction(effect.interval, claimed) if outcome == "contradicted" else None,
+        direction(effect.interval, claim.value if claim else 0.0) if outcome == "contradicted" else None,
         None if second is None else not (label_differs or verdict_differs),
-        tuple(notes),
+        tuple(text for text in (note, withheld) if text),
+        withheld=withheld,
     )
+
+
+def _labelled(candidate: Candidate, labelled: Decision, withheld: str | None, is_held: bool) -> Label:
+    """Return the one label of a finding; every page and table shows this one."""
+    effect = candidate.effect
+    if candidate.look is None and effect.interval.n:
+        return "not decided yet"
+    if withheld:
+        return "no useful interval"
+    if effect.interval.is_known and not effect.has_headline:
+        return "depends on threads"
+    return labelled.outcome if effect.interval.is_known and is_held else "not shown"

@@ -1,22 +1,20 @@
-"""Sentences made of numbers: one for each finding, with its interval and n, or the reason why not."""
+"""Sentences made of numbers: subject, verb, number with its interval, blocks, and what it means.
+
+They are written from a finding as findings.json holds it, so that a page, a notebook and a summary say the
+same words. Every percentage is of the baseline.
+"""
 
 from __future__ import annotations
 
-from benchbook.compare.effects import Effect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchbook.compare import words
 
 NBSP = "\N{NO-BREAK SPACE}"
-METRICS = {
-    "qps": "QPS",
-    "latency_p95_ms": "p95 latency",
-    "latency_p99_ms": "p99 latency",
-    "tps": "TPS",
-    "lowest_qps": "lowest QPS",
-    "cpu_proxy_cores": "processor time of the proxy",
-    "cpu_proxy_for_a_query": "processor time of the proxy for a query",
-    "cpu_server_cores": "processor time of the server",
-    "cpu_server_for_a_query": "processor time of the server for a query",
-    "memory_proxy_mib": "memory of the proxy",
-}
+Finding = Mapping[str, Any]
+SHOWN = ("higher", "lower")
+_SERVED = {"qps": "queries per second", "tps": "transactions per second"}
 
 
 def percent(fraction: float) -> str:
@@ -37,28 +35,174 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def sentence(effect: Effect) -> str:
-    """Say in one sentence what was found of a contrast."""
-    contrast, interval = effect.contrast, effect.interval
-    metric = METRICS.get(contrast.metric, contrast.metric)
-    where = f"against {contrast.baseline} on {contrast.workload}"
-    blocks = count(interval.n, "block")
-    if interval.effect is None:
-        return f"{contrast.treatment} {where}: {metric} not compared, because: {interval.reason}."
-    if not effect.has_headline:
-        return f"{contrast.treatment} has no single effect on {metric} {where}: {_range(effect)}, {blocks}."
-    head = f"{contrast.treatment} {percent(interval.effect)} {metric} {where}"
-    if not interval.is_known:
-        return f"{head}, {blocks}, no interval: {interval.reason}."
-    spread = f" ({_range(effect)})" if effect.depends else ""
-    ends = f"[{_signed(interval.low)}, {_signed(interval.high)}]"
-    return f"{head} {ends}{spread}, {blocks}, {100 * interval.level:g}{NBSP}%."
+def listing(items: Sequence[str], last: str = "and") -> str:
+    """Join items as a sentence does: a, b and c."""
+    return f"{', '.join(items[:-1])} {last} {items[-1]}" if len(items) > 1 else "".join(items)
 
 
-def _range(effect: Effect) -> str:
-    points = [(part.effect, threads) for threads, part in effect.by_threads if part.effect is not None]
-    (low, low_threads), (high, high_threads) = min(points), max(points)
-    return f"from {percent(low)} at {low_threads} to {percent(high)} at {count(high_threads, 'thread')}"
+def interval(part: Finding) -> str:
+    """Write an interval with its level: 98 % interval −28.4 to −18.8 %."""
+    ends = f"{_signed(part['low'])} to {_signed(part['high'])}{NBSP}%"
+    return f"{100 * part['level']:g}{NBSP}% interval {ends}"
+
+
+def sentence(found: Finding) -> str:
+    """Say in one sentence what was found of a contrast, or why nothing was."""
+    treatment, baseline, workload = _names(found)
+    where, blocks, label = f"on {workload}", count(found["n"], "block"), found["label"]
+    if found["effect"] is None:
+        reason = found.get("reason") or "there is no number"
+        return f"{treatment} could not be compared with {baseline} {where}: {reason}."
+    if found["low"] is None:
+        return (
+            f"{_compared(found)} ({blocks}); there is no interval: {found.get('reason') or 'too few blocks'}."
+        )
+    seen = f"({interval(found)}, {blocks})"
+    if label == "not decided yet":
+        return f"Nothing is decided yet {where}; so far {_compared(found, where='')} {seen}."
+    if label == "no useful interval":
+        return f"No useful interval yet for {treatment} against {baseline} {where} {seen}.{_help(found)}"
+    if label == "depends on threads":
+        return f"{_by_level(found)}; {blocks}."
+    if label == "no practical difference":
+        return (
+            f"{treatment} and {baseline} differ by no more than 1{NBSP}% in {_noun(found)} {where}: "
+            f"{percent(found['effect'])} {seen}."
+        )
+    if label == "not shown":
+        return (
+            f"No difference in {_noun(found)} between {treatment} and {baseline} was shown {where}: "
+            f"{percent(found['effect'])} {seen}."
+        )
+    return f"{_compared(found)} {seen}.{_depends(found)}"
+
+
+def headline(group: Sequence[Finding]) -> str:
+    """Say in as few words as possible what findings about the same arms and metric came to, by workload."""
+    treatment, baseline, _ = _names(group[0])
+    by_label: dict[str, list[Finding]] = {}
+    for found in group:
+        by_label.setdefault(_outcome(found), []).append(found)
+    said = []
+    for label, own in by_label.items():
+        on = [f"{_names(found)[2]}{_ends(found)}" for found in own]
+        if label == "shown":
+            first, *others = own
+            more = [f"{_amount(found)} on {name}" for found, name in zip(others, on[1:], strict=True)]
+            said.append(f"{listing([f'{_compared(first)}{_ends(first)}', *more])}.")
+            said += [_depends(found).strip() for found in own if _depends(found)]
+        elif label == "depends on threads":
+            said += [f"{_by_level(found, with_ends=len(own) == 1)}." for found in own]
+        elif label == "not compared":
+            said += [sentence(found) for found in own]
+        elif label == "no useful interval":
+            where = listing([_names(found)[2] for found in own])
+            blocks = count(min(found["n"] for found in own), "block")
+            said.append(f"No useful interval yet for {treatment} against {baseline} on {where} ({blocks}).")
+            said.append(_help(own[0]).strip())
+        else:
+            said.append(f"{_QUIET[label].format(f'between {treatment} and {baseline}', listing(on))}.")
+    return " ".join(text for text in said if text)
+
+
+_QUIET = {
+    "not shown": "No difference {} was shown on {}",
+    "no practical difference": "There is no practical difference (1\N{NO-BREAK SPACE}%) {} on {}",
+    "not decided yet": "Nothing is decided yet {} on {}",
+}
+
+
+def level_told(found: Finding, part: Finding, with_ends: bool = True) -> str:
+    """Say what is known at one thread level: 24.4 % fewer at 1 thread (98 % interval −28.0 to −20.5 %)."""
+    where = f"at {count(part['threads'], 'thread')}"
+    ends = f" ({interval(part)})" if with_ends and part["low"] is not None else ""
+    label = part.get("label")
+    if label in SHOWN:
+        return f"{_amount(found, part)} {where}{ends}"
+    quiet = {
+        "no practical difference": "no practical difference",
+        "no useful interval": "no useful interval yet",
+        "not decided yet": "nothing is decided yet",
+    }
+    return f"{quiet.get(label, 'no difference was shown')} {where}{ends}"
+
+
+def _names(found: Finding) -> tuple[str, str, str]:
+    return words.of(found, "treatment"), words.of(found, "baseline"), words.of(found, "workload")
+
+
+def _outcome(found: Finding) -> str:
+    if found["effect"] is None or found["low"] is None:
+        return "not compared"
+    return "shown" if found["label"] in SHOWN else found["label"]
+
+
+def _ends(found: Finding) -> str:
+    return f" ({interval(found)}, {count(found['n'], 'block')})"
+
+
+def _noun(found: Finding) -> str:
+    return _SERVED.get(found["metric"], words.metric(found["metric"]))
+
+
+def _amount(found: Finding, part: Finding | None = None) -> str:
+    """Write how much, with its direction: 23.7 % fewer, or 12.0 % higher."""
+    effect = (part or found)["effect"]
+    more, less = ("more", "fewer") if found["metric"] in _SERVED else ("higher", "lower")
+    return f"{_signed(effect).lstrip('+−')}{NBSP}% {less if effect < 0 else more}"
+
+
+def _compared(found: Finding, part: Finding | None = None, where: str | None = None) -> str:
+    treatment, baseline, workload = _names(found)
+    place = f" on {workload}" if where is None else where
+    if found["metric"] in _SERVED:
+        served = f"{_amount(found, part)} {_noun(found)}"
+        return f"{treatment} served {served} than {baseline}{place}"
+    return f"{_noun(found)} was {_amount(found, part)} with {treatment} than with {baseline}{place}"
+
+
+def _levels(found: Finding) -> list[Finding]:
+    return [part for part in found.get("levels") or [] if part["effect"] is not None]
+
+
+def _by_level(found: Finding, with_ends: bool = True) -> str:
+    """Say what is known at each thread level, those with a difference first."""
+    treatment, baseline, workload = _names(found)
+    levels = _levels(found)
+    shown = [part for part in levels if part.get("label") in SHOWN]
+    rest = [level_told(found, part, with_ends) for part in levels if part not in shown]
+    if not shown:
+        head = f"How {treatment} compares with {baseline} on {workload} depends on threads"
+        return "; ".join([head, *rest])
+    first, *others = shown
+    ends = f" ({interval(first)})" if with_ends else ""
+    head = f"{_compared(found, first)} at {count(first['threads'], 'thread')}{ends}"
+    told = listing([head, *(level_told(found, part, with_ends) for part in others)])
+    return "; ".join([told, *rest])
+
+
+def _depends(found: Finding) -> str:
+    """Say the thread levels of a finding that has one number, where they were shown to differ in size."""
+    test = found.get("depends_on_threads")
+    if not test or test["p"] >= 0.05 or len(_levels(found)) < 2:
+        return ""
+    told = [level_told(found, part, with_ends=False) for part in _levels(found)]
+    return f" The effect depends on threads: {listing(told)}."
+
+
+def _help(found: Finding) -> str:
+    """Say what would make an interval useful."""
+    reason = f" {found['withheld']}" if found.get("withheld") else ""
+    more = found.get("more_blocks")
+    if not more or more["blocks"] < 1:
+        return f"{reason} A quieter machine would help."
+    minutes = "" if more["minutes"] is None else f", some {_minutes(more['minutes'])}"
+    blocks = f"{more['blocks']:,} more block{'' if more['blocks'] == 1 else 's'}"
+    return f"{reason} About {blocks}{minutes}, or a quieter machine would help."
+
+
+def _minutes(value: float) -> str:
+    return f"{value / 60:,.0f} hours" if value >= 120 else count(max(round(value), 1), "minute")
 
 
 def _signed(fraction: float) -> str:

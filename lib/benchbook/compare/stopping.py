@@ -12,13 +12,16 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import conditions
+from benchbook.compare import conditions, partners, turns
 from benchbook.compare.claims import ClaimedEffect
-from benchbook.compare.contrasts import Evidence, contrast_candidates
-from benchbook.compare.judgement import Judged, judge
+from benchbook.compare.contrasts import Evidence
+from benchbook.compare.contrasts import judged as judged_study
+from benchbook.compare.judgement import Judged
 from benchbook.compare.sentences import count
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
+
+DECIDED = frozenset({"higher", "lower", "no practical difference"})
 
 
 def is_decided(judged: Judged) -> bool:
@@ -27,7 +30,9 @@ def is_decided(judged: Judged) -> bool:
         return False
     if judged.candidate.claim is not None:
         return judged.verdict in ("confirmed", "contradicted")
-    return judged.label != "not shown"
+    if judged.label == "depends on threads":
+        return all(one.label in DECIDED for one in judged.levels)
+    return judged.label in DECIDED
 
 
 def undecided(judged: Sequence[Judged]) -> list[str]:
@@ -75,9 +80,10 @@ class Rule:
         if self.study.plan.stop != "decided" or blocks < min(self.analysis.looks):
             return None
         runs, histograms = (_frame(self.tables()[name]) for name in ("runs", "histograms"))
+        runs, _ = partners.usable(turns.of_one_order(runs, self.study)[0])
         asked, _ = conditions.narrowed(self.claims, runs, self.facts)
-        candidates = contrast_candidates(Evidence(self.study, runs, histograms, self.analysis), asked)
-        look = stopped_at(self.study, judge(candidates, min(self.analysis.looks)))
+        evidence = Evidence(self.study, runs, histograms, self.analysis)
+        look = stopped_at(self.study, judged_study(evidence, asked, min(self.analysis.looks))[0])
         if look is None or blocks >= self.study.plan.blocks:
             return None
         planned = self.study.plan.blocks

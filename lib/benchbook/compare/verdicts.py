@@ -15,12 +15,22 @@ from scipy.special import stdtr
 from benchbook.compare.intervals import Interval
 
 Verdict = Literal["confirmed", "contradicted", "inconclusive"]
-Label = Literal["higher", "lower", "no practical difference", "not shown"]
+Label = Literal[
+    "higher",
+    "lower",
+    "no practical difference",
+    "not shown",
+    "depends on threads",
+    "no useful interval",
+    "not decided yet",
+]
 Direction = Literal["right", "no effect", "opposite"]
 
 MARGIN = 0.02
 RELATIVE_MARGIN = 0.2
 PRACTICAL = 0.01
+# An interval whose upper ratio is more than this many times its lower one answers no question worth asking.
+USEFUL_RATIO = 1.5
 
 
 class Ends(Protocol):
@@ -107,6 +117,13 @@ def label(ends: Ends) -> Label:
     if ends.log_low > 0:
         return "higher"
     return "lower" if ends.log_high < 0 else "not shown"
+
+
+def is_useful(ends: Ends) -> bool:
+    """Tell whether an interval is narrow enough to be quoted; an unknown one is no reason to withhold."""
+    if ends.log_low is None or ends.log_high is None:
+        return True
+    return ends.log_high - ends.log_low <= math.log(USEFUL_RATIO)
 
 
 def direction(ends: Ends, value: float) -> Direction | None:

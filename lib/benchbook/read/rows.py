@@ -12,6 +12,7 @@ from pyarrow import compute, csv
 
 from benchbook.core.histogram import percentile, value_of
 from benchbook.read import checks_turns
+from benchbook.read.evidence import Evidence
 from benchbook.read.intervals import Interval
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
@@ -60,6 +61,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "attempt": seen["attempt"],
         "started_utc": seen["started_utc"],
         "started_s": datetime.datetime.fromisoformat(seen["started_utc"]).timestamp(),
+        "server_started_s": _server_started(evidence),
         "discard_s": evidence.plan["discard_s"],
         "run_s": evidence.plan["run_s"],
         "measured_s": measured,
@@ -133,6 +135,14 @@ def turn_columns(judged: Judgement) -> Columns:
         "begin_us": np.array([turn.begin_us for _, turn in mine], dtype=np.int64),
         "end_us": np.array([turn.end_us for _, turn in mine], dtype=np.int64),
     }
+
+
+def _server_started(evidence: Evidence) -> float:
+    """Return when the youngest server of a run was started, from the epoch; NaN where its age is unknown."""
+    ages = [server.seen.get("uptime_before_s") for server in evidence.servers]
+    if any(age is None for age in ages):
+        return math.nan
+    return datetime.datetime.fromisoformat(evidence.seen["started_utc"]).timestamp() - min(ages)
 
 
 def interval_columns(judged: Judgement) -> Columns:

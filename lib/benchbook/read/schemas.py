@@ -26,6 +26,8 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "seed": ("int", "", "seed of sysbench's random numbers, shared in a group"),
         "started_utc": ("str", "", "when sysbench was started, ISO 8601"),
         "started_s": ("float", "s", "when sysbench was started, since the study's first run"),
+        "server_started_s": ("float", "s", "when the server of the arm was started, to the second, as "
+                             "`started_s`; of several the last; NaN where that is unknown"),
         "discard_s": ("float", "s", "asked length of the discard"),
         "run_s": ("float", "s", "asked length of the measured window"),
         "measured_s": ("float", "s", "window that the counts cover; of several clients the mean of theirs"),

@@ -82,11 +82,14 @@ def read_rest(raw_dir: Path, void_dir: Path, scheduled: Sequence[dict[str, Any]]
 
 
 def since_first(runs: pa.Table) -> pa.Table:
-    """Return the table of runs with `started_s` counted from the first run."""
+    """Return the table of runs with `started_s` and `server_started_s` counted from the first run."""
     started = runs["started_s"].to_numpy()
-    since = np.round(started - (started.min() if started.size else 0.0), 3)
-    place = runs.column_names.index("started_s")
-    return runs.set_column(place, runs.schema.field(place), pa.array(since, pa.float64()))
+    first = started.min() if started.size else 0.0
+    for name in ("started_s", "server_started_s"):
+        place = runs.column_names.index(name)
+        since = np.round(runs[name].to_numpy() - first, 3)
+        runs = runs.set_column(place, runs.schema.field(place), pa.array(since, pa.float64()))
+    return runs
 
 
 def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:

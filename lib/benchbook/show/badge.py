@@ -10,6 +10,9 @@ LABELS = (
     "lower",
     "no practical difference",
     "not shown",
+    "depends on threads",
+    "no useful interval",
+    "not decided yet",
 )
 # What became of a claim: one that was measured, one read from tables without repetitions, one not asked yet.
 VERDICTS = (

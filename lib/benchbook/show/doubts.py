@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from benchbook.compare import partners, words
+from benchbook.compare import turns as of_turns
 from benchbook.show import numbers
 from benchbook.show.markup import Html, element
 
@@ -44,7 +46,10 @@ def points(
 ) -> Iterator[Doubt]:
     """Give every point, from the A/A pair over blocks, runs, voids and checks to the warnings."""
     yield twin(findings.get("aa"))
+    yield from _quiet(findings.get("quiet"))
     yield _blocks(findings)
+    yield from _turns(findings.get("turns"), runs)
+    yield from _partners(findings.get("partners"))
     yield from more
     yield _lengths(runs)
     yield from _steady(warm_up)
@@ -54,10 +59,9 @@ def points(
     yield Doubt("Scope", f"These numbers hold for {findings['scope']}; another machine is another study.")
     for found in findings["findings"]:
         yield from _second_opinion(found)
-    for text in dict.fromkeys(findings["warnings"]):
-        yield Doubt("Warning", text, True)
+    yield from _warnings(findings["warnings"])
     for found in findings["findings"]:
-        name = f"{found['workload']}, {found['treatment']}, {numbers.metric(found['metric'])}"
+        name = f"{_name(found)}, {numbers.metric(found['metric'])}"
         for text in found["warnings"]:
             yield Doubt(name, f"{text.rstrip('.')}.", True)
 
@@ -68,14 +72,61 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
         return Doubt(
             "A/A", "No arm was compared with itself: what this set-up sees in nothing is unknown.", True
         )
-    told = f"One arm under two names, on {aa['workload']}: {numbers.percent(aa['effect'])}, "
+    told = f"One arm under two names, on {words.of(aa, 'workload')}: {numbers.percent(aa['effect'])}, "
     if aa["low"] is None:
         return Doubt("A/A", f"{told}n = {aa['n']}. Without an interval it shows nothing yet.", True)
     told += f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, n = {aa['n']}."
     if aa["label"] in ("higher", "lower"):
         care = "A difference was shown where there is none: take effects of about this size for noise."
         return Doubt("A/A", f"{told} {care}", True)
+    if aa["label"] == "no useful interval":
+        return Doubt("A/A", f"{told} Equal arms come out too far apart to compare others.", True)
     return Doubt("A/A", f"{told} No difference was shown where there is none, as it should be.")
+
+
+def _quiet(quiet: Mapping[str, Any] | None) -> Iterator[Doubt]:
+    if quiet:
+        yield Doubt("How quiet was this machine", quiet["line"])
+
+
+def _turns(turns: Mapping[str, Any] | None, runs: pd.DataFrame) -> Iterator[Doubt]:
+    if not turns:
+        return
+    stopped = [f"{numbers.listing(parts)} of {arm}" for arm, parts in turns["stopped"].items()]
+    still = f" Between its turns an arm stands still: {'; '.join(stopped)}." if stopped else ""
+    lost = f" {of_turns.ABSENT}" if of_turns.lacks_percentiles(runs) else ""
+    yield Doubt(
+        "Turns",
+        f"Arms took turns inside the same second, so QPS is queries over an arm's active seconds.{still} "
+        "The rates in sysbench's own log are over wall time and too small by the number of arms. Mean "
+        f"latency is threads over throughput (Little's law), over active seconds.{lost}",
+    )
+
+
+def _partners(blocks: Sequence[Mapping[str, Any]] | None) -> Iterator[Doubt]:
+    if not blocks:
+        return
+    longest = max(blocks, key=lambda block: block["max_s"])
+    usual = numbers.decimal(pd.Series([block["median_s"] for block in blocks]).median())
+    yield Doubt(
+        "Time between partners",
+        f"Runs that are compared started {usual} s apart (median); the farthest "
+        f"{partners.span(longest['max_s'])}, in block {longest['block']}.",
+    )
+
+
+def _warnings(warnings: Sequence[Any]) -> Iterator[Doubt]:
+    """Give each warning under its own title; findings made before there were titles have texts alone."""
+    seen = set()
+    for one in warnings:
+        title, text = ("Warning", one) if isinstance(one, str) else (one["title"], one["text"])
+        if text not in seen:
+            yield Doubt(title, text, True)
+        seen.add(text)
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return f"{words.of(found, 'treatment')} on {words.of(found, 'workload')}"
 
 
 def _blocks(findings: Mapping[str, Any]) -> Doubt:
@@ -138,4 +189,4 @@ def _second_opinion(found: Mapping[str, Any]) -> Iterator[Doubt]:
     if second and not second["agrees"]:
         ends = numbers.span(second["low"], second["high"])
         told = f"The {second['method']} interval, {ends}, leads elsewhere."
-        yield Doubt(f"{found['workload']}, {found['treatment']}", told, True)
+        yield Doubt(_name(found), told, True)

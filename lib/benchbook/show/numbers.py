@@ -7,9 +7,10 @@ zero. Spaces before a unit do not break, and a minus is a real minus.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from benchbook.compare.sentences import METRICS
+from benchbook.compare import words
 
 NOT_COMPUTED = "not computed"
 _MINUS = "\N{MINUS SIGN}"
@@ -18,7 +19,7 @@ _NBSP = "\N{NO-BREAK SPACE}"
 
 def metric(name: str) -> str:
     """Write the name of a metric as a sentence does: latency_p95_ms becomes p95 latency."""
-    return METRICS.get(name, name)
+    return words.metric(name)
 
 
 def is_known(value: object) -> bool:
@@ -50,6 +51,11 @@ def span(low: float | None, high: float | None, digits: int = 1) -> str:
     if not (is_known(low) and is_known(high)):
         return "no interval"
     return f"{decimal(100 * low, digits, True)} to {decimal(100 * high, digits, True)}{_NBSP}%"
+
+
+def effect(found: Mapping[str, Any]) -> str:
+    """Write the effect of a finding, or that it has one for each thread level and none for all."""
+    return percent(found["effect"]) if found["headline"] else "by threads"
 
 
 def level(fraction: float | None) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from benchbook.compare import sentences, words
 from benchbook.show import numbers
 from benchbook.show.badge import badge
 from benchbook.show.doubts import doubts
@@ -15,16 +16,12 @@ __all__ = ["answer", "doubts", "headline", "opening", "sentence"]
 
 Finding = Mapping[str, Any]
 
-_VERBS = {
-    "qps": ("served {} queries per second", "more", "fewer"),
-    "tps": ("served {} transactions per second", "more", "fewer"),
-}
-
 
 def opening(findings: Mapping[str, Any]) -> Html:
     """Write the title, the question, and on what the answer rests."""
     blocks = findings["blocks"]
     basis = [
+        *_order(findings.get("turns")),
         f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}",
         f"{numbers.level(findings['look']['level'])} intervals",
         f"{numbers.minutes(findings['machine_minutes'])} of machine time",
@@ -37,6 +34,15 @@ def opening(findings: Mapping[str, Any]) -> Html:
             element("ul", *(element("li", item) for item in basis), class_="basis"),
         ]
     )
+
+
+def _order(turns: Mapping[str, Any] | None) -> list[str]:
+    """Say how arms took turns; nothing of whole runs one after the other."""
+    if not turns:
+        return []
+    lengths = numbers.listing(turns["turn_ms"], "or") if turns["turn_ms"] else "some"
+    many = f" ({numbers.count(turns['turns'], 'turn')} an arm a block)" if turns["turns"] else ""
+    return [f"arms took turns of {lengths} ms inside the same second{many}"]
 
 
 def answer(findings: Mapping[str, Any]) -> Html:
@@ -54,7 +60,7 @@ def answer(findings: Mapping[str, Any]) -> Html:
 
 
 def _answer(found: Finding) -> Html:
-    name = f"evidence for {found['workload']}, {found['treatment']}"
+    name = f"evidence for {words.of(found, 'treatment')} on {words.of(found, 'workload')}"
     way = element("a", "evidence", href=f"#finding-{slug(found['id'])}", class_="way", aria_label=name)
     return element("li", badge(found["label"]), " ", sentence(found), " ", way, _claim(found))
 
@@ -90,35 +96,20 @@ def headline(findings: Mapping[str, Any]) -> list[object]:
         # A second claim about the same comparison tells nothing new here.
         groups.setdefault(key, {}).setdefault((found["workload"], *found["threads"]), found)
     parts: list[object] = []
-    for (baseline, treatment, metric), own in groups.items():
-        parts += [" " if parts else "", *_group(baseline, treatment, metric, list(own.values()))]
+    for own in groups.values():
+        parts += [" " if parts else "", *_named(sentences.headline(list(own.values())), own.values())]
     return parts
 
 
-def _group(baseline: str, treatment: str, metric: str, own: Sequence[Finding]) -> list[object]:
-    base, other = element("b", baseline), element("b", treatment)
-    labels = {found["label"] if found["headline"] else "" for found in own}
-    where: dict[tuple[str, str], list[str]] = {}
-    for found in own:
-        where.setdefault(_short(found), []).append(found["workload"])
-    each = [f"{what} on {numbers.listing(on)}{rest}" for (what, rest), on in where.items()]
-    told = "; ".join(each) if max(map(len, where.values())) > 1 else numbers.listing(each)
-    if len(labels) == 1 and labels <= {"higher", "lower"}:
-        verb, *words = _VERBS.get(metric, (f"had a {{}} {numbers.metric(metric)}", "higher", "lower"))
-        word = words[labels == {"lower"}]
-        return [other, f" {verb.format(word)} than ", base, f": {told}."]
-    return ["Against ", base, ", ", other, f" in {numbers.metric(metric)}: {told}."]
-
-
-def _short(found: Finding) -> tuple[str, str]:
-    """Return what is said before the workload, and what after it."""
-    if not found["headline"]:
-        return "no single effect", ", it depends on threads"
-    if found["label"] == "not shown":
-        return "no difference shown", ""
-    if found["label"] == "no practical difference":
-        return "no practical difference", ""
-    return numbers.percent(found["effect"]), ""
+def _named(text: str, group: Iterable[Finding]) -> list[object]:
+    """Split a sentence so that the arms' names stand out where each is first said."""
+    parts: list[object] = [text]
+    for name in dict.fromkeys(words.of(found, role) for found in group for role in ("treatment", "baseline")):
+        for place, part in enumerate(parts):
+            if isinstance(part, str) and (found := re.search(rf"(?<!\w){re.escape(name)}(?!\w)", part)):
+                parts[place : place + 1] = [part[: found.start()], element("b", name), part[found.end() :]]
+                break
+    return [part for part in parts if part != ""]
 
 
 def sentence(found: Finding) -> str:

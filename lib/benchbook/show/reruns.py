@@ -11,6 +11,7 @@ from benchbook.show.badge import badge
 from benchbook.show.markup import Html, escape, slug
 from benchbook.show.summary import safe
 from benchbook.show.table import Column, Notes, Table, long, number
+from benchbook.show.tables import contrast
 
 RULE = (
     "The first effect is the claim. Confirmed: the rerun's whole interval lies in its band; contradicted: "
@@ -58,7 +59,7 @@ def _table(first: Mapping[str, Any], kept: Mapping[str, Any]) -> Table:
 def _shown(found: Mapping[str, Any] | None) -> tuple[str, str]:
     if found is None:
         return "none", ""
-    return (numbers.percent(found["effect"]), ends(found)) if found["headline"] else ("by threads", "")
+    return numbers.effect(found), ends(found) if found["headline"] else ""
 
 
 def markdown(first: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
@@ -79,7 +80,7 @@ def markdown(first: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
 
 def title(one: reruns.Judged) -> str:
     """Name a finding by what it compares."""
-    return f"{one.first['workload']}: {one.first['treatment']} against {one.first['baseline']}"
+    return contrast(one.first)
 
 
 def note(one: reruns.Judged) -> str:
@@ -119,4 +120,6 @@ def _row(one: reruns.Judged) -> str:
 def _told(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return "none"
-    return f"{numbers.percent(found['effect'])} ({ends(found)}, n = {found['n']}), {found['label']}"
+    if not found["headline"]:
+        return f"by threads (n = {found['n']}), {found['label']}"
+    return f"{numbers.effect(found)} ({ends(found)}, n = {found['n']}), {found['label']}"

@@ -11,6 +11,7 @@ from benchbook.show import numbers, prose
 from benchbook.show.doubts import Doubt, points
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html, plain
+from benchbook.show.tables import contrast
 
 _MOST_DOUBTS = 8
 _COLUMNS = ("Finding", "Effect", "Interval", "n", "Shown", "Claim", "Verdict")
@@ -59,10 +60,9 @@ def _findings(findings: Mapping[str, Any]) -> Iterator[str]:
 
 def _row(found: Mapping[str, Any]) -> tuple[str, ...]:
     is_whole = found["headline"]
-    name = f"{found['workload']}: {found['treatment']} against {found['baseline']}"
     return (
-        f"{name}, {numbers.metric(found['metric'])}",
-        numbers.percent(found["effect"]) if is_whole else "depends on threads",
+        f"{contrast(found)}, {numbers.metric(found['metric'])}",
+        numbers.effect(found),
         f"{numbers.span(found['low'], found['high'])} ({numbers.level(found['level'])})" if is_whole else "",
         str(found["n"]),
         found["label"],

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from benchbook.compare import words
 from benchbook.show import numbers
 from benchbook.show.badge import badge
 from benchbook.show.load_tables import parts, stability
@@ -19,10 +20,12 @@ Findings = Mapping[str, Any]
 __all__ = [
     "cells",
     "checks",
+    "contrast",
     "differences",
     "effects",
     "facts",
     "loading",
+    "partners",
     "parts",
     "runs",
     "scaling",
@@ -53,7 +56,7 @@ def effects(findings: Findings) -> Table:
 
 
 def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
-    text = f"{found['workload']}: {found['treatment']} against {found['baseline']}"
+    text = contrast(found)
     place = f"finding-{slug(found['id'])}"
     here = element("a", href=f"#{place}", class_="anchor", aria_label=f"Link to {text}")
     name = element("span", text, here, id=place)
@@ -62,9 +65,7 @@ def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
     return [
         Html(name.text + notes.marks(found["warnings"]).text),
         numbers.metric(found["metric"]),
-        element(
-            "a", numbers.percent(found["effect"]) if is_whole else "depends on threads", href=_below(found)
-        ),
+        element("a", numbers.effect(found), href=_below(found)),
         numbers.span(found["low"], found["high"]) if is_whole else "",
         found["n"],
         badge(found["label"]),
@@ -73,9 +74,17 @@ def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
     ]
 
 
+def contrast(found: Mapping[str, Any]) -> str:
+    """Name a finding by what it compares, in words: HAProxy against direct connections on point selects."""
+    treatment, baseline, workload = (words.of(found, role) for role in ("treatment", "baseline", "workload"))
+    if found["treatment"].endswith(words.AGAIN):
+        return f"A/A: {baseline}, twice, on {workload}"
+    return f"{treatment} against {baseline} on {workload}"
+
+
 def _below(found: Mapping[str, Any]) -> str:
     """Lead from an effect to what it is made of: its thread counts if they are listed, else its cells."""
-    levels = found["by_threads"]
+    levels = _parts(found)
     if len(levels) > 1:
         return f"#{_level_anchor(found, levels[0])}"
     return f"#{cell_anchor(found['workload'], min(found['threads']))}"
@@ -85,13 +94,21 @@ def _level_anchor(found: Mapping[str, Any], point: Mapping[str, Any]) -> str:
     return f"level-{slug(found['id'])}-{point['threads']}"
 
 
+def _parts(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the decided thread levels; findings made before levels were decided have exploratory ones."""
+    return found.get("levels") or found["by_threads"]
+
+
 def threads(findings: Findings) -> Table:
-    """List the effect at every thread count, exploratory, with its Benjamini-Hochberg q value."""
-    points = [(found, point) for found in findings["findings"] for point in found["by_threads"]]
+    """List the effect at every thread level with its label; why a level is not decided is a footnote."""
+    notes = Notes("by-threads")
+    points = [(found, point) for found in findings["findings"] for point in _parts(found)]
     rows = [
         [
-            element("span", found["workload"], id=_level_anchor(found, point)),
-            f"{found['treatment']} against {found['baseline']}",
+            Html(
+                element("span", contrast(found), id=_level_anchor(found, point)).text
+                + notes.marks([point["note"]] if point.get("note") else []).text
+            ),
             numbers.metric(found["metric"]),
             point["threads"],
             element(
@@ -101,27 +118,45 @@ def threads(findings: Findings) -> Table:
             ),
             numbers.span(point["low"], point["high"]),
             point["n"],
-            numbers.decimal(point["q"], 3) if numbers.is_known(point.get("q")) else "",
+            badge(point["label"]) if point.get("label") else "exploratory",
         ]
         for found, point in points
     ]
     columns = [
-        Column("Workload"),
-        Column("Arms"),
+        long("Finding"),
         Column("Metric"),
         number("Threads"),
         number("Effect"),
         number("Interval", _levels([point for _, point in points])),
         number("n", "blocks"),
-        number("q", meaning="expected share of false discoveries if this and all smaller ones are believed"),
+        Column("Shown"),
     ]
-    caption = "Exploratory: one interval each, not corrected for looking at many."
+    caption = (
+        "What is shown at a level is decided with Holm's correction over all levels and treatments of its "
+        "workload, so an interval that only just leaves zero may not decide."
+    )
     empty = "No effect by thread count was computed."
-    return Table("by-threads", "Effect at each thread count", columns, rows, caption, empty)
+    return Table("by-threads", "Effect at each thread count", columns, rows, caption, empty, notes)
 
 
 def _levels(entries: Sequence[Mapping[str, Any]]) -> str:
     return numbers.listing([numbers.level(level) for level in sorted({one["level"] for one in entries})])
+
+
+def partners(findings: Findings) -> Table:
+    """List for each block how long after each other its partners started, and what is left out of effects."""
+    rows = [
+        [
+            one["block"],
+            numbers.decimal(one["median_s"]),
+            numbers.decimal(one["max_s"]),
+            one["left_out"] or ("far apart" if one["is_far"] else ""),
+        ]
+        for one in findings.get("partners") or []
+    ]
+    columns = [number("Block"), number("Between starts", "median, s"), number("Longest", "s"), long("Care")]
+    caption = "Partners are compared because they are neighbours in time: seconds between the starts of two."
+    return Table("partners", "Time between partners", columns, rows, caption, "Not recorded.")
 
 
 def differences(findings: Findings, arms: Sequence[str]) -> Table:

@@ -1,0 +1,230 @@
+"""How quiet the machine was, and which arm other work on it can have favoured.
+
+Everything here looks at signals of the machine, never at what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare import words
+from benchbook.compare.doubts import STEAL_PCT, doubt
+from benchbook.compare.sentences import count, interval, listing
+
+Facts = Mapping[str, Mapping[str, Any]]
+
+# Programs that want a core for each core there is; above it, something waits before anything is measured.
+BUSY = 1.0
+# Share of the machine that others may use unseen, and by how much of it arms may differ.
+OTHERS, OTHERS_APART = 0.10, 0.05
+# At the fewest threads an arm's own work can't explain that tasks wait for a core so much of the time.
+PRESSURE_PCT = 25.0
+STEAL_APART_PCT = 1.0
+# Results from this size on are paced noticeably by BBR, also on loopback.
+LARGE_KIB = 16.0
+PARTS = ["cpu_client_cores", "cpu_proxy_cores", "cpu_server_cores"]
+
+
+def seen(
+    runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, aa: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return what is known of the machine's quiet: values, and all of it in one line.
+
+    Keys: cores, load_1min (the highest when the arms were looked at), others_cores (mean use by programs that
+    are no part of an arm), psi_cpu_pct (mean), steal_pct (mean), line. What is unknown is None.
+    """
+    loads = [load for load in _loads(facts).values() if load is not None]
+    cores = _cores(facts)
+    others = _others(runs, cores)
+    pressure = _pressure(runs, monitor)
+    found = {
+        "cores": cores,
+        "load_1min": max(loads, default=None),
+        "others_cores": None if others is None else float(others.mean()),
+        "psi_cpu_pct": None if pressure is None else float(pressure.mean()),
+        "steal_pct": _mean(runs, "steal_pct"),
+    }
+    return {**found, "line": _line(found, aa)}
+
+
+def doubts(
+    runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, names: Mapping[str, Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    """Return what other work, the host or the kernel's pace can have done, with the arms it can favour."""
+    own = runs[runs["arm"].isin(facts)] if facts else runs
+    arms = names["arms"]
+    return [
+        *_load(facts, arms),
+        *_other_work(own, facts, arms),
+        *_waiting(own, facts, monitor, arms),
+        *_steal(own, arms),
+        *_paced(own, facts, names),
+    ]
+
+
+def _line(found: Mapping[str, Any], aa: Mapping[str, Any] | None) -> str:
+    cores = "" if found["cores"] is None else f" on {count(found['cores'], 'core')}"
+    parts = []
+    if found["load_1min"] is not None:
+        parts.append(f"load {found['load_1min']:.1f}{cores} before measuring")
+    if found["others_cores"] is not None:
+        parts.append(f"other programs used {found['others_cores']:.2f} cores during runs")
+    if found["psi_cpu_pct"] is not None:
+        parts.append(f"some task waited for a core {found['psi_cpu_pct']:.0f} % of the time")
+    if found["steal_pct"] is not None:
+        parts.append(f"the host took {found['steal_pct']:.1f} % (steal)")
+    if aa is not None and aa["low"] is not None:
+        parts.append(f"equal arms (A/A) came out within {interval(aa)}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else "Nothing was recorded about it."
+
+
+def _load(facts: Facts, arms: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    loads, cores = {arm: load for arm, load in _loads(facts).items() if load is not None}, _cores(facts)
+    if not loads or cores is None or max(loads.values()) <= BUSY * cores:
+        return
+    worst = max(loads.values())
+    favoured = _simplest(facts)
+    yield doubt(
+        "Load",
+        f"The load was {worst:.1f} on {count(cores, 'core')} before measuring began, so other programs "
+        f"wanted the same cores. {_favour(favoured, arms, 'fewer programs take part in a query there')}",
+        favoured,
+    )
+
+
+def _other_work(runs: pd.DataFrame, facts: Facts, arms: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    cores = _cores(facts)
+    others = _others(runs, cores)
+    if others is None or cores is None:
+        return
+    by_arm = others.groupby(runs["arm"]).mean().dropna()
+    apart = float(by_arm.max() - by_arm.min()) if len(by_arm) > 1 else 0.0
+    if others.mean() <= OTHERS * cores and apart <= OTHERS_APART * cores:
+        return
+    told = listing([f"{used:.2f} cores beside {arms.get(arm, arm)}" for arm, used in by_arm.items()])
+    favoured = [by_arm.idxmin()] if apart > OTHERS_APART * cores else []
+    yield doubt(
+        "Other programs",
+        f"Programs that are no part of an arm used {told}, of {cores}. "
+        f"{_favour(favoured, arms, 'less of it ran there')}",
+        favoured,
+    )
+
+
+def _waiting(
+    runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, arms: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    fewest = runs[runs["threads"] == runs["threads"].min()] if len(runs) else runs
+    pressure = _pressure(fewest, monitor)
+    if pressure is None or pressure.mean() <= PRESSURE_PCT:
+        return
+    favoured = _simplest(facts)
+    threads = count(int(fewest["threads"].iloc[0]), "thread")
+    yield doubt(
+        "CPU pressure",
+        f"At {threads} some task waited for a core {pressure.mean():.0f} % of the time, more than the arms' "
+        f"own work explains. {_favour(favoured, arms, 'fewer programs take part in a query there')}",
+        favoured,
+    )
+
+
+def _steal(runs: pd.DataFrame, arms: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    if "steal_pct" not in runs or runs.empty:
+        return
+    by_arm = runs.groupby("arm")["steal_pct"].mean().dropna()
+    if not len(by_arm) or (
+        runs["steal_pct"].mean() <= STEAL_PCT and by_arm.max() - by_arm.min() <= STEAL_APART_PCT
+    ):
+        return
+    told = listing([f"{stolen:.1f} % in runs of {arms.get(arm, arm)}" for arm, stolen in by_arm.items()])
+    favoured = [by_arm.idxmin()] if by_arm.max() - by_arm.min() > STEAL_APART_PCT else []
+    yield doubt(
+        "Steal",
+        f"The machine's host took part of its time: {told}. "
+        f"{_favour(favoured, arms, 'less was taken there')}",
+        favoured,
+    )
+
+
+def _paced(
+    runs: pd.DataFrame, facts: Facts, names: Mapping[str, Mapping[str, str]]
+) -> Iterator[dict[str, Any]]:
+    paced = [arm for arm, found in facts.items() if "bbr" in _congestion(found)]
+    if not paced or "sent_server_mib_s" not in runs:
+        return
+    sizes = (
+        (1024 * runs["sent_server_mib_s"] / runs["qps"].where(runs["qps"] > 0))
+        .groupby(runs["workload"])
+        .mean()
+    )
+    large = sizes[sizes >= LARGE_KIB]
+    if large.empty:
+        return
+    told = listing(
+        [f"{size:.0f} KiB a query on {names['workloads'].get(on, on)}" for on, size in large.items()]
+    )
+    favoured = [arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in words.PROXIES]
+    yield doubt(
+        "BBR",
+        f"TCP is paced by BBR (congestion_control: bbr), on loopback too, and results are large: {told}. "
+        "Large results came at half the speed when this project measured it, and a proxy changes the pace. "
+        f"{_favour(favoured, names['arms'], 'results cross a second connection there')}",
+        favoured,
+    )
+
+
+def _favour(favoured: list[str], arms: Mapping[str, str], why: str) -> str:
+    if not favoured:
+        return "It met all arms alike."
+    return f"This can favour {listing([arms.get(arm, arm) for arm in favoured])}, because {why}."
+
+
+def _simplest(facts: Facts) -> list[str]:
+    """Return the arms without a proxy, if others have one: fewer programs have to get a core for a query."""
+    plain = [arm for arm, found in facts.items() if not found.get("proxy")]
+    return plain if 0 < len(plain) < len(facts) else []
+
+
+def _machines(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    machines = [found.get("machine"), *(found.get("hosts") or {}).values()]
+    return [one for one in machines if isinstance(one, Mapping)]
+
+
+def _congestion(found: Mapping[str, Any]) -> list[Any]:
+    return [one.get("congestion_control") for one in _machines(found)]
+
+
+def _cores(facts: Facts) -> int | None:
+    """Return the cores of the one machine that all is on; of several hosts none is the machine."""
+    cores = {(found.get("machine") or {}).get("cores") for found in facts.values() if not found.get("hosts")}
+    return int(next(iter(cores))) if len(cores) == 1 and None not in cores else None
+
+
+def _loads(facts: Facts) -> dict[str, float | None]:
+    return {arm: (found.get("moment") or {}).get("load_1min") for arm, found in facts.items()}
+
+
+def _others(runs: pd.DataFrame, cores: int | None) -> pd.Series | None:
+    """Return the cores that programs of no arm used in each run; None where that is not known."""
+    if cores is None or "cpu_machine_pct" not in runs or not set(PARTS) <= set(runs):
+        return None
+    others = runs["cpu_machine_pct"] * cores / 100 - runs[PARTS].fillna(0.0).sum(axis=1)
+    known = others.where(runs["cpu_server_cores"].notna()).clip(lower=0.0)
+    return known if known.notna().any() else None
+
+
+def _pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
+    if monitor is None or "psi_cpu_pct" not in monitor:
+        return None
+    own = monitor[(monitor["part"] == "machine") & monitor["run_id"].isin(runs["run_id"])]
+    known = own["psi_cpu_pct"].dropna()
+    return known if len(known) else None
+
+
+def _mean(runs: pd.DataFrame, column: str) -> float | None:
+    known = runs[column].dropna() if column in runs else pd.Series(dtype=float)
+    return float(known.mean()) if len(known) else None

@@ -1,0 +1,95 @@
+"""Names as a stranger reads them: arms, workloads and metrics, each in one place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from benchbook.core.study import Study
+
+PRODUCTS = {
+    "haproxy": "HAProxy",
+    "mariadb": "MariaDB",
+    "mysql": "MySQL",
+    "postgresql": "PostgreSQL",
+    "tidb": "TiDB",
+    "tiproxy": "TiProxy",
+}
+PROXIES = frozenset({"haproxy", "tiproxy"})
+WORKLOADS = {
+    "oltp_delete": "deletes",
+    "oltp_insert": "inserts",
+    "oltp_point_select": "point selects",
+    "oltp_read_only": "read-only transactions",
+    "oltp_read_write": "read-write transactions",
+    "oltp_update_index": "updates of an indexed column",
+    "oltp_update_non_index": "updates of a column without index",
+    "oltp_write_only": "write-only transactions",
+    "select_random_points": "selects of random points",
+    "select_random_ranges": "selects of random ranges",
+}
+METRICS = {
+    "qps": "QPS",
+    "latency_p95_ms": "p95 latency",
+    "latency_p99_ms": "p99 latency",
+    "tps": "TPS",
+    "lowest_qps": "lowest QPS",
+    "cpu_proxy_cores": "processor time of the proxy",
+    "cpu_proxy_for_a_query": "processor time of the proxy for a query",
+    "cpu_server_cores": "processor time of the server",
+    "cpu_server_for_a_query": "processor time of the server for a query",
+    "memory_proxy_mib": "memory of the proxy",
+}
+AGAIN = "_again"
+
+
+def names(study: Study) -> dict[str, dict[str, str]]:
+    """Return readable names of a study's `arms` (the A/A twin too) and `workloads`, by their own names."""
+    arms = {name: arm(name, setting.access) for name, setting in study.arms.items()}
+    if study.twin:
+        arms[study.twin] = f"{arms[study.baseline]} again"
+    return {"arms": arms, "workloads": {name: workload(name, study.script(name)) for name in study.workloads}}
+
+
+def arm(name: str, access: str | None = None) -> str:
+    """Return an arm's readable name; a proxy's is written out only where the arm's `access` is that proxy.
+
+    >>> arm("haproxy", "haproxy"), arm("direct", "direct"), arm("haproxy", "direct")
+    ('HAProxy', 'direct connections', 'haproxy')
+    """
+    if name.endswith(AGAIN):
+        return f"{arm(name.removesuffix(AGAIN), access)} again"
+    if name == "direct" and access in ("direct", None):
+        return "direct connections"
+    parts = re.split(r"([-_.])", name)
+    return "".join(_product(part, access) for part in parts)
+
+
+def workload(name: str, script: str | None = None) -> str:
+    """Return what a workload consists of; a name of the study's own stays beside it.
+
+    >>> workload("oltp_read_write"), workload("rows_10", "select_random_ranges"), workload("mine")
+    ('read-write transactions', 'selects of random ranges (rows_10)', 'mine')
+    """
+    if name in WORKLOADS:
+        return WORKLOADS[name]
+    return f"{WORKLOADS[script]} ({name})" if script in WORKLOADS else name
+
+
+def metric(name: str) -> str:
+    """Return the name of a metric as a sentence writes it: latency_p95_ms is p95 latency."""
+    return METRICS.get(name, name)
+
+
+def of(found: Mapping[str, Any], role: str) -> str:
+    """Return the readable name of a finding's `treatment`, `baseline` or `workload`, also of one made before
+    findings carried them."""
+    given = (found.get("names") or {}).get(role)
+    return given or (workload if role == "workload" else arm)(found[role])
+
+
+def _product(part: str, access: str | None) -> str:
+    if part in PROXIES and access not in (part, None):
+        return part
+    return PRODUCTS.get(part, part)

@@ -1,0 +1,126 @@
+"""Names and sentences that a stranger reads without knowing this project's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchbook.compare import sentences, words
+
+FOUND = {
+    "workload": "oltp_point_select", "baseline": "direct", "treatment": "haproxy", "metric": "qps",
+    "effect": -0.237, "low": -0.284, "high": -0.188, "level": 0.98, "n": 5, "label": "lower",
+    "headline": True,
+    "names": {"workload": "point selects", "baseline": "direct connections", "treatment": "HAProxy"},
+    "levels": [], "depends_on_threads": None,
+    "more_blocks": {"for_half_width": 0.02, "blocks": 12, "minutes": 25.2},
+}  # fmt: skip
+
+
+def _level(threads, effect, low, high, label):
+    return {
+        "threads": threads,
+        "effect": effect,
+        "low": low,
+        "high": high,
+        "level": 0.98,
+        "n": 5,
+        "label": label,
+    }
+
+
+LEVELS = [
+    _level(1, -0.244, -0.25, -0.238, "lower"),
+    _level(4, -0.119, -0.14, -0.1, "lower"),
+    _level(16, 0.016, -0.02, 0.05, "not shown"),
+]
+
+
+def _said(**changes) -> str:
+    return sentences.sentence({**FOUND, **changes}).replace("\xa0", " ")
+
+
+def test_an_effect_is_subject_verb_number_interval_and_blocks():
+    assert _said() == (
+        "HAProxy served 23.7 % fewer queries per second than direct connections on point selects "
+        "(98 % interval −28.4 to −18.8 %, 5 blocks)."
+    )
+    assert _said(effect=0.1, low=0.05, high=0.15, n=1).startswith(
+        "HAProxy served 10.0 % more queries per second"
+    )
+    assert "+5.0 to +15.0 %, 1 block)" in _said(effect=0.1, low=0.05, high=0.15, n=1)
+
+
+def test_a_latency_is_higher_or_lower_and_never_served():
+    said = _said(metric="latency_p99_ms", effect=0.12, low=0.1, high=0.14, label="higher")
+    assert said.startswith(
+        "p99 latency was 12.0 % higher with HAProxy than with direct connections on point selects"
+    )
+
+
+def test_each_thread_level_is_said_with_its_own_outcome():
+    assert _said(label="depends on threads", headline=False, levels=LEVELS) == (
+        "HAProxy served 24.4 % fewer queries per second than direct connections on point selects at 1 thread "
+        "(98 % interval −25.0 to −23.8 %) and 11.9 % fewer at 4 threads (98 % interval −14.0 to −10.0 %); no "
+        "difference was shown at 16 threads (98 % interval −2.0 to +5.0 %); 5 blocks."
+    )
+
+
+def test_an_effect_of_one_sign_that_changes_with_threads_names_the_levels_behind_its_mean():
+    test = {"f": 9.0, "p": 0.01, "df1": 2, "df2": 8}
+    assert _said(levels=LEVELS, depends_on_threads=test).endswith(
+        "The effect depends on threads: 24.4 % fewer at 1 thread, 11.9 % fewer at 4 threads and no "
+        "difference was shown at 16 threads."
+    )
+    assert "depends" not in _said(levels=LEVELS, depends_on_threads={**test, "p": 0.4})
+
+
+def test_where_no_level_shows_a_difference_none_is_put_first():
+    levels = [{**level, "label": "not shown"} for level in LEVELS]
+    said = _said(label="depends on threads", headline=False, levels=levels)
+    assert said.startswith(
+        "How HAProxy compares with direct connections on point selects depends on threads; no diff"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"label": "not shown"}, "No difference in queries per second between HAProxy and direct"),
+        ({"label": "no practical difference"}, "HAProxy and direct connections differ by no more than 1 %"),
+        ({"label": "not decided yet"}, "Nothing is decided yet on point selects; so far HAProxy served"),
+        ({"label": "no useful interval"}, "No useful interval yet for HAProxy against direct"),
+        ({"effect": None, "low": None, "reason": "no complete block"}, "HAProxy could not be compared"),
+        ({"low": None, "high": None, "reason": "an interval needs 3 blocks"}, "there is no interval: an"),
+    ],
+)  # fmt: skip
+def test_what_is_not_shown_is_said_in_words(changes, said):
+    assert said in _said(**changes)
+
+
+def test_an_interval_that_is_of_no_use_says_what_would_help():
+    said = _said(
+        label="no useful interval", withheld="Equal arms (A/A) came out anywhere from −40 % to +47 % apart."
+    )
+    assert said.endswith("apart. About 12 more blocks, some 25 minutes, or a quieter machine would help.")
+    assert _said(label="no useful interval", more_blocks=None).endswith("A quieter machine would help.")
+
+
+@pytest.mark.parametrize(
+    ("name", "access", "said"),
+    [
+        ("haproxy", "haproxy", "HAProxy"),
+        ("haproxy", "direct", "haproxy"),  # an arm of this name that has no proxy
+        ("tiproxy-2", "tiproxy", "TiProxy-2"),
+        ("direct", "direct", "direct connections"),
+        ("direct", "service", "direct"),
+        ("pod", "direct", "pod"),
+        ("haproxy_again", "haproxy", "HAProxy again"),
+    ],
+)
+def test_an_arm_is_called_by_what_it_is_known_to_be(name, access, said):
+    assert words.arm(name, access) == said
+
+
+def test_a_workload_of_another_name_keeps_it_beside_what_its_script_does():
+    assert words.workload("rows_10", "select_random_ranges") == "selects of random ranges (rows_10)"
+    assert words.workload("own_script", "own_script") == "own_script"
