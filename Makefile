@@ -31,11 +31,17 @@ help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
 
-setup: ## Install what is missing: system packages, .venv
-	@sh tools/setup.sh
+# What only tests and lint need, 210 MB of it a driver of browsers, is installed when one of them is asked for.
+test test-all test-faults lint: SETUP = --tests
 
-repro: setup ## Run the pipeline, see that all of it was kept, then say where the report is
-	@sh tools/as_owner.sh benchbook repro $(ARGS)
+setup: ## Install what is missing: system packages, .venv
+	@sh tools/setup.sh $(SETUP)
+
+# A study that was named is the one to measure; without one, all that params.yaml lists.
+ONLY = $(if $(filter command environment,$(firstword $(origin STUDY))),--study '$(STUDY)')
+
+repro: setup ## Run the pipeline, print the answer and where the report is; STUDY=NAME: that study only
+	@sh tools/as_owner.sh benchbook repro $(ONLY) $(ARGS)
 	@sh tools/report.sh where
 
 test: setup ## Fast tests, real servers included

@@ -3,6 +3,7 @@
 # Does only what is missing, so run it as often as you like; when nothing is, it takes a blink.
 # Exit 2: this machine needs something from you first, and nothing was changed.
 # With --check it only looks: exit 0 if .venv is as the lock says, else 1.
+# With --tests .venv also gets what only tests and lint need (tools/lock-tests.txt); once there, it stays.
 #
 # PYTHON=/path/to/python3.12 chooses the interpreter. The tests of this script describe other
 # machines with BENCHBOOK_UNAME, BENCHBOOK_OS_RELEASE, BENCHBOOK_UID and BENCHBOOK_SBIN.
@@ -12,6 +13,10 @@ here=$(pwd -P)
 missing='' packages='' wanted=''
 stamp=.venv/benchbook-setup
 unfinished=.venv/benchbook-unfinished
+with_tests=.venv/benchbook-tests
+# Measured: .venv has 1,130 MB, tests add 210; when the cache of downloads is on the same disk, its files are
+# linked and take no second place. A tenth more, so that the last file does not meet a full disk.
+need_mb=1250 need_tests_mb=1500
 # Servers live where an ordinary user's PATH doesn't look.
 PATH=$PATH:${BENCHBOOK_SBIN-/usr/local/sbin:/usr/sbin:/sbin:/usr/libexec}
 oldest=11 newest=14 # of Python 3, as in pyproject.toml
@@ -19,8 +24,10 @@ oldest=11 newest=14 # of Python 3, as in pyproject.toml
 say() { printf 'set-up: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-key() { printf '%s\n' "$here"; cksum requirements.lock pyproject.toml tools/setup.sh; }
+key() { printf '%s\n' "$here"; cksum requirements.lock pyproject.toml tools/setup.sh tools/lock-tests.txt; }
+wants_tests() { [ "$tests" = 1 ] || [ -e $with_tests ]; }
 is_ready() {
+  [ "$tests" = 0 ] || [ -e $with_tests ] || return 1
   [ -f "$stamp" ] && [ ! -e $unfinished ] && [ "$(cat "$stamp")" = "$(key)" ] && .venv/bin/python -S -c '' 2>/dev/null
 }
 
@@ -195,11 +202,28 @@ choose_root() {
 # --- Python ---------------------------------------------------------------------------------
 
 locked() { awk -v name="$1==" 'index($0, name) == 1 {on = 1} on {print} on && !/\\$/ {exit}' requirements.lock; }
+wanted_lock() { # requirements.lock, without what only tests need unless that is wanted
+  if wants_tests; then cat requirements.lock; return; fi
+  awk 'NR == FNR {left[$1 "=="] = 1; next} /^[a-z0-9]/ {on = 1; for (name in left) if (index($0, name) == 1) on = 0}
+    on {print}' tools/lock-tests.txt requirements.lock
+}
+
+check_space() { # before anything is installed, not when the disk is full
+  need=$need_mb
+  [ "$tests" = 0 ] || need=$need_tests_mb
+  if [ -x .venv/bin/python ] && [ ! -e $unfinished ]; then need=300; fi # only what changed
+  have df || return 0
+  free=$(df -Pk . 2>/dev/null | awk 'NR == 2 {print int($4 / 1024)}')
+  case $free in *[!0-9]* | '') return 0 ;; esac
+  [ "$free" -lt "$need" ] || return 0
+  stop "The environment takes $need MB, and $free MB are free on the disk of this clone. Free some space, or put
+the clone on another disk. This shows what takes the space:" 'df -h .' 'du -xh --max-depth=2 ~ | sort -h | tail'
+}
 
 make_venv() {
   if [ -e $unfinished ]; then
-    # A package that was being written when somebody pulled the plug counts as installed to any tool.
-    say 'the last set-up was cut short: making .venv anew'
+    # A package that was being written when the power failed counts as installed to any tool.
+    say 'the last set-up was cut short: making .venv again'
     rm -rf .venv
   elif [ -e .venv ]; then
     # Scripts in a .venv hold its absolute path: one that was moved, or whose Python is gone, is of no use.
@@ -207,7 +231,7 @@ make_venv() {
       : >$unfinished
       return
     fi
-    say '.venv was made for another place or another Python: making it anew'
+    say '.venv was made for another place or another Python: making it again'
     rm -rf .venv
   fi
   find_python
@@ -224,18 +248,24 @@ fill_venv() {
   say 'installing the packages of requirements.lock, each checked against its hash'
   $pip install --require-hashes --no-deps -r "$seed"
   rm -f "$seed"
-  # Compiled once, here: where Python may not write, every stage would compile a thousand modules again.
   # uv has its own settings; what pip was told about this network holds for uv too.
   index=${PIP_INDEX_URL:-$($pip config get global.index-url 2>/dev/null || true)}
   cert=${PIP_CERT:-$($pip config get global.cert 2>/dev/null || true)}
   [ -z "$index" ] || export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$index}"
   [ -z "$cert" ] || export SSL_CERT_FILE="${SSL_CERT_FILE:-$cert}"
+  lock=$(mktemp)
+  wanted_lock >"$lock"
   # The one package without a wheel is built with the setuptools that was just checked, so no isolation.
-  if ! .venv/bin/uv pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes \
-    --no-build-isolation requirements.lock; then
+  if ! .venv/bin/uv pip sync --quiet --python .venv/bin/python --require-hashes --no-build-isolation "$lock"; then
     say 'uv did not manage; trying pip, which takes about a minute longer'
-    $pip install --require-hashes --no-build-isolation -r requirements.lock
+    # The lock names everything, and overrides what some packages ask for: pip must not resolve again.
+    $pip install --require-hashes --no-deps --no-build-isolation --no-compile -r "$lock"
   fi
+  rm -f "$lock"
+  # Compiled once, here: where Python may not write, every stage would compile a thousand modules again.
+  # Not the packages' own tests: 70 MB that nothing loads. Some ship files for other Pythons, which fail.
+  .venv/bin/python -m compileall -q -j 0 -x 'site-packages/.*/(tests?|templates?)/' "$(.venv/bin/python -c \
+    'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null 2>&1 || true
   say 'installing benchbook itself, as a link to lib/'
   $pip install --no-deps --no-build-isolation --no-index --editable .
 }
@@ -260,11 +290,13 @@ hand_back() { # what `sudo make` writes belongs to the owner of the clone
   chown -R --from=0 "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" .venv .git/config 2>/dev/null || true
 }
 
-if [ "${1-}" = --check ]; then
-  is_ready || exit 1
-  exit 0
-fi
+tests=0
+case ${1-} in
+  --check) if is_ready; then exit 0; else exit 1; fi ;;
+  --tests) tests=1 ;;
+esac
 began=$(date +%s)
+is_ready || check_space
 install_packages
 is_ready && exit 0
 rm -f "$stamp"
@@ -272,6 +304,7 @@ make_venv
 fill_venv
 tell_jupyter
 tell_git
+if [ "$tests" = 1 ]; then : >$with_tests; fi
 key >"$stamp"
 rm -f $unfinished
 hand_back

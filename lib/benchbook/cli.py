@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         prefix_chars="+",
         add_help=False,
     )
-    repro.add_argument("arguments", nargs="*", help="words for `dvc repro`")
+    repro.add_argument("arguments", nargs="*", help="[--study NAME] and words for `dvc repro`")
     repro.set_defaults(command=_repro)
     add("doctor", _doctor, "say what this machine can do, and what it can't and why")
     add("check", _check, "check params.yaml and every study file, and start nothing")
@@ -91,7 +91,10 @@ def _parser() -> argparse.ArgumentParser:
 def _repro(arguments: argparse.Namespace) -> int:
     from benchbook import repro
 
-    return repro.run(arguments.arguments)
+    words = arguments.arguments
+    if words[:1] == ["--study"]:
+        return repro.run(words[2:], words[1])
+    return repro.run(words)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -1,44 +1,121 @@
 """`dvc repro`, with the holes around it closed.
 
-Before: locks that a killed DVC left are explained, and outputs that git tracks are named before hours of
-measuring instead of after. Afterwards: a cache that could not take what was made is noticed, since DVC may
-end with 0 all the same (dvc 3.67 does, when the cache's disk is full).
+Before: one run of the pipeline at a time, locks that a killed DVC left are explained, and outputs that git
+tracks are named before hours of measuring instead of after. Afterwards: a cache that could not take what
+was made is noticed, since DVC may end with 0 all the same (dvc 3.67 does, when the cache's disk is full);
+then the answer is printed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import load, paths, yamlfile
+from benchbook import answer
+from benchbook.core import files, load, paths, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites import process, procfs
 
 LOW_BYTES = 500 << 20
+# The pages about everything; each would ask for the pages of all studies, and so for their measuring.
+SITE = ("method", "findings")
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Look, run `dvc repro` with these arguments, look again; return an exit code that means something."""
+def run(arguments: Sequence[str], study: str | None = None) -> int:
+    """Look, run `dvc repro` with these arguments, look again; return an exit code that means something.
+
+    With `study` only that study is measured; it is added to params.yaml if it is not there yet.
+    """
     root = paths.root()
-    load.params()
-    wrong = [*locks(root), *tracked(root)]
-    if wrong:
-        raise InputErrors(wrong)
-    code = _dvc(root, ["repro", *arguments])
-    missing = [] if _is_asking(arguments) else absent(root)
+    if study:
+        load.study(study)
+        enlist(root, study)
+    chosen = [study] if study else load.params().studies
+    with alone(root):
+        wrong = [*locks(root), *tracked(root)]
+        if wrong:
+            raise InputErrors(wrong)
+        code, is_stopped = _repro(root, list(arguments), study)
+        if is_stopped:
+            print(f"\n{answer.stopped(chosen)}", file=sys.stderr)
+            return 130
+        missing = [] if _is_asking(arguments) else absent(root)
     if missing:
         raise BenchbookError(
             f"DVC could not keep {', '.join(missing)} in its cache ({cache_space(root)}); free some space, "
             "then run `dvc commit -f`: nothing has to be measured again"
         )
+    if code == 0 and not _is_asking(arguments):
+        _tell(chosen)
     return code
+
+
+def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
+    """Run DVC for everything, or for one study and then the pages about everything as they stand."""
+    if not study:
+        return _dvc(root, ["repro", *arguments])
+    code, is_stopped = _dvc(root, ["repro", *arguments, f"report@{study}", f"runs@{study}", "audit"])
+    if code or is_stopped:
+        return code, is_stopped
+    flags = [word for word in arguments if word in ASKING]
+    return _dvc(root, ["repro", *flags, "--single-item", *SITE])
+
+
+def _tell(studies: Sequence[str]) -> None:
+    for said in filter(None, map(answer.text, studies)):
+        print(f"\n{said}")
+    print(flush=True)
+
+
+def enlist(root: Path, study: str) -> bool:
+    """Add a study to params.yaml, with a word on it, if it is not there; return whether it was added.
+
+    InputErrors if the list is not written one study a line.
+    """
+    file = root / "params.yaml"
+    if study in yamlfile.read(file).data.get("studies", []):
+        return False
+    text = file.read_text(encoding="utf-8")
+    found = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]*- [^\n]*\n)+)", text, re.M)
+    if found is None:
+        raise InputErrors([f"params.yaml: studies: {study} is not in the list; add the line `  - {study}`"])
+    indent = re.match(r"\s*", found["items"])[0]  # type: ignore[index]
+    text = f"{text[: found.end()]}{indent}- {study}\n{text[found.end() :]}"
+    files.write_text(file, text)
+    print(f"params.yaml: {study} added under studies, which is what the pipeline knows", flush=True)
+    return True
+
+
+@contextlib.contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Hold the clone for one run of the pipeline; BenchbookError naming the other one, at once."""
+    file = root / ".dvc" / "tmp" / "benchbook-repro.lock"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a+", encoding="ascii") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            held.seek(0)
+            pid = held.read().strip() or "unknown"
+            raise BenchbookError(
+                f"another `make repro` runs in this clone (process {pid}); wait until it ends, or stop it "
+                f"with Ctrl-C where it was started (`kill -INT {pid}` does the same)"
+            ) from None
+        held.truncate(0)
+        held.write(str(os.getpid()))
+        held.flush()
+        yield
+        held.truncate(0)
 
 
 def locks(root: Path) -> list[str]:
@@ -55,8 +132,14 @@ def locks(root: Path) -> list[str]:
             f"if no DVC runs in this clone, `rm {name}`"
         ]
     written = file.stat().st_mtime
-    reused = sorted({pid for pid in entries if procfs.is_alive(pid) and _started(pid) > written})
+    alive = sorted({pid for pid in entries if procfs.is_alive(pid)})
+    reused = [pid for pid in alive if _started(pid) > written]
     return [
+        f"DVC runs in this clone: process {pid}, {procfs.command(pid)[:60]!r}; wait until it ends, or stop "
+        f"it with `kill -INT {pid}`"
+        for pid in alive
+        if pid not in reused
+    ] + [
         f"{name}: held by process {pid}, which is gone; its number is now {procfs.command(pid)[:60]!r}, and "
         f"DVC would wait for that; if no DVC runs in this clone, `rm {name}`"
         for pid in reused
@@ -142,23 +225,35 @@ def cache_space(root: Path) -> str:
     return f"{free >> 10} KiB are free on the disk of {folder}" + (": it is full" if free < LOW_BYTES else "")
 
 
+ASKING = {"--dry", "-n", "--help", "-h", "--no-commit"}
+
+
 def _is_asking(arguments: Sequence[str]) -> bool:
-    return bool({"--dry", "-n", "--help", "-h", "--no-commit"} & set(arguments))
+    return bool(ASKING & set(arguments))
 
 
-def _dvc(root: Path, arguments: list[str]) -> int:
-    """Run DVC in our own process group; it dies with us, and signals that reach only us are passed on."""
+def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
+    """Run DVC in our own process group; return its exit code and whether a signal stopped it.
+
+    It dies with us, and signals that reach only us are passed on.
+    """
+    caught: list[int] = []
+    is_terminal = sys.stdin is not None and sys.stdin.isatty()
+
+    def pass_on(number: int, _: object) -> None:
+        caught.append(number)
+        # The terminal tells the whole group of Ctrl-C; a second word would cut short what DVC does then.
+        if not (is_terminal and number == signal.SIGINT):
+            child.send_signal(number)
+
     child = subprocess.Popen(
         [sys.executable, "-m", "dvc", *arguments], cwd=root, preexec_fn=process.dies_with(os.getpid())
     )
     wanted = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
-    before = {number: signal.signal(number, lambda number, _: child.send_signal(number)) for number in wanted}
-    if sys.stdin is not None and sys.stdin.isatty():
-        # The terminal tells the whole group of Ctrl-C; a second word would cut short what DVC does then.
-        signal.signal(signal.SIGINT, lambda number, _: None)
+    before = {number: signal.signal(number, pass_on) for number in wanted}
     try:
         code = child.wait()
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
-    return code if code >= 0 else 128 - code
+    return (code if code >= 0 else 128 - code), bool(caught)

@@ -195,5 +195,6 @@ BENCHBOOK_ERRORS = {
     "AgentGone",
     "DatasetError",
     "NotReady",
+    "NotThere",
     "StrangersError",
 }

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from benchbook.core import files
+from benchbook.core.errors import BenchbookError, NotThere
 
 
 def test_the_same_content_gives_the_same_bytes(tmp_path: Path):
@@ -47,3 +48,18 @@ def test_the_hash_is_of_the_bytes_on_disk(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"abc")
     # FIPS 180-2, appendix B.1
     assert files.sha256(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_what_no_stage_has_left_yet_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    with pytest.raises(NotThere) as refusal:
+        files.read_csv(tmp_path / "data" / "own" / "schedule.csv", "run_id")
+    assert str(refusal.value) == (
+        "data/own/schedule.csv is not there yet: run `make repro STUDY=own`, which runs every stage, "
+        "or notebooks/04_run_matrix.ipynb if the stages before it have run"
+    )
+    assert len(refusal.value._render_traceback_()) == 1
+    with pytest.raises(NotThere, match=r"notebooks/05_parse\.ipynb"):
+        files.required(tmp_path / "data" / "own" / "tidy" / "runs.parquet")
+    with pytest.raises(BenchbookError, match=r"plots/x\.json: cannot be read"):
+        files.read_json(tmp_path / "data" / "own" / "plots" / "x.json")

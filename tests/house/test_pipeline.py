@@ -106,7 +106,7 @@ def test_the_command_runs_the_stage_s_notebook(name: str):
     command = body(name)["cmd"]
     text = command if isinstance(command, str) else "\n".join(command)
     stem = notebook(name).stem
-    by_word = re.search(rf"^(exec )?benchbook (stage )?{re.escape(name)}( |$)", text, re.M)
+    by_word = re.search(rf"^(exec )?tools/benchbook (stage )?{re.escape(name)}( |$)", text, re.M)
     assert f"notebooks/{stem}.ipynb" in text or by_word
     if "foreach" in pipeline()["stages"][name]:
         assert "${item}" in text

@@ -15,7 +15,7 @@ from tests.house import tree
 # What a system has before any package of ours; nothing else is in PATH.
 BASE = (
     *("sh", "cat", "cksum", "dirname", "env", "awk", "sed", "grep", "tail", "tr"),
-    *("rm", "mv", "cp", "mkdir", "mktemp", "chmod", "stat", "date", "id", "uname"),
+    *("rm", "mv", "cp", "mkdir", "mktemp", "chmod", "stat", "date", "id", "uname", "df"),
 )
 DEBIAN = 'ID=debian\nVERSION_ID="12"\n'
 UBUNTU = "ID=ubuntu\nID_LIKE=debian\n"
@@ -29,6 +29,21 @@ case $* in
   -V) echo 'Python 3.{minor}.2' ;;
   *ensurepip*) exit {venv} ;;
   '-m venv .venv') exit 9 ;;
+esac
+"""
+
+
+# Makes a .venv whose uv always fails, and notes what pip was asked for and with which packages.
+FILLING = """#!/bin/sh
+case $* in
+  *version_info*) echo 12 ;;
+  -V) echo 'Python 3.12.2' ;;
+  '-m venv .venv') mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
+  *'-m pip'*' -r '*)
+    printf '#!/bin/sh\\nexit 2\\n' >.venv/bin/uv; chmod 755 .venv/bin/uv
+    echo "$*" >>pip.log; for last; do :; done; cp "$last" "pip.$(grep -c . pip.log).txt" ;;
+  *' install '*) echo "$*" >>pip.log ;;
+  *'-m pip'*) exit 1 ;;
 esac
 """
 
@@ -56,14 +71,14 @@ class Machine:
     def is_a(self, release: str) -> None:
         (self.folder / "os-release").write_text(release)
 
-    def set_up(self) -> subprocess.CompletedProcess[str]:
+    def set_up(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         given = {
             "PATH": str(self.bin), "HOME": str(self.folder), "BENCHBOOK_SBIN": "",
             "BENCHBOOK_OS_RELEASE": str(self.folder / "os-release"), "BENCHBOOK_UID": "1000",
             "BENCHBOOK_POLICY": str(self.folder / "policy-rc.d"),
         }  # fmt: skip
         return subprocess.run(
-            [shutil.which("sh"), "tools/setup.sh"], cwd=self.clone, env=given | self.variables,
+            [shutil.which("sh"), "tools/setup.sh", *arguments], cwd=self.clone, env=given | self.variables,
             capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=30,
         )  # fmt: skip
 
@@ -240,6 +255,58 @@ def test_without_the_tools_of_some_arms_set_up_goes_on(machine: Machine):
     done = machine.set_up()
     assert "Nothing was changed" not in done.stderr
     assert "making .venv" in done.stderr
+
+
+def packages(file: Path) -> set[str]:
+    return {line.partition("==")[0] for line in file.read_text().splitlines() if line[:1].isalnum()}
+
+
+@pytest.mark.parametrize("tests", [False, True], ids=["to measure", "to test"])
+def test_where_uv_fails_pip_takes_the_lock_as_it_is(machine: Machine, tests: bool):
+    """The lock overrides what two packages ask for: a pip that resolves again refuses it."""
+    machine.has("sysbench", "mariadbd", "haproxy")
+    machine.has("python3", script=FILLING)
+    done = machine.set_up(*["--tests"] * tests)
+    assert done.returncode == 0, done.stderr
+    assert "trying pip" in done.stderr
+    asked = (machine.clone / "pip.log").read_text().splitlines()
+    assert {"--require-hashes", "--no-deps"} <= set(asked[1].split())
+    only = set((machine.clone / "tools" / "lock-tests.txt").read_text().split())
+    everything = packages(machine.clone / "requirements.lock")
+    assert {"pytest", "playwright"} <= only < everything
+    assert packages(machine.clone / "pip.2.txt") == (everything if tests else everything - only)
+    lines = (machine.clone / "pip.2.txt").read_text().splitlines()
+    assert all(line.startswith(("    --hash=sha256:", *everything)) for line in lines)
+
+
+def test_tests_are_asked_for_by_make_and_stay(machine: Machine):
+    machine.has("sysbench", "mariadbd", "haproxy")
+    machine.has("python3", script=FILLING)
+    assert machine.set_up().returncode == 0
+    asked = [shutil.which("sh"), "tools/setup.sh"]
+    environment = {"PATH": str(machine.bin), "BENCHBOOK_SBIN": ""}
+    look = subprocess.run([*asked, "--check"], cwd=machine.clone, env=environment, check=False)
+    assert look.returncode == 0
+    assert machine.set_up("--tests").returncode == 0
+    assert len((machine.clone / "pip.log").read_text().splitlines()) == 6
+    assert machine.set_up().returncode == 0 and machine.set_up("--tests").returncode == 0
+    assert len((machine.clone / "pip.log").read_text().splitlines()) == 6, "nothing is left to install"
+    for target, flag in (("test", " --tests"), ("lint", " --tests"), ("repro", " ")):
+        shown = subprocess.run(
+            ["make", "-n", target], cwd=tree.ROOT, capture_output=True, text=True, check=True
+        ).stdout
+        assert shown.splitlines()[0].rstrip() == f"sh tools/setup.sh{flag}".rstrip()
+
+
+def test_a_disk_without_room_is_named_before_anything_is_installed(machine: Machine):
+    machine.has("sysbench", "mariadbd", "haproxy")
+    (machine.bin / "df").unlink()
+    header = "Filesystem 1024-blocks Used Available Capacity Mounted on"
+    # 600 MiB are 614,400 KiB.
+    machine.has("df", script=f"#!/bin/sh\necho '{header}'\necho '/dev/a 9 9 614400 9% /a b'\n")
+    said = refused(machine)
+    assert "The environment takes 1250 MB, and 600 MB are free" in said
+    assert "Missing" not in said
 
 
 def test_a_set_up_that_was_cut_short_begins_again(machine: Machine):

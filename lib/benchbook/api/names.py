@@ -8,17 +8,10 @@ from typing import Generic, TypeVar
 
 import pandas as pd
 
-from benchbook.core.errors import BenchbookError, did_you_mean
+from benchbook.core.errors import NotThere, did_you_mean
 from benchbook.show.markup import element, join
 
 T = TypeVar("T")
-
-
-class NotThere(BenchbookError):
-    """Say what is not there and what brings it; in a notebook without a traceback."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]
 
 
 class Named(Generic[T]):

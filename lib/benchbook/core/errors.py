@@ -11,6 +11,13 @@ class BenchbookError(Exception):
     """Say what went wrong and what to do about it, in one message for people."""
 
 
+class NotThere(BenchbookError):
+    """Say what is not there and what brings it; in a notebook without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
 class InputErrors(BenchbookError):
     """Carry every mistake of an input file at once.
 

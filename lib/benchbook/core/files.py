@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchbook.core.errors import BenchbookError
+from benchbook.core import paths
+from benchbook.core.errors import BenchbookError, NotThere
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,8 +100,16 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 
+def required(path: Path) -> Path:
+    """Return a path that is there; NotThere with what brings it if it is something that a stage leaves."""
+    if not path.exists() and (remedy := paths.what_brings(path)):
+        raise NotThere(remedy)
+    return path
+
+
 def read_json(path: Path) -> Any:
     """Read a JSON file; BenchbookError naming it if it is missing or damaged."""
+    required(path)
     try:
         if not path.is_file() and path.exists():
             raise OSError(f"it is {kind(path)}, not a plain file")
@@ -115,6 +124,7 @@ def read_csv(path: Path, *columns: str) -> pd.DataFrame:
     """Read a table; BenchbookError naming the file if it is damaged or lacks one of the columns."""
     import pandas as pd
 
+    required(path)
     try:
         table = pd.read_csv(path)
     except (OSError, ValueError) as error:

@@ -181,3 +181,28 @@ def params() -> Path:
 def reruns() -> Path:
     """Return the folder of the reruns by others that were kept, STUDY.NAME.json each."""
     return root() / "data" / "reruns"
+
+
+# Which notebook leaves what in data/STUDY.
+_LEFT_BY = {
+    "facts.json": "01_provision",
+    "dataset.json": "02_prepare",
+    "warm_up.json": "03_warm_up",
+    "schedule.csv": "04_run_matrix",
+    "raw": "04_run_matrix",
+    "tidy": "05_parse",
+    "findings.json": "06_analyze",
+}
+
+
+def what_brings(path: Path) -> str:
+    """Say in one line that a file of a study is not there yet and what to run first; empty for others."""
+    data = root() / "data"
+    if not path.is_relative_to(data) or len(parts := path.relative_to(data).parts) < 2:
+        return ""
+    if not (notebook := _LEFT_BY.get(parts[1])):
+        return ""
+    return (
+        f"data/{'/'.join(parts)} is not there yet: run `make repro STUDY={parts[0]}`, which runs every "
+        f"stage, or notebooks/{notebook}.ipynb if the stages before it have run"
+    )

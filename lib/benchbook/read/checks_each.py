@@ -8,6 +8,8 @@ the run's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Literal
 
 from benchbook.core import several
 from benchbook.core.params import Limits
@@ -19,12 +21,22 @@ Check = Callable[[Evidence, Limits], list[str]]
 
 def of_clients(check: Check) -> Check:
     """Return a check that is made for each client, and names it."""
-    return lambda run, limits: _each(check, "client", run.clients, limits)
+    return _of_each(check, "client")
 
 
 def of_servers(check: Check) -> Check:
     """Return a check that is made for each server, and names it."""
-    return lambda run, limits: _each(check, "server", run.servers, limits)
+    return _of_each(check, "server")
+
+
+def _of_each(check: Check, part: Literal["client", "server"]) -> Check:
+    """Wrap a check of one client or server; pages describe it with the check's own words."""
+
+    @wraps(check)
+    def of_all(run: Evidence, limits: Limits) -> list[str]:
+        return _each(check, part, run.clients if part == "client" else run.servers, limits)
+
+    return of_all
 
 
 def client(run: Evidence, limits: Limits) -> list[str]:

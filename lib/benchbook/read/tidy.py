@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchbook.core import runfolder
+from benchbook.core import files, runfolder
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import rows
@@ -131,7 +131,7 @@ def load(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
     frames = {}
     for name in names or SCHEMAS:
         columns = SCHEMAS[name]
-        table = pq.read_table(from_dir / f"{name}.parquet")
+        table = pq.read_table(files.required(from_dir / f"{name}.parquet"))
         if table.column_names != list(columns):
             raise ValueError(f"{from_dir / name}.parquet: columns of another version; run parse again")
         frame = table.to_pandas(integer_object_nulls=False)

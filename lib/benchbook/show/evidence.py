@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.compare import turns
-from benchbook.core import paths
+from benchbook.core import files, paths
 
 # What a page is made of; None stands for all columns. Seconds are many, and few of their columns are shown.
 TABLES: dict[str, list[str] | None] = {
@@ -73,13 +73,13 @@ def load(name: str) -> Evidence:
     """Read everything a report needs of the study called `name`."""
     place = paths.study(name)
     tidy = {
-        table: pd.read_parquet(place.tidy / f"{table}.parquet", columns=columns)
+        table: pd.read_parquet(files.required(place.tidy / f"{table}.parquet"), columns=columns)
         for table, columns in TABLES.items()
     }
     facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
     # Latencies of turns carry pauses; what every figure and table shows does not.
     tidy["runs"] = turns.described(tidy["runs"])
-    findings = json.loads(place.findings.read_text(encoding="utf-8"))
+    findings = files.read_json(place.findings)
     kept = tuple(_json(file) for file in sorted(paths.reruns().glob(f"{name}.*.json")))
     return Evidence(name, place.data, findings, **tidy, **facts, reruns=kept)
 

@@ -13,10 +13,21 @@ from benchbook.sites import machine
 from benchbook.sites.process import PATH
 
 PACKAGES = {
-    "apt-get": {"sysbench": "sysbench", "mariadbd": "mariadb-server", "haproxy": "haproxy", "tc": "iproute2"},
+    "apt-get": {
+        "sysbench": "sysbench",
+        "mariadbd": "mariadb-server",
+        "haproxy": "haproxy",
+        "tc": "iproute2",
+        "unshare": "util-linux",
+    },
     "dnf": {"sysbench": "sysbench", "mariadbd": "mariadb-server", "haproxy": "haproxy", "tc": "iproute-tc"},
     "brew": {"sysbench": "sysbench", "mariadbd": "mariadb", "haproxy": "haproxy"},
+    "pacman": {"mariadbd": "mariadb", "tc": "iproute2"},
+    "apk": {"mariadbd": "mariadb", "tc": "iproute2-tc"},
+    "zypper": {"mariadbd": "mariadb", "tc": "iproute2"},
 }
+# The word after the manager's name, where it is not `install`.
+INSTALL = {"pacman": "-S --needed", "apk": "add"}
 
 
 @dataclass(frozen=True)
@@ -31,18 +42,32 @@ class Ability:
 
 
 def manager() -> str | None:
-    """Return the package manager of this system: apt-get, dnf or brew, or None."""
+    """Return the package manager of this system, one of `PACKAGES`, or None."""
     return next((name for name in PACKAGES if shutil.which(name)), None)
 
 
 def install_command(tool: str) -> str:
-    """Return the command that installs a tool here."""
+    """Return the command that installs a tool here, as this user would type it."""
     name = manager()
     if name is None:
         return f"install {tool} with your system's package manager"
-    package = PACKAGES[name].get(tool, tool)
-    sudo = "" if name == "brew" or os.geteuid() == 0 else "sudo "
-    return f"{sudo}{name} install {package}"
+    command = f"{name} {INSTALL.get(name, 'install')} {PACKAGES[name].get(tool, tool)}"
+    return command if name == "brew" else as_root(command)
+
+
+def as_root(command: str) -> str:
+    """Return a command that needs root, as this user would type it."""
+    if os.geteuid() == 0:
+        return command
+    return f"sudo {command}" if shutil.which("sudo") else f"as root: {command}"
+
+
+def needs_root(otherwise: str) -> str:
+    """Return the remedy for what an ordinary user may not do; `otherwise` is the remedy for root."""
+    if os.geteuid() == 0:
+        return otherwise
+    how = "`sudo make repro`" if shutil.which("sudo") else "`make repro` as root"
+    return f"{how}: only root may do this; without it arms that need it are skipped"
 
 
 def judge(name: str, ok: bool, detail: str, remedy: str, is_needed: bool = True) -> Ability:
@@ -57,9 +82,9 @@ def network() -> tuple[Ability, ...]:
     rule = "-t nat -A OUTPUT -p tcp -d 10.0.0.1 -m comment --comment x -j DNAT --to-destination 10.0.0.2:1"
     netem = "use a kernel with sch_netem; a delaying proxy can stand in for it"
     return (
-        trial("network namespaces", ["true"], "run as root"),
-        trial("veth and bridge", ["sh", "-c", links], "run as root, with these kernel modules"),
-        trial("iptables NAT", ["iptables", *rule.split()], install_command("iptables")),
+        trial("network namespaces", ["true"], "the container must be privileged (`docker run --privileged`)"),
+        trial("veth and bridge", ["sh", "-c", links], as_root("modprobe -a veth bridge")),
+        trial("iptables NAT", ["iptables", *rule.split()], as_root("modprobe -a iptable_nat xt_comment")),
         trial("netem", ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"], netem),
     )
 
@@ -67,14 +92,18 @@ def network() -> tuple[Ability, ...]:
 def trial(name: str, argv: list[str], remedy: str) -> Ability:
     """Try a command in a network namespace that goes away with it."""
     env = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PATH}", "LC_ALL": "C"}
+    if missing := next(
+        (tool for tool in ("unshare", argv[0]) if not shutil.which(tool, path=env["PATH"])), None
+    ):
+        return Ability(name, False, f"{missing} is not installed", install_command(missing), is_needed=False)
     quiet = {"capture_output": True, "text": True, "timeout": 10, "stdin": subprocess.DEVNULL}
     try:
         done = subprocess.run(["unshare", "--net", *argv], env=env, **quiet)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Ability(name, False, str(error), install_command("unshare"), is_needed=False)
+        return Ability(name, False, str(error), remedy, is_needed=False)
     works = done.returncode == 0
     said = "works" if works else (done.stderr.strip().splitlines() or ["refused"])[-1]
-    return judge(name, works, said, remedy, is_needed=False)
+    return judge(name, works, said, needs_root(remedy), is_needed=False)
 
 
 def cpu_quota() -> Ability:
@@ -83,4 +112,6 @@ def cpu_quota() -> Ability:
     folder = Path("/sys/fs/cgroup") / ("cpu" if version == 1 else "")
     can = version is not None and os.access(folder, os.W_OK)
     detail = f"control groups version {version}" if version else "no control groups"
-    return judge("cpu quota", can, detail, "run as root on a system with control groups", is_needed=False)
+    mount = "the container must be privileged (`docker run --privileged`)"
+    remedy = needs_root(mount) if version else "use a kernel with control groups"
+    return judge("cpu quota", can, detail, remedy, is_needed=False)

@@ -96,7 +96,12 @@ def _open_files() -> Ability:
     is_unlimited = hard == resource.RLIM_INFINITY
     behind = (hard - loads.OTHER_FILES) // 2
     detail = "no limit" if is_unlimited else f"{hard} allowed, {behind} connections of a load behind a proxy"
-    remedy = "raise it: `ulimit -Hn 65536` as root, then log in again"
+    line = "* hard nofile 65536"
+    remedy = (
+        "`ulimit -Hn 65536` in this shell"
+        if os.geteuid() == 0
+        else f"as root, put the line `{line}` into /etc/security/limits.d/benchbook.conf; then log in again"
+    )
     return judge("open files", is_unlimited or hard >= 8192, detail, remedy)
 
 
@@ -126,7 +131,8 @@ def _clock() -> Ability:
 def _congestion() -> Ability:
     """BBR paces what is sent, on loopback too: results of a MiB came at half the speed when we looked."""
     used = machine.facts()["congestion_control"]
-    remedy = "`sysctl net.ipv4.tcp_congestion_control=cubic`; large results wait for the pace otherwise"
+    command = abilities.as_root("sysctl -w net.ipv4.tcp_congestion_control=cubic")
+    remedy = f"{command}; large results wait for the pace otherwise"
     return judge("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
 
 

@@ -132,3 +132,36 @@ def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         elif item is not None:
             rows[name] = item
     return rows
+
+
+def chain(facts: dict[str, Any]) -> pd.DataFrame:
+    """Return who passes queries to whom: arm, row, place and label, one row a part, the client first.
+
+    A label names the part, its version, the cores it may use and what lies in between, as far as known.
+    """
+    rows = []
+    for row, (arm, own) in enumerate(facts["arms"].items()):
+        engine, proxy = own.get("engine") or {}, own.get("proxy") or {}
+        parts = [f"{arm}:\nsysbench{_cores(own, 'client')}"]
+        if own.get("service"):
+            parts.append("service,\na rule of the kernel")
+        if proxy:
+            parts.append(f"{_version(proxy)}{_cores(own, 'proxy')}")
+        inside = "\nin a pod" if own.get("network") == "pod" else ""
+        away = (own.get("zones") or {}).get("latency_ms")
+        far = f"\n{away:g} ms away" if away else ""
+        parts.append(f"{_version(engine)}{_cores(own, 'server')}{inside}{far}")
+        rows += [(arm, row, place, label) for place, label in enumerate(parts)]
+    return pd.DataFrame(rows, columns=["arm", "row", "place", "label"])
+
+
+def _version(part: dict[str, Any]) -> str:
+    return f"{part.get('name', 'server')} {str(part.get('version') or '').partition('-')[0]}".strip()
+
+
+def _cores(own: dict[str, Any], part: str) -> str:
+    """Say on which cores a part of an arm runs, and how much of them it may use."""
+    limits = (own.get("cpu") or {}).get(part) or {}
+    cores, quota = limits.get("cores"), limits.get("quota_cores")
+    where = f"\ncore{'s' if len(cores) > 1 else ''} {', '.join(map(str, cores))}" if cores else ""
+    return where + (f"\nat most {quota:g} of a core" if quota else "")

@@ -1,0 +1,144 @@
+"""`make repro`: the study that was named is the one measured, and what it says at its end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchbook import answer, repro
+from benchbook.core.errors import BenchbookError, InputErrors
+from tests.house import tree
+
+LISTED = "studies:                # files in studies/\n  - quick\n\nsources:\n  - tidb-kubernetes\n"
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone without anything measured."""
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
+    return tmp_path
+
+
+def planned(clone: Path, study: str, runs: int, kept: int) -> None:
+    data = clone / "data" / study
+    (data / "raw").mkdir(parents=True)
+    names = [f"b01-{number}" for number in range(runs)]
+    (data / "schedule.csv").write_text("run_id\n" + "".join(f"{name}\n" for name in names))
+    for name in [*names[:kept], "b01-99.part", "of-an-earlier-schedule"]:
+        (data / "raw" / name).mkdir()
+
+
+@pytest.mark.parametrize(
+    ("given", "only"),
+    [(["STUDY=own"], "benchbook repro --study 'own'"), ([], "benchbook repro ")],
+    ids=["named", "all of params.yaml"],
+)
+def test_make_hands_the_study_that_was_named_on(given: list[str], only: str):
+    asked = ["make", "-n", "repro", *given]
+    shown = subprocess.run(asked, cwd=tree.ROOT, capture_output=True, text=True, check=True).stdout
+    assert only in shown
+    assert ("--study" in shown) == bool(given)
+
+
+def test_a_study_that_the_pipeline_does_not_know_yet_is_added(clone: Path, capsys):
+    file = clone / "params.yaml"
+    file.write_text(LISTED)
+    assert repro.enlist(clone, "own") is True
+    assert file.read_text() == LISTED.replace("  - quick\n", "  - quick\n  - own\n")
+    assert "own added under studies" in capsys.readouterr().out
+    assert repro.enlist(clone, "own") is False
+    file.write_text("studies: [quick]\n")
+    with pytest.raises(InputErrors, match=r"params\.yaml: studies: own is not in the list; add the line"):
+        repro.enlist(clone, "own")
+
+
+def test_one_study_asks_for_no_other(clone: Path, monkeypatch: pytest.MonkeyPatch):
+    """`findings` depends on the pages of all studies: DVC would measure those too, if asked in one go."""
+    asked: list[list[str]] = []
+    monkeypatch.setattr(repro, "_dvc", lambda root, words: asked.append(words) or (0, False))
+    assert repro._repro(clone, ["--force"], "own") == (0, False)
+    assert asked == [
+        ["repro", "--force", "report@own", "runs@own", "audit"],
+        ["repro", "--single-item", "method", "findings"],
+    ]
+
+
+def test_a_second_one_is_refused_in_one_line(clone: Path):
+    hold = (
+        "import sys; from pathlib import Path; from benchbook import repro\n"
+        f"with repro.alone(Path({str(clone)!r})): print('held', flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert other.stdout.readline() == "held\n"
+        named = rf"another `make repro` .* \(process {other.pid}\)"
+        with pytest.raises(BenchbookError, match=named) as refusal, repro.alone(clone):
+            pass
+        assert "\n" not in str(refusal.value)
+    finally:
+        other.communicate()
+    with repro.alone(clone):
+        pass
+
+
+def test_a_dvc_that_runs_is_named_before_anything_starts(clone: Path):
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        held = {"write": {str(clone / "data"): {"pid": child.pid, "cmd": "dvc repro"}}, "read": {}}
+        (clone / ".dvc" / "tmp" / "rwlock").write_text(json.dumps(held))
+        (line,) = repro.locks(clone)
+        assert f"process {child.pid}" in line and "wait until it ends" in line
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
+    """Of the folders, one is half a run and one is of a schedule that is gone: neither is counted."""
+    assert answer.stopped(["own"]) == "stopped; no run was made yet; the same command goes on"
+    planned(clone, "own", 12, 4)
+    assert answer.stopped(["own"]) == "stopped; 4 of 12 runs kept; the same command goes on"
+    planned(clone, "done", 3, 3)
+    assert answer.stopped(["done"]) == "stopped; all runs of done are kept; the same command goes on"
+    assert "4 of 12 runs kept (own)" in answer.stopped(["done", "own"])
+
+
+def test_the_answer_is_words_without_markup(clone: Path):
+    planned(clone, "own", 2, 2)
+    found = {
+        "question": "Does it cost anything?",
+        "blocks": {"complete": 1, "planned": 5},
+        "look": {"n": 0, "next": 5, "level": 0.98},
+        "machine_minutes": 6.2,
+        "findings": [],
+    }
+    assert answer.text("own") == ""
+    (clone / "data" / "own" / "findings.json").write_text(json.dumps(found))
+    text = answer.text("own")
+    assert text.startswith("own: Does it cost anything?\n  ")
+    assert "1 of" in text and "2 runs" in text
+    assert "<" not in text and "&" not in text
+
+
+def test_a_stage_by_hand_outside_the_environment_says_what_to_do(tmp_path: Path):
+    """`dvc repro` of the system, in a clone that was never set up: the stage's own line is all there is."""
+    (tmp_path / "tools").mkdir()
+    shutil.copy(tree.ROOT / "tools" / "benchbook", tmp_path / "tools")
+    command = ["sh", "-c", "exec tools/benchbook stage parse quick"]
+    bare = {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, check=False)
+    assert done.returncode == 127 and "make setup" in done.stderr
+    own = tmp_path / ".venv" / "bin" / "benchbook"
+    own.parent.mkdir(parents=True)
+    own.write_text('#!/bin/sh\necho "$*"; command -v benchbook\n')
+    own.chmod(0o755)
+    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, check=False)
+    assert done.stdout == f"stage parse quick\n{own}\n"
