@@ -9,6 +9,7 @@ from typing import Any
 from kubernetes import client
 
 from benchbook.core.errors import SiteError
+from benchbook.core.study_kubernetes import operators
 from benchbook.sites.kube import engines, facts, manifests, pods, tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.client import Job
@@ -25,8 +26,12 @@ NO_BALANCER = (
 )
 
 NO_OPERATOR = (
-    "the cluster knows no TidbCluster; install TiDB Operator 1.6, or leave out site.kubernetes.tidb for TiDB "
-    "in one pod"
+    "the cluster knows no TidbCluster; install TiDB Operator {version}, or leave out site.kubernetes.tidb "
+    "for TiDB in one pod"
+)
+OTHER_OPERATOR = (
+    "TiDB Operator {found} is in the cluster, with which its maker does not support TiDB {tidb}; install "
+    "{version}"
 )
 SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "tidb": TidbPod}
 
@@ -40,6 +45,7 @@ class Arms:
         self._pods: dict[str, Any] = {}
         self._balancers: bool | None = None
         self._has_operator: bool | None = None
+        self._operator: str | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
 
     def missing(self, chain: Chain) -> str | None:
@@ -61,9 +67,22 @@ class Arms:
             return f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.kubernetes.tidb says"
         if chain.proxy is not None:
             return "a TiDB cluster is reached by direct, service or load_balancer"
+        return self._operator_lacks()
+
+    def _operator_lacks(self) -> str | None:
+        """Return why the operator in the cluster, if any, can't make the study's TiDB, or None."""
+        asked = self.ground.here.tidb
+        assert asked is not None
         if self._has_operator is None:
             self._has_operator = self.ground.cluster.raw(f"/apis/{tidb.API}") is not None
-        return None if self._has_operator else NO_OPERATOR
+            self._operator = facts.operator_version(self.ground.cluster) if self._has_operator else None
+        if not self._has_operator:
+            return NO_OPERATOR.format(version=asked.operator_version)
+        found = self._operator
+        if found is not None and found.rpartition(".")[0] not in operators(asked.version):
+            version = asked.operator_version
+            return OTHER_OPERATOR.format(found=found, tidb=asked.version, version=version)
+        return None
 
     def server(self, part: Part) -> Any:
         """Return a server, made but not started."""

@@ -6,6 +6,7 @@ differs gets a part of its own. Names and ports follow the order of the arms.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +46,10 @@ class Room:
 
 @dataclass(frozen=True)
 class Part:
-    """One pod of ours, held by a StatefulSet of the same name; `to` is the server that a proxy leads to."""
+    """One pod of ours, held by a StatefulSet of the same name; `to` is the server that a proxy leads to.
+
+    Of a TiDB cluster it is the whole; `apart` is then what else sets it apart from others, as text.
+    """
 
     name: str
     kind: str
@@ -54,6 +58,7 @@ class Part:
     room: Room = Room()
     nodes: Labels = ()
     spread: bool = False
+    apart: str = ""
     to: Part | None = None
     beside: Part | None = None
 
@@ -145,7 +150,8 @@ def chains(study: Study) -> dict[str, Chain]:
         spread = arm.placement is not None and arm.placement.spread
         own = {"network": arm.network, "room": room(arm, here), "nodes": nodes.get("server", ())}
         server, *others = (
-            share("server", number=number, **own, spread=spread) for number in range(arm.servers)
+            share("server", number=number, **own, spread=spread, apart=_apart(arm, here, nodes))
+            for number in range(arm.servers)
         )
         is_proxied = arm.access == "haproxy"
         quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
@@ -180,6 +186,15 @@ def room(arm: Arm, here: Kubernetes) -> Room:
     if arm.qos == "guaranteed":
         return _equal(quota or here.server.cpu, here.server.memory_mib)
     return _limited(quota)
+
+
+def _apart(arm: Arm, here: Kubernetes, nodes: Mapping[str, Labels]) -> str:
+    """Return what of PD, TiKV and settings sets an arm's TiDB cluster apart; empty where there is none."""
+    if here.tidb is None:
+        return ""
+    placed = {role: nodes[role] for role in ("pd", "tikv") if nodes.get(role)}
+    own = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
+    return json.dumps([placed, own], sort_keys=True)
 
 
 def _service(arm: Arm, server: Part) -> str | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Role
-from benchbook.sites.gke import steps
+from benchbook.sites.gke import operator, steps
 from benchbook.sites.kube import layout, manifests, tidb
 from benchbook.sites.kube.layout import Names, Part, asked
 
@@ -30,7 +31,9 @@ def lines(name: str, study: Study) -> list[str]:
         f"  data      about {_data_gib(study):.0f} GiB for each server, twice with its copy",
     ]
     if here.tidb is not None:
-        found.append("  operator  TiDB Operator 1.6 with its TidbCluster, in the cluster")
+        is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
+        version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
+        found.append(f"  operator  TiDB Operator {version}, {is_ours}")
     for role, labels in sorted({item for arm in study.arms for item in _nodes(study, arm)}):
         found.append(f"  nodes     for {role}: {labels}")
     found.append(f"makes in namespace {names.namespace[: -len(UNKNOWN[:8])]}…")
@@ -40,6 +43,8 @@ def lines(name: str, study: Study) -> list[str]:
         )
     if here.gke is not None:
         found += steps.summary(here.gke, UNKNOWN[:8])
+        installed = operator.steps(here.tidb.operator_version) if here.tidb is not None else []
+        found += [f"  command   {shlex.join(step.make)}" for step in installed]
     return found
 
 

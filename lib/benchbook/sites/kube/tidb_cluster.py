@@ -35,7 +35,7 @@ class TidbCluster:
 
     def __init__(self, ground: Ground, part: Part, arm: str) -> None:
         self.ground, self.part, self.arm = ground, part, arm
-        self.asked = tidb.asked_of(ground.study)
+        self.asked = tidb.asked_of(ground.study, arm)
         self.record: dict[str, Any] = {}
         self.place: int | None = None
         self.word: str | None = None
