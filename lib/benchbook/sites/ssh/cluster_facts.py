@@ -20,9 +20,9 @@ NOT_READ = "not read back: this version doesn't tell"
 
 
 def pids(hosts: Mapping[str, Host], part: Part, numa: Numa | None = None) -> dict[str, dict[str, list[int]]]:
-    """Return the processes of `server`, `tikv` and `pd` by host: those that listen on the parts' ports."""
+    """Return the processes of `tidb`, `tikv` and `pd` by host: those that listen on the parts' ports."""
     base = part.places[0].port
-    ports: dict[str, list[tuple[str, int]]] = {"server": [(one.host, one.port) for one in part.places]}
+    ports: dict[str, list[tuple[str, int]]] = {"tidb": [(one.host, one.port) for one in part.places]}
     for role, at, most in (("tikv", TIKV_AT, max(1, len((numa or Numa()).tikv))), ("pd", PD_AT, 1)):
         named = [host for what, host in part.others if what == role]
         ports[role] = [(host, base + at + 2 * rank) for host in named for rank in range(most)]
