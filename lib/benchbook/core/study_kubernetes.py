@@ -142,6 +142,9 @@ class Kubernetes(Model):
     """What the client's pod gets."""
     client_network: Literal["pod", "host"] = "pod"
     """Network of the client's pod."""
+    outside: Name | None = Field(None, examples=["outside"])
+    """Name of an inventory (docs/ssh.md) whose hosts with the role `client` make the load of arms with
+    `access: load_balancer`: they must be outside the cluster, where no kube-proxy is. Null: no such arms."""
     nodes: dict[Role, Selector] = Field({}, examples=[{"server": {"pool": "c2"}}])
     """Labels that the nodes of `server`, `proxy`, `client`, `pd` and `tikv` must have."""
     tolerations: tuple[Toleration, ...] = ()
@@ -202,6 +205,12 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
         for key in ("engine", "data", "load"):
             if getattr(arm, key) is not None:
                 yield f"arms.{name}.{key}: not made in a cluster; remove it"
+        if arm.access == "load_balancer" and here.outside is None:
+            yield (
+                f"arms.{name}.access: load_balancer: a pod or node of the cluster that dials a balancer's "
+                "address never leaves it (kube-proxy leads it to the Service), so the Service would be "
+                "measured; write site.kubernetes.outside, the inventory of a client outside the cluster"
+            )
         if arm.access == "tiproxy":
             yield f"arms.{name}.access: tiproxy: not made in a cluster; write haproxy or service"
     if kind == "kubernetes" and asked is not None and asked.tidb is not None and asked.gke is not None:

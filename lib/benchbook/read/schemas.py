@@ -50,9 +50,9 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "printed_percentile_ms": ("float", "ms", "its value as printed; of several clients merged"),
         "cpu_client_cores": ("float", "cores", "mean use by sysbench in the window"),
         "cpu_proxy_cores": ("float", "cores", "mean use by the proxy in the window; NaN without one"),
-        "cpu_server_cores": ("float", "cores", "mean use by the server in the window; of a TiDB cluster by all "
-                             "its parts"),
-        "cpu_tidb_cores": ("float", "cores", "mean use by all TiDB of a cluster; NaN without PD and TiKV apart"),
+        "cpu_server_cores": ("float", "cores", "mean use by the server in the window; of a TiDB cluster by "
+                             "all its parts"),
+        "cpu_tidb_cores": ("float", "cores", "mean use by all TiDB of a cluster; NaN without one"),
         "cpu_tikv_cores": ("float", "cores", "mean use by all TiKV of a cluster; NaN without one"),
         "cpu_pd_cores": ("float", "cores", "mean use by all PD of a cluster; NaN without one"),
         "cpu_machine_pct": ("float", "%", "mean use of all cores of the machine in the window"),

@@ -42,8 +42,8 @@ def parts(runs: pd.DataFrame) -> Table:
     columns = [Column("Workload"), number("Threads"), Column("Arm"), *(column for _, column in shown)]
     caption = (
         "Processor time, memory and bytes of each part while a cell was measured, medians over its runs. "
-        "Bytes are those that TCP carried, without headers; a proxy's are those of both its sides. The server "
-        "of a TiDB cluster is TiDB, TiKV and PD together."
+        "Bytes are those that TCP carried, without headers; a proxy's are those of both its sides. The "
+        "server of a TiDB cluster is TiDB, TiKV and PD together."
     )
     return Table("parts", "What the parts used", columns, rows, caption, "No run was valid.")
 

@@ -16,6 +16,7 @@ from benchbook.sites.kube.client import Job
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Chain, Part
 from benchbook.sites.kube.mariadb import MariaDB
+from benchbook.sites.kube.outside import Outside
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tidb_cluster import TidbCluster
 from benchbook.sites.kube.tidb_pod import TidbPod
@@ -39,8 +40,8 @@ SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "tidb": TidbPod}
 class Arms:
     """All parts of a study's arms by name."""
 
-    def __init__(self, ground: Ground, chains: Mapping[str, Chain]) -> None:
-        self.ground, self.chains = ground, chains
+    def __init__(self, ground: Ground, chains: Mapping[str, Chain], outside: Outside | None = None) -> None:
+        self.ground, self.chains, self.outside = ground, chains, outside
         self._servers: dict[str, Any] = {}
         self._pods: dict[str, Any] = {}
         self._balancers: bool | None = None
@@ -58,6 +59,9 @@ class Arms:
                 self._balancers = facts.has_balancers(self.ground.cluster) is not False
             if not self._balancers:
                 return NO_BALANCER
+            assert self.outside is not None
+            if lacking := self.outside.lacking(chain.outside, facts.addresses(self.ground.cluster)):
+                return lacking
         return self._lacks_operator(chain) if self.ground.here.tidb is not None else None
 
     def _lacks_operator(self, chain: Chain) -> str | None:

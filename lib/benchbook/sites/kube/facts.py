@@ -109,6 +109,15 @@ def has_balancers(of: Cluster) -> bool | None:
     return given or any(one.spec.provider_id for one in nodes)
 
 
+def addresses(of: Cluster) -> frozenset[str]:
+    """Return all addresses and names of the nodes; none if they may not be looked at."""
+    try:
+        nodes = of.ask(of.core.list_node).items
+    except SiteError:
+        return frozenset()
+    return frozenset(one.address for node in nodes for one in node.status.addresses or ())
+
+
 def operator_version(of: Cluster) -> str | None:
     """Return the version of the TiDB Operator that runs in a cluster, by its image; None if none is seen."""
     label = "app.kubernetes.io/name=tidb-operator,app.kubernetes.io/component=controller-manager"

@@ -72,18 +72,20 @@ class Part:
 class Chain:
     """All that one arm needs; `service` is the name of the Service in between, or None.
 
-    `others` are its servers after the first, which clients reach directly, `more` its other clients.
+    `others` are its servers after the first, which clients reach directly, `more` its other clients. Where
+    its clients are hosts outside the cluster, `outside` says how many, and there is no `client`.
     """
 
     server: Part
     access: str
     service: str | None
     proxy: Part | None
-    client: Part
+    client: Part | None
     neighbour: Part | None
     asked: Neighbour | None
     others: tuple[Part, ...] = ()
     more: tuple[Part, ...] = ()
+    outside: int = 0
 
     @property
     def servers(self) -> tuple[Part, ...]:
@@ -92,8 +94,13 @@ class Chain:
 
     @property
     def clients(self) -> tuple[Part, ...]:
-        """All clients, the first one first."""
-        return (self.client, *self.more)
+        """All clients that are pods, the first one first."""
+        return (self.client, *self.more) if self.client is not None else ()
+
+    @property
+    def client_count(self) -> int:
+        """How many clients there are, in pods or outside."""
+        return self.outside or len(self.clients)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -162,20 +169,24 @@ def chains(study: Study) -> dict[str, Chain]:
         )
         quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
         own = {"network": here.client_network, "room": _equal(quota, here.client.memory_mib)}
-        client, *more = (
-            share("client", 0, number, **own, nodes=nodes.get("client", ())) for number in range(arm.clients)
-        )
+        # From inside, a balancer's address leads to the Service and never out.
+        outside = arm.clients if arm.access == "load_balancer" else 0
+        inside = [
+            share("client", 0, number, **own, nodes=nodes.get("client", ()))
+            for number in range(0 if outside else arm.clients)
+        ]
         neighbour = _neighbour(arm, server, share)
         found[name] = Chain(
             server,
             arm.access,
             _service(arm, server),
             proxy,
-            client,
+            inside[0] if inside else None,
             neighbour,
             arm.neighbour,
             tuple(others),
-            tuple(more),
+            tuple(inside[1:]),
+            outside,
         )
     return found
 

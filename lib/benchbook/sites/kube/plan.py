@@ -30,6 +30,8 @@ def lines(name: str, study: Study) -> list[str]:
         f"  images    {', '.join(_images(study))}",
         f"  data      about {_data_gib(study):.0f} GiB for each server, twice with its copy",
     ]
+    if here.outside is not None and any(chain.outside for chain in chains.values()):
+        found.append(f"  outside   hosts of the inventory {here.outside} with the role client")
     if here.tidb is not None:
         is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
         version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
@@ -63,7 +65,7 @@ def applied(study: Study, names: Names) -> list[dict[str, Any]]:
     """Return everything a study applies, each once, with nothing of it secret."""
     shared = manifests.of_study(names, {"server-accounts": {}, "client-account": {}})
     if asked(study).tidb is not None:
-        mine = {chain.client: None for chain in layout.chains(study).values()}
+        mine = dict.fromkeys(part for chain in layout.chains(study).values() for part in chain.clients)
         clients = [manifests.of_client(study, names, part) for part in mine]
         return [*shared, *tidb.manifests(study, names), *clients]
     made: dict[tuple[str, str], dict[str, Any]] = {}

@@ -90,16 +90,22 @@ class PodWatch:
         first = self.clients[0]
         zero = first.popen.began if first.begun_s is None else first.begun_s
         sources = [client_rows(one) for one in seen]
-        machine_of = next((pod for part, pod, _ in self.parts if part in OF_SERVER), None)
-        for part, pod, _ in self.parts:
-            if pod in self._began:
-                found = self._rows(part, pod, self._began[pod] - zero, pod == machine_of)
-                sources += [found, as_server(found)]
+        sources += self.of_parts(zero)
         with self.path.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
             writer.writeheader()
             carried = [bytes_by_second(one) for one in seen]
             writer.writerows(with_bytes(together(sources), carried))
+
+    def of_parts(self, zero: float) -> list[list[dict[str, Any]]]:
+        """End watching servers and proxy; return the rows of each, by seconds since `zero` of our clock."""
+        machine_of = next((pod for part, pod, _ in self.parts if part in OF_SERVER), None)
+        sources = []
+        for part, pod, _ in self.parts:
+            if pod in self._began:
+                found = self._rows(part, pod, self._began[pod] - zero, pod == machine_of)
+                sources += [found, as_server(found)]
+        return sources
 
     @property
     def _name(self) -> str:
