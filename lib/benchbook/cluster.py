@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.act == "down":
         return 0 if commands.down(folder) else 1
     kubeconfig = commands.up(study, folder)
-    for volume in commands.volumes(study, folder, kubeconfig):
+    for volume in commands.prepare_nodes(study, folder, kubeconfig):
         print(f"volume {volume}")
     print(f"export BENCHBOOK_KUBECONFIG={kubeconfig}")
     return 0

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from benchbook.compare.claims import answerable
+from benchbook.compare.claims import DERIVED, answerable
 from benchbook.compare.contrasts import Evidence, contrast_candidates
 from benchbook.core import source
 from benchbook.core.claim import Claim
@@ -114,6 +114,23 @@ def test_processor_time_for_a_query_is_compared_where_a_source_claims_something_
     assert processor.effect.contrast.metric == "cpu_proxy_for_a_query"
     assert processor.effect.interval.effect == pytest.approx(0.5)
     assert left == [] and processor.claim.id == "s/cpu"
+
+
+def test_a_claim_about_tidbs_processors_reads_those_of_tidb_and_not_of_its_storage(make_study):
+    study = make_study(
+        arms={"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy"}},
+        workloads={"oltp_point_select": {}},
+        threads=(4,),
+        aa=None,
+    )
+    given = {"baseline": {"arm": "haproxy"}, "treatment": {"arm": "tiproxy"}, "band": {"point": "25 %"}}
+    for metric, column in (
+        ("cpu_tidb_pct", "cpu_tidb_cores"),
+        ("cpu_tidb_pct / qps", "cpu_tidb_for_a_query"),
+    ):
+        ((answered,), left) = answerable(study, {"s/cpu": _claim(metric=metric, **given)})
+        assert (answered.metric, left) == (column, [])
+    assert DERIVED["cpu_tidb_for_a_query"] == ("cpu_tidb_cores", "qps")
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ SECTIONS = {
     "`arms.NAME.placement`, or null": Placement,
     "`arms.NAME.proxy`, or null": study_hosts.HostProxy,
     "`arms.NAME.numa`, or null": study_hosts.Numa,
+    "`arms.NAME.parts`, or null": study_hosts.PartSettings,
     "`arms.NAME.endpoint`, or null": Place,
     "`aa`, or null": TwinArm,
     "`dataset`": Dataset,

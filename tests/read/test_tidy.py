@@ -75,6 +75,22 @@ def test_use_of_cores_is_the_mean_of_the_window(whole):
     assert run.steal_pct == pytest.approx(0.5)
 
 
+def test_tidb_tikv_and_pd_are_told_apart_from_the_server_they_are_together(whole):
+    assert np.isnan(whole["runs"].cpu_tidb_cores).all(), "one process is no TiDB without its storage"
+    head = "second,part,cpu_cores,rss_mib,steal_pct,psi_cpu_pct,psi_io_pct,psi_memory_pct"
+    used = {"tidb": (1.5, 100), "tikv": (4.0, 900), "pd": (0.25, 50), "server": (5.75, 1050)}
+    lines = [
+        f"{second}.0,{part},{cores},{mib},,,,"
+        for second in (4, 5)
+        for part, (cores, mib) in used.items()
+    ]  # fmt: skip
+    seen = rows._load(
+        rows.monitor_table("\n".join([head, *lines]) + "\n"), 2, 7.0, {"machine_cores": 2, "steal_pct": 0.0}
+    )
+    for part, (cores, mib) in used.items():
+        assert (seen[f"cpu_{part}_cores"], seen[f"memory_{part}_mib"]) == (cores, mib)
+
+
 def test_bytes_and_memory_are_those_of_the_window_and_older_runs_have_no_bytes(whole):
     assert np.isnan(whole["runs"].received_server_mib_s).all()
     assert set(whole["runs"].memory_server_mib) == {300.0}

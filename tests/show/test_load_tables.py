@@ -47,6 +47,20 @@ def test_an_arm_without_a_proxy_has_an_empty_cell_and_columns_nobody_has_are_not
     assert haproxy[2:] == ["haproxy", "0.600", "102"]
 
 
+def test_the_parts_of_a_tidb_cluster_have_columns_of_their_own():
+    table = runs(
+        arm=["pod"],
+        cpu_server_cores=[7.0],
+        cpu_tidb_cores=[3.0],
+        cpu_tikv_cores=[3.5],
+        cpu_pd_cores=[0.5],
+        memory_tikv_mib=[900.0],
+    )
+    head, row = cells(load_tables.parts(table))
+    assert row[3:] == ["7.00", "3.00", "3.50", "0.500", "900"]
+    assert [name.split(",")[0].split(" ")[0] for name in head[3:]] == ["Server", "TiDB", "TiKV", "PD", "TiKV"]
+
+
 def test_only_long_runs_are_listed_with_their_stalls_and_levels():
     qps = np.concatenate([np.full(400, 1000.0), np.full(200, 700.0)]) * np.exp(
         np.random.default_rng(3).normal(0, 0.02, 600)

@@ -21,6 +21,8 @@ ARMS: dict[str, dict[str, Any]] = {
 def make(arms: Any = tuple(ARMS), site: dict[str, Any] | None = None, **other: Any) -> Study:
     """Return a study with some of these arms by name, or with others; `site` goes into `site.kubernetes`."""
     section = {"images": IMAGES, "server": {"cpu": 0.5, "memory_mib": 384}, "wait_s": 120}
+    if "balancer" in arms:
+        section["outside"] = "outside"
     whole: dict[str, Any] = {
         "title": "Test",
         "question": "Does it hold in a cluster?",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +13,10 @@ from pydantic import ValidationError
 
 from benchbook import cluster
 from benchbook.core.errors import SiteError
+from benchbook.core.study import Study
 from benchbook.core.study_gke import Gke
 from benchbook.sites import clean
-from benchbook.sites.gke import commands, disks, steps
+from benchbook.sites.gke import commands, disks, nodes, steps
 from benchbook.sites.kube import layout
 from tests.sites import kubernetes_study
 
@@ -43,6 +46,8 @@ class Recorder:
     def __call__(self, argv: Sequence[str], env: dict[str, str]) -> tuple[int, str]:
         self.calls.append(tuple(argv))
         self.environments.append(env)
+        if argv[0] in ("helm", "kubectl"):
+            return self._operator(tuple(argv))
         verb, name = argv[3], argv[4]
         if self.fails and verb == self.fails:
             return 1, "ERROR: quota exceeded"
@@ -58,8 +63,16 @@ class Recorder:
             self.there.discard(name)
         return 0, ""
 
+    def _operator(self, argv: tuple[str, ...]) -> tuple[int, str]:
+        if argv[:2] == ("helm", "list"):
+            charts = [{"name": "tidb-operator", "chart": name} for name in self.there if "operator" in name]
+            return 0, json.dumps(charts)
+        if argv[1] == "upgrade":
+            self.there.add(f"tidb-operator-{argv[argv.index('--version') + 1]}")
+        return (1, "not found") if argv[1] == "get" else (0, "")
+
     def verbs(self, verb: str) -> list[str]:
-        return [shlex.join(call) for call in self.calls if call[3] == verb]
+        return [shlex.join(call) for call in self.calls if call[0] == "gcloud" and call[3] == verb]
 
 
 def test_a_cluster_in_one_zone_is_these_commands_exactly(tmp_path: Path):
@@ -153,7 +166,7 @@ def test_the_plan_shows_every_pool_and_command_and_no_price():
     lines = steps.summary(asked(ZONES), ID)
     assert any("tikv: 9 × c2-standard-16, UBUNTU_CONTAINERD" in line for line in lines)
     shown = "\n".join(lines)
-    for step in steps.steps(asked(ZONES), ID, Path("nodes.yaml")):
+    for step in steps.steps(asked(ZONES), ID, Path()):
         assert shlex.join(step.make) in shown
     assert shlex.join(steps.delete(asked(ZONES))) in shown
 
@@ -164,7 +177,7 @@ def test_zones_of_another_region_are_refused():
 
 
 def test_local_ssds_are_mounted_with_the_sources_options_on_their_pools_alone():
-    made = disks.mounting(asked(), NAMES, "busybox:1")
+    (made,) = disks.mounting(asked(), NAMES, "busybox:1")
     template = made["spec"]["template"]["spec"]
     assert "-o defaults,nodelalloc,noatime,discard,nobarrier" in template["containers"][0]["command"][-1]
     terms = template["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -177,6 +190,133 @@ def test_local_ssds_are_mounted_with_the_sources_options_on_their_pools_alone():
     assert {one["spec"]["storageClassName"] for one in volumes} == {
         disks.storage_class(NAMES)["metadata"]["name"]
     }
+
+
+# Names under which nodes of each interface show their disks, from Google's pages: GKE, "Provision Local
+# SSD-backed raw block storage", and Compute Engine, "Symbolic links for disks".
+SHOWN = {
+    "nvme": ["google-local-ssd-block0", "google-local-ssd-block1", "google-local-nvme-ssd-0"],
+    "scsi": ["google-local-ssd-0", "google-local-ssd-1", "google-local-ssd-0-part1"],
+}
+STAND_INS = """
+blkid() { true; }
+findmnt() { false; }
+mountpoint() { false; }
+mount() { echo "mount $*"; echo "d FOLDER/benchbook-0 ext4" >>FOLDER/mounts; }
+"""
+
+
+@pytest.mark.parametrize("interface", SHOWN)
+def test_disks_of_an_interface_are_found_by_the_names_that_google_documents(interface: str, tmp_path: Path):
+    for name in SHOWN[interface] + ["google-persistent-disk-0"]:
+        (tmp_path / name).touch()
+    run = _script(tmp_path, interface, 2)
+    assert run.returncode == 0, run.stderr
+    mounted = [line.split()[-2].rpartition("/")[2] for line in run.stdout.splitlines() if "mount " in line]
+    assert mounted == SHOWN[interface][:2]
+
+
+def test_a_node_with_another_number_of_disks_is_refused(tmp_path: Path):
+    (tmp_path / "google-local-ssd-0").touch()
+    run = _script(tmp_path, "nvme", 2)
+    assert run.returncode == 1 and "0 local SSDs" in run.stderr and "2 were asked for" in run.stderr
+
+
+def _script(folder: Path, interface: str, count: int) -> subprocess.CompletedProcess[str]:
+    """Run the disks' script on files in a folder, with the tools that need a real disk stood in for."""
+    pools = {"tikv": {"machine": "c2-standard-16", "local_ssds": count, "ssd_interface": interface}}
+    (made,) = disks.mounting(asked(pools=pools), NAMES, "busybox:1")
+    script = made["spec"]["template"]["spec"]["containers"][0]["command"][-1]
+    for before, after in (
+        ("/dev/disk/by-id", str(folder)),
+        ("/mnt/disks", str(folder)),
+        ("/proc/mounts", f"{folder}/mounts"),
+        ("[ -b", "[ -e"),
+    ):
+        script = script.replace(before, after)
+    whole = STAND_INS.replace("FOLDER", str(folder)) + script
+    return subprocess.run(["sh", "-c", whole], capture_output=True, text=True, check=False)
+
+
+def test_the_interface_is_asked_for_by_the_flag_that_gives_it():
+    pools = {"tikv": {"machine": "c2-standard-16", "local_ssds": 2, "ssd_interface": "scsi"}}
+    made = steps.steps(asked(pools=pools), ID, Path("f"))[1].make
+    assert "--local-ssd-count=2" in made and "--local-nvme-ssd-block=count=2" not in made
+
+
+def test_settings_that_gke_does_not_take_are_made_on_the_nodes_and_all_are_read_back(tmp_path: Path):
+    sysctls = {"net.core.somaxconn": 32768, "vm.swappiness": 0, "net.ipv4.tcp_syncookies": 0}
+    whole = asked(sysctls=sysctls, open_files=1_000_000)
+    assert "swappiness" not in steps.node_settings(whole, whole.pools["pd"])
+    assert "net.core.somaxconn: '32768'" in steps.node_settings(whole, whole.pools["pd"])
+    made = nodes.settings(whole, NAMES, "busybox:1")
+    assert made is not None
+    script = made["spec"]["template"]["spec"]["containers"][0]["command"][-1]
+    # The node keeps what it has, whatever is written: what is read back must be what was asked for.
+    stand_in = 'sysctl() { [ "$2" = -w ] || case $2 in *somaxconn) echo 32768 ;; *) echo 60 ;; esac; }\n'
+    run = subprocess.run(["sh", "-c", stand_in + script], capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and "net.ipv4.tcp_syncookies is 60, not 0" in run.stderr
+    only_gke = nodes.settings(asked(), NAMES, "busybox:1")
+    assert only_gke is not None
+    script = only_gke["spec"]["template"]["spec"]["containers"][0]["command"][-1]
+    assert "-w" not in script and "net.core.somaxconn" in script
+
+
+def test_a_static_cpu_manager_is_asked_of_its_pools_alone(tmp_path: Path):
+    pools = {
+        "db": {"machine": "c2-standard-16", "cpu_manager": "static"},
+        "load": {"machine": "c2-standard-16"},
+    }
+    recorder = Recorder()
+    steps.Gcloud(asked(pools=pools), ID, tmp_path, recorder).up(lambda said: None)
+    by_pool = {command.split()[4]: command for command in recorder.verbs("create")}
+    assert f"--system-config-from-file={tmp_path}/nodes-static.yaml" in by_pool["db"]
+    assert f"--system-config-from-file={tmp_path}/nodes.yaml" in by_pool["load"]
+    assert (tmp_path / "nodes-static.yaml").read_text().startswith(
+        "kubeletConfig:\n  cpuManagerPolicy: static\n"
+    )
+
+
+def tidb_study(**tidb: object) -> Study:
+    site = {"gke": asked().model_dump(), "tidb": {"version": "v3.0.1", **tidb}}
+    return kubernetes_study.make(("pod", "host"), site, engine={"name": "tidb"})
+
+
+def test_the_operator_that_supports_this_tidb_is_installed_once(open_folder: Path):
+    recorder = Recorder()
+    commands.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name)
+    helm = [shlex.join(call) for call in recorder.calls if call[:2] == ("helm", "upgrade")]
+    assert helm == [
+        "helm upgrade --install tidb-operator tidb-operator --repo https://charts.pingcap.org/ "
+        "--version v1.3.10 --namespace tidb-admin --create-namespace --set scheduler.create=false --wait"
+    ]
+    kubectl = [call for call in recorder.calls if call[0] == "kubectl"]
+    assert all("v1.3.10/manifests/crd.yaml" in shlex.join(call) for call in kubectl)
+    again = len(recorder.calls)
+    commands.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name)
+    assert not [call for call in recorder.calls[again:] if call[:2] == ("helm", "upgrade")]
+    with pytest.raises(SiteError, match=r"1\.3\.10 is in the cluster and 1\.4\.7 was asked for"):
+        commands.up(tidb_study(operator="1.4.7"), open_folder / "study", recorder, which=lambda name: name)
+
+
+def test_what_can_not_be_installed_is_refused_before_anything_costs_money(open_folder: Path):
+    recorder = Recorder()
+    with pytest.raises(SiteError, match=r"helm: not found on this machine.*nothing was made"):
+        commands.up(tidb_study(), open_folder / "study", recorder, which=lambda name: name != "helm" or None)
+    assert recorder.calls == []
+
+
+@pytest.mark.parametrize(
+    ("version", "operator", "said"),
+    [
+        ("v3.0.1", "1.6.5", "does not support TiDB v3.0.1 with it; write a version of 1.3, 1.4, 1.2, 1.1"),
+        ("v8.0.0", "1.3.10", "write a version of 1.6, 1.5"),
+        ("v2.1.8", None, "no TidbCluster supports it"),
+    ],
+)
+def test_an_operator_that_its_maker_does_not_name_is_refused(version: str, operator: str | None, said: str):
+    with pytest.raises(ValidationError, match=said):
+        tidb_study(version=version, operator=operator)
 
 
 def test_down_asks_for_each_cluster_by_its_name_and_keeps_it_otherwise(open_folder: Path):

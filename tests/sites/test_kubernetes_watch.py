@@ -145,6 +145,18 @@ def test_what_several_clients_use_is_added_second_by_second_from_when_they_began
     assert "received_mib_s" not in second
 
 
+def test_the_parts_of_a_cluster_are_seen_apart_and_together_are_the_server():
+    """Two TiDB of 1 and 2 cores and a TiKV of 4: TiDB 3, TiKV 4, and 7 of the server."""
+    used = {"tidb-0": ("tidb", 1.0), "tidb-1": ("tidb", 2.0), "tikv-0": ("tikv", 4.0)}
+    sources = []
+    for kind, cores in used.values():
+        found = [{"second": 1.0, "part": kind, "cpu_cores": cores, "rss_mib": 10 * cores}]
+        sources += [found, watch.as_server(found)]
+    rows = {row["part"]: row for row in watch.together(sources)}
+    assert {part: row["cpu_cores"] for part, row in rows.items()} == {"tidb": 3.0, "tikv": 4.0, "server": 7.0}
+    assert rows["server"]["rss_mib"] == 70.0
+
+
 def test_a_client_begins_at_its_moment_and_says_when(agent):
     at = time.monotonic() + 1.0
     waiting = ["python3", "-I", "-S", "-c", begin.WAIT, repr(at), "{JOB}/begun", "true"]

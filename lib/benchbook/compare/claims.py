@@ -21,16 +21,17 @@ METRICS = {
     "latency_p99_ms": "latency_p99_ms",
     "cpu_proxy_pct": "cpu_proxy_cores",
     "cpu_proxy_pct / qps": "cpu_proxy_for_a_query",
-    "cpu_tidb_pct": "cpu_server_cores",
-    "cpu_tidb_pct / qps": "cpu_server_for_a_query",
+    "cpu_tidb_pct": "cpu_tidb_cores",
+    "cpu_tidb_pct / qps": "cpu_tidb_for_a_query",
     "memory_proxy_mb": "memory_proxy_mib",
 }
 # What a source prints of a part's processors, the column of `runs` that has the cores it used, and the part.
-USED = {"cpu_proxy_pct": ("cpu_proxy_cores", "proxy"), "cpu_tidb_pct": ("cpu_server_cores", "server")}
+USED = {"cpu_proxy_pct": ("cpu_proxy_cores", "proxy"), "cpu_tidb_pct": ("cpu_tidb_cores", "server")}
 # Ours that are one column of `runs` over another.
 DERIVED = {
     "cpu_proxy_for_a_query": ("cpu_proxy_cores", "qps"),
     "cpu_server_for_a_query": ("cpu_server_cores", "qps"),
+    "cpu_tidb_for_a_query": ("cpu_tidb_cores", "qps"),
 }
 
 

@@ -30,7 +30,7 @@ def engine_of(study: Any, arm: str) -> Engine:
 
 def variant(arm: Arm, server_too: bool = True) -> str:
     """Return what sets an arm's data apart as text, empty if nothing does; with `server_too` its server."""
-    changed = arm.model_dump(mode="json", include={"engine", "data", "numa"}, exclude_defaults=True)
+    changed = arm.model_dump(mode="json", include={"engine", "data", "numa", "parts"}, exclude_defaults=True)
     if not server_too and "data" in changed:
         changed["data"].pop("prewarm", None)
     changed["host"] = arm.hosts.get("server")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -129,11 +129,6 @@ class Inventory(Model):
                 wrong.append(
                     f"hosts.{name}.gateway: {way}: no such name under gateways; write it there, or remove it"
                 )
-        wrong += [
-            f"hosts: no host has the role {role}; add it to one"
-            for role in ("server", "client")
-            if not self.of(role)
-        ]
         if wrong:
             raise ValueError("\n".join(wrong))
         return self
@@ -169,8 +164,9 @@ def file(name: str) -> Path:
     return Path(named).resolve() if named else paths.root() / BASE / f"{name}.yaml"
 
 
-def load(name: str) -> dict[str, Target]:
-    """Read an inventory and return its hosts by name; InputErrors with every mistake."""
+def load(name: str, roles: Sequence[str] = ("server", "client")) -> dict[str, Target]:
+    """Read an inventory and return its hosts by name; InputErrors with every mistake, or with the `roles`
+    that no host has."""
     path = file(name)
     shown = str(path) if os.environ.get(VARIABLE) else f"{BASE}/{path.name}"
     if not path.is_file():
@@ -178,6 +174,9 @@ def load(name: str) -> dict[str, Target]:
             [f"{shown}: no such inventory; write it as docs/ssh.md shows, or name its file in {VARIABLE}"]
         )
     inventory = validate(yamlfile.read(path, shown), Inventory)
+    absent = [role for role in roles if not inventory.of(role)]
+    if absent:
+        raise InputErrors([f"{shown}: hosts: no host has the role {role}; add it to one" for role in absent])
     return {name: _target(inventory, name, path.parent) for name in inventory.hosts}
 
 

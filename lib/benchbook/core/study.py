@@ -145,8 +145,10 @@ class Study(Model):
         yield from mistakes(self.engine, self.arms)
         yield from refused(self.site.kind, self.site.kubernetes, self.arms)
         yield from study_existing.refused(self.site.kind, self.site.existing, self.arms)
+        here = self.site.kubernetes
         yield from study_hosts.refused(
-            self.site.kind, self.site.tls, self.site.tiup, self.engine, self.arms
+            *(self.site.kind, self.site.tls, self.site.tiup, self.engine, self.arms),
+            has_operator=here is not None and here.tidb is not None,
         )
         fixed = {name: one.rate for name, one in self.workloads.items() if not isinstance(one.rate, Rate)}
         yield from several.refused(self.site.kind, self.arms, self.threads, fixed)

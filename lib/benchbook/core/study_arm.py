@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from benchbook.core import registry
 from benchbook.core.study_engine import ArmData, ArmEngine
 from benchbook.core.study_existing import Place
-from benchbook.core.study_hosts import HostProxy, Numa
+from benchbook.core.study_hosts import HostProxy, Numa, PartSettings
 from benchbook.core.study_kubernetes import Placement
 from benchbook.core.study_sections import Model, Name, distinct, enumeration, known
 
@@ -128,6 +128,9 @@ class Arm(Model):
     """Version and settings of this arm's proxy, with `site.kind: ssh`; null: as the site has them."""
     numa: Numa | None = None
     """NUMA nodes of the parts of a cluster that `tiup` makes; null binds nothing."""
+    parts: PartSettings | None = None
+    """Settings of the parts of a TiDB cluster for this arm, on top of those of `site.tiup` or
+    `site.kubernetes.tidb`; null: none."""
     endpoint: Place | None = None
     """Where this arm connects, with `site.kind: existing`; null: as `site.existing` says."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)

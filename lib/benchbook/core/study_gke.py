@@ -10,6 +10,15 @@ from benchbook.core.study_base import Model
 
 GkeName = Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")]
 Zone = Annotated[str, Field(pattern=r"^[a-z]+-[a-z]+[0-9]+-[a-z]$", examples=["us-central1-a"])]
+Sysctl = Annotated[str, Field(pattern=r"^(net|vm|fs|kernel)(\.[a-z0-9_-]+)+$")]
+# What GKE documents as settable by a node system configuration (LinuxNodeConfig.sysctls).
+TAKEN_BY_GKE = frozenset(
+    [f"net.core.{name}" for name in (
+        "busy_poll", "busy_read", "netdev_max_backlog", "rmem_max", "wmem_default", "wmem_max",
+        "optmem_max", "somaxconn",
+    )]
+    + [f"net.ipv4.{name}" for name in ("tcp_rmem", "tcp_wmem", "tcp_tw_reuse")]
+)  # fmt: skip
 
 
 class Pool(Model):
@@ -24,7 +33,12 @@ class Pool(Model):
     zones: tuple[Zone, ...] | None = None
     """Zones of this pool; null takes those of the cluster."""
     local_ssds: int = Field(0, ge=0, le=32, examples=[1])
-    """Local SSDs of each node, as raw blocks, which a DaemonSet formats and mounts with `ssd_options`."""
+    """Local SSDs of each node, which a DaemonSet formats and mounts with `ssd_options`."""
+    ssd_interface: Literal["nvme", "scsi"] = "nvme"
+    """How local SSDs are attached: `nvme` as raw blocks (`--local-nvme-ssd-block`), or `scsi`
+    (`--local-ssd-count`), which GKE formats and mounts itself before the DaemonSet mounts them again."""
+    cpu_manager: Literal["none", "static"] = "none"
+    """CPU manager of the nodes' kubelets: `static` gives guaranteed pods with whole cores their own cores."""
     is_dedicated: bool = True
     """Taint the nodes `benchbook=POOL:NoSchedule`, so that nothing else is put there."""
 
@@ -44,8 +58,21 @@ class Gke(Model):
     """Pools by name; their nodes carry the label `benchbook-pool=NAME`."""
     ssd_options: str = Field("defaults", pattern=r"^[a-z0-9,=_]{1,200}$", examples=["defaults,noatime"])
     """Mount options of local SSDs."""
-    sysctls: dict[str, int] = Field({}, examples=[{"net.core.somaxconn": 32768}])
-    """Kernel settings of all nodes, of those that GKE lets one set."""
+    sysctls: dict[Sysctl, int] = Field({}, examples=[{"net.core.somaxconn": 32768}])
+    """Kernel settings of all nodes, read back: through GKE's node system configuration where that takes them,
+    else by a privileged DaemonSet (`vm.swappiness`, `net.ipv4.tcp_syncookies`)."""
+    open_files: int | None = Field(None, ge=1024, le=1_073_741_816, examples=[1_000_000])
+    """Open files that containers of all nodes may have, set on containerd and read back; null leaves it."""
+
+    @property
+    def by_configuration(self) -> dict[str, int]:
+        """Kernel settings that GKE's node system configuration takes."""
+        return {name: value for name, value in self.sysctls.items() if name in TAKEN_BY_GKE}
+
+    @property
+    def by_hand(self) -> dict[str, int]:
+        """Kernel settings that only a privileged container can make."""
+        return {name: value for name, value in self.sysctls.items() if name not in TAKEN_BY_GKE}
 
     @property
     def region(self) -> str:

@@ -13,7 +13,7 @@ Scalar = int | float | str | bool
 Item = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$")]
 # The words of HAProxy's settings that a study may give, each with the section it stands in.
 HAPROXY = {
-    **{"maxconn": "global", "nbthread": "global"},
+    **{"maxconn": "global", "nbthread": "global", "cpu-map": "global"},
     **dict.fromkeys(
         ("retries", "balance", "timeout connect", "timeout client", "timeout server"), "defaults"
     ),
@@ -60,15 +60,33 @@ class HostProxy(Model):
     """Version that must be found, from the left; null accepts any and records it."""
     settings: dict[Word, int | str | bool] = Field({}, examples=[{"proxy.conn-buffer-size": 131072}])
     """Settings in the proxy's own words: of TiProxy items of its file, of HAProxy `maxconn`, `nbthread`,
-    `retries`, `balance`, and the timeouts for `connect`, `client` and `server`."""
+    `cpu-map`, `retries`, `balance`, and the timeouts for `connect`, `client` and `server`."""
 
     @field_validator("settings")
     @classmethod
     def _plain(cls, values: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items():
-            if isinstance(value, str) and not all(char.isalnum() or char in "._:/-" for char in value):
+            if isinstance(value, str) and not all(char.isalnum() or char in "._:/-, " for char in value):
                 raise ValueError(f"{name}: {value!r} holds characters that a settings file cannot carry")
         return values
+
+
+class PartSettings(Model):
+    """Settings of a TiDB cluster's parts that one arm has on top of the site's, each part's own names with
+    dots; such an arm gets a cluster of its own."""
+
+    pd: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
+    """Settings of PD."""
+    tikv: dict[Item, Scalar] = Field({}, examples=[{"storage.block-cache.capacity": "30GB"}])
+    """Settings of TiKV; null is not a value: a setting of the site's can be replaced, not taken away."""
+    tidb: dict[Item, Scalar] = Field({}, examples=[{"log.level": "error"}])
+    """Settings of TiDB."""
+
+    @model_validator(mode="after")
+    def _some(self) -> PartSettings:
+        if not (self.pd or self.tikv or self.tidb):
+            raise ValueError("no settings; write some under pd, tikv or tidb, or remove the key")
+        return self
 
 
 Node = Annotated[int, Field(ge=0, le=1023, examples=[0])]
@@ -91,10 +109,15 @@ class Numa(Model):
 
 
 def refused(
-    kind: str, tls: Literal["off", "required"], tiup: Tiup | None, engine: Any, arms: Mapping[str, Any]
+    kind: str,
+    tls: Literal["off", "required"],
+    tiup: Tiup | None,
+    engine: Any,
+    arms: Mapping[str, Any],
+    has_operator: bool = False,
 ) -> Iterator[str]:
     """Yield what is asked of hosts that they can't give, each as `path.to.key: what is wrong; what to
-    write`."""
+    write`; `has_operator` says that TiDB Operator makes a cluster instead of tiup."""
     if kind != "ssh":
         if tiup is not None:
             yield f"site.tiup: a cluster on hosts; remove it, or set site.kind: ssh (kind is {kind})"
@@ -105,6 +128,11 @@ def refused(
     elif tiup is not None and engine.name != "tidb":
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
     for name, arm in arms.items():
+        if arm.parts is not None and (tiup is None and not has_operator):
+            yield (
+                f"arms.{name}.parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
+                "remove it"
+            )
         if arm.proxy is not None:
             if kind != "ssh":
                 yield f"arms.{name}.proxy: a proxy on a host; remove it, or set site.kind: ssh"

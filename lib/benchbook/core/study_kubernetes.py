@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from benchbook.core.study_base import Model, Name
 from benchbook.core.study_gke import Gke
@@ -63,6 +63,27 @@ class Storage(Model):
     """Size of a claim in GiB; the prepared copy lies beside the data, so twice the data and some."""
 
 
+# Versions of TiDB Operator that its maker names for a version of TiDB or newer, the recommended one first
+# (docs.pingcap.com, TiDB Operator Overview). Older TiDB needs 1.0, which takes no settings in a TidbCluster.
+OPERATORS: tuple[tuple[tuple[int, int], tuple[str, ...]], ...] = (
+    ((8, 0), ("1.6", "1.5")),
+    ((7, 1), ("1.5", "1.4")),
+    ((6, 5), ("1.4", "1.5", "1.3")),
+    ((5, 4), ("1.3", "1.4")),
+    ((5, 1), ("1.3", "1.4", "1.2")),
+    ((3, 0), ("1.3", "1.4", "1.2", "1.1")),
+)
+# The last release of each that a recommendation can name.
+NEWEST = {"1.6": "1.6.5", "1.5": "1.5.5", "1.4": "1.4.7", "1.3": "1.3.10"}
+
+
+def operators(version: str) -> tuple[str, ...]:
+    """Return the versions of TiDB Operator that support a version of TiDB such as v3.0.1, the recommended one
+    first; empty if none does."""
+    major, minor, *_ = (int(number) for number in version.removeprefix("v").split("."))
+    return next((named for since, named in OPERATORS if (major, minor) >= since), ())
+
+
 class TidbPart(Model):
     """One part of a TiDB cluster: how many, and its settings."""
 
@@ -73,16 +94,36 @@ class TidbPart(Model):
 
 
 class TidbCluster(Model):
-    """A TiDB cluster made by TiDB Operator, which must be in the Kubernetes cluster."""
+    """A TiDB cluster made by TiDB Operator, which must be in the Kubernetes cluster; `benchbook cluster STUDY
+    up` installs it on GKE."""
 
     version: str = Field("v7.5.1", pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", examples=["v3.0.1"])
     """Version of PD, TiKV and TiDB."""
+    operator: str | None = Field(None, pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$", examples=["1.3.10"])
+    """Version of TiDB Operator, one that its maker supports with `version`; null: the recommended one."""
     pd: TidbPart = TidbPart()
     """The placement driver."""
     tikv: TidbPart = TidbPart()
     """The storage."""
     tidb: TidbPart = TidbPart()
     """The servers that clients connect to."""
+
+    @property
+    def operator_version(self) -> str:
+        """The version of TiDB Operator that is used."""
+        return self.operator or NEWEST[operators(self.version)[0]]
+
+    @model_validator(mode="after")
+    def _supported(self) -> TidbCluster:
+        named = operators(self.version)
+        if not named:
+            raise ValueError(f"version: {self.version}: no TidbCluster supports it; write v3.0.0 or newer")
+        if self.operator is not None and self.operator.rpartition(".")[0] not in named:
+            raise ValueError(
+                f"operator: {self.operator}: its maker does not support TiDB {self.version} with it; "
+                f"write a version of {', '.join(named)}, or leave it out for {NEWEST[named[0]]}"
+            )
+        return self
 
 
 class Kubernetes(Model):
@@ -101,6 +142,9 @@ class Kubernetes(Model):
     """What the client's pod gets."""
     client_network: Literal["pod", "host"] = "pod"
     """Network of the client's pod."""
+    outside: Name | None = Field(None, examples=["outside"])
+    """Name of an inventory (docs/ssh.md) whose hosts with the role `client` make the load of arms with
+    `access: load_balancer`: they must be outside the cluster, where no kube-proxy is. Null: no such arms."""
     nodes: dict[Role, Selector] = Field({}, examples=[{"server": {"pool": "c2"}}])
     """Labels that the nodes of `server`, `proxy`, `client`, `pd` and `tikv` must have."""
     tolerations: tuple[Toleration, ...] = ()
@@ -161,5 +205,46 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
         for key in ("engine", "data", "load"):
             if getattr(arm, key) is not None:
                 yield f"arms.{name}.{key}: not made in a cluster; remove it"
+        if arm.access == "load_balancer" and here.outside is None:
+            yield (
+                f"arms.{name}.access: load_balancer: a pod or node of the cluster that dials a balancer's "
+                "address never leaves it (kube-proxy leads it to the Service), so the Service would be "
+                "measured; write site.kubernetes.outside, the inventory of a client outside the cluster"
+            )
         if arm.access == "tiproxy":
             yield f"arms.{name}.access: tiproxy: not made in a cluster; write haproxy or service"
+    if kind == "kubernetes" and asked is not None and asked.tidb is not None and asked.gke is not None:
+        yield from _crowded(asked, asked.tidb, asked.gke, arms)
+
+
+def _crowded(asked: Kubernetes, tidb: TidbCluster, gke: Gke, arms: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which parts of which arms' TiDB clusters find too few nodes in their pools.
+
+    Pods of one part are put on nodes of their own; on the network of their nodes those of two clusters too,
+    since both want the same ports.
+    """
+    roles = {"pd": tidb.pd, "tikv": tidb.tikv, "server": tidb.tidb}
+    taken: dict[tuple[str, str], dict[str, int]] = {}
+    for name, arm in arms.items():
+        placed = {**asked.nodes, **(arm.placement.nodes if arm.placement is not None else {})}
+        cluster = repr((arm.network, arm.qos, arm.cpu.get("server"), arm.parts, sorted(
+            (role, sorted(placed.get(role, {}).items())) for role in roles
+        ), arm.placement is not None and arm.placement.spread))  # fmt: skip
+        for role, part in roles.items():
+            pool = placed.get(role, {}).get("benchbook-pool")
+            if pool not in gke.pools:
+                continue
+            nodes = gke.pools[pool].nodes * len(gke.pools[pool].zones or gke.zones)
+            others = taken.setdefault((pool, role), {})
+            wanted = part.replicas + (
+                sum(count for other, count in others.items() if other != cluster)
+                if arm.network == "host"
+                else 0
+            )
+            if wanted > nodes:
+                yield (
+                    f"arms.{name}.placement.nodes.{role}: pool {pool} has {nodes} nodes and {wanted} pods "
+                    f"need one each; give this arm's {role} a pool of its own, or the pool more nodes"
+                )
+            if arm.network == "host":
+                others[cluster] = part.replicas

@@ -43,6 +43,8 @@ LOWEST_S = 5
 SHOWN = (95, 99)
 CARRYING_SHARE = 0.1
 """Share of the events beyond a percentile that may carry a pause between turns."""
+# Parts of a TiDB cluster that are programs of their own; all of them together are the server.
+OF_CLUSTER = ("tidb", "tikv", "pd")
 
 
 def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, folder: str) -> Columns:
@@ -181,16 +183,16 @@ def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any
     # A sample covers the second before it.
     inside = (second >= discard_s + 0.5) & (second <= end_s + 0.5)
     part, cores = monitor["part"], monitor["cpu_cores"].to_numpy()
-    parts = ("client", "proxy", "server", "machine")
+    parts = ("client", "proxy", "server", *OF_CLUSTER, "machine")
     at = {name: inside & compute.equal(part, name).to_numpy() for name in parts}
     used = {name: _mean(cores[at[name]]) for name in parts}
     stolen = _mean(monitor["steal_pct"].to_numpy()[at["machine"]])
     memory, hops = monitor["rss_mib"].to_numpy(), ("proxy", "server")
     carried = {f"{way}_{name}_mib_s": (way, name) for name in hops for way in ("received", "sent")}
     return {
-        **{f"cpu_{name}_cores": used[name] for name in ("client", "proxy", "server")},
+        **{f"cpu_{name}_cores": used[name] for name in ("client", "proxy", "server", *OF_CLUSTER)},
         "cpu_machine_pct": 100 * used["machine"] / seen.get("machine_cores", math.nan),
-        **{f"memory_{name}_mib": _most(memory[at[name]]) for name in hops},
+        **{f"memory_{name}_mib": _most(memory[at[name]]) for name in (*hops, *OF_CLUSTER)},
         **{
             column: _mean(monitor[f"{way}_mib_s"].to_numpy()[at[name]])
             for column, (way, name) in carried.items()

@@ -57,10 +57,17 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "printed_percentile_ms": ("float", "ms", "its value as printed; of several clients merged"),
         "cpu_client_cores": ("float", "cores", "mean use by sysbench in the window"),
         "cpu_proxy_cores": ("float", "cores", "mean use by the proxy in the window; NaN without one"),
-        "cpu_server_cores": ("float", "cores", "mean use by the server in the window"),
+        "cpu_server_cores": ("float", "cores", "mean use by the server in the window; of a TiDB cluster by "
+                             "all its parts"),
+        "cpu_tidb_cores": ("float", "cores", "mean use by all TiDB of a cluster; NaN without one"),
+        "cpu_tikv_cores": ("float", "cores", "mean use by all TiKV of a cluster; NaN without one"),
+        "cpu_pd_cores": ("float", "cores", "mean use by all PD of a cluster; NaN without one"),
         "cpu_machine_pct": ("float", "%", "mean use of all cores of the machine in the window"),
         "memory_proxy_mib": ("float", "MiB", "most memory of the proxy in the window; NaN without one"),
         "memory_server_mib": ("float", "MiB", "most memory of the server in the window"),
+        "memory_tidb_mib": ("float", "MiB", "most memory of all TiDB of a cluster; NaN without one"),
+        "memory_tikv_mib": ("float", "MiB", "most memory of all TiKV of a cluster; NaN without one"),
+        "memory_pd_mib": ("float", "MiB", "most memory of all PD of a cluster; NaN without one"),
         "received_proxy_mib_s": ("float", "MiB/s", "bytes that TCP carried to the proxy, both sides, mean"),
         "sent_proxy_mib_s": ("float", "MiB/s", "bytes that TCP carried from the proxy, both sides, mean"),
         "received_server_mib_s": ("float", "MiB/s", "bytes that TCP carried to the server, mean"),
@@ -102,7 +109,8 @@ SCHEMAS: dict[str, dict[str, Column]] = {
     "monitor": {
         "run_id": RUN_ID,
         "second": SECOND,
-        "part": ("str", "", "client, proxy, server, driver (of connections beside the run) or machine"),
+        "part": ("str", "", "client, proxy, server, driver (of connections beside the run) or machine; of a "
+                 "TiDB cluster also tidb, tikv and pd, which together are the server"),
         "cpu_cores": ("float", "cores", "use in the second before"),
         "rss_mib": ("float", "MiB", "memory in use"),
         "steal_pct": ("float", "%", "time taken by the host (machine)"),

@@ -14,8 +14,14 @@ _USED = (
     ("cpu_client_cores", "Client", "cores"),
     ("cpu_proxy_cores", "Proxy", "cores"),
     ("cpu_server_cores", "Server", "cores"),
+    ("cpu_tidb_cores", "TiDB", "cores"),
+    ("cpu_tikv_cores", "TiKV", "cores"),
+    ("cpu_pd_cores", "PD", "cores"),
     ("memory_proxy_mib", "Proxy", "MiB"),
     ("memory_server_mib", "Server", "MiB"),
+    ("memory_tidb_mib", "TiDB", "MiB"),
+    ("memory_tikv_mib", "TiKV", "MiB"),
+    ("memory_pd_mib", "PD", "MiB"),
     ("received_proxy_mib_s", "Proxy gets", "MiB/s"),
     ("sent_proxy_mib_s", "sends", "MiB/s"),
     ("received_server_mib_s", "Server gets", "MiB/s"),
@@ -36,7 +42,8 @@ def parts(runs: pd.DataFrame) -> Table:
     columns = [Column("Workload"), number("Threads"), Column("Arm"), *(column for _, column in shown)]
     caption = (
         "Processor time, memory and bytes of each part while a cell was measured, medians over its runs. "
-        "Bytes are those that TCP carried, without headers; a proxy's are those of both its sides."
+        "Bytes are those that TCP carried, without headers; a proxy's are those of both its sides. The "
+        "server of a TiDB cluster is TiDB, TiKV and PD together."
     )
     return Table("parts", "What the parts used", columns, rows, caption, "No run was valid.")
 

@@ -3,62 +3,114 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_gke import Gke
 from benchbook.sites import lab as labs
-from benchbook.sites.gke import disks, steps
-from benchbook.sites.kube import layout
+from benchbook.sites.gke import disks, nodes, operator, steps
+from benchbook.sites.kube import layout, wait
 from benchbook.sites.kube.api import Cluster, wait_for
 
 RECORD = "gke.json"
-# Any image with `sh`, `sleep` and `nsenter`; the system's own tools format and mount.
-DISKS_IMAGE = "debian:bookworm-slim"
-MOUNT_S = 600.0
+# Any image with `sh`, `sleep`, `touch` and `nsenter`; all else is done by the tools of the node.
+NODE_IMAGE = "debian:bookworm-slim"
+NODES_S = 600.0
 
 
-def up(study: Study, folder: Path, run: steps.Runner | None = None) -> Path:
-    """Make what is missing of a study's cluster, and return the kubeconfig that reaches it."""
-    asked, lab = _asked(study), labs.open_lab(folder)
+def up(
+    study: Study, folder: Path, run: steps.Runner | None = None, which: Any = shutil.which
+) -> Path:
+    """Make what is missing of a study's cluster, with TiDB Operator where the study needs it; return the
+    kubeconfig that reaches it. SiteError before the first command if a program is missing here."""
+    asked, lab, version = _asked(study), labs.open_lab(folder), wanted_operator(study)
+    if version is not None:
+        operator.must_have_programs(which)
     record = {"gke": asked.model_dump(mode="json"), "id": lab.token[:8]}
     # Before the first command: what is half made must be found again.
     labs.write_private(folder / RECORD, json.dumps(record))
-    return steps.Gcloud(asked, lab.token[:8], lab.run, run).up()
+    tool = steps.Gcloud(asked, lab.token[:8], lab.run, run)
+    kubeconfig = tool.up()
+    if version is not None:
+        _install(version, tool)
+    return kubeconfig
 
 
-def volumes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
-    """Format and mount the local SSDs of a cluster and make a volume of each; return the volumes' names."""
+def wanted_operator(study: Study) -> str | None:
+    """Return the version of TiDB Operator that a study needs, or None."""
+    tidb = layout.asked(study).tidb
+    return None if tidb is None else tidb.operator_version
+
+
+def _install(version: str, tool: steps.Gcloud, say: Callable[[str], None] = print) -> None:
+    """Install the operator unless this version is there; SiteError if another one is."""
+    environment = {"KUBECONFIG": str(tool.kubeconfig)}
+    for number, step in enumerate(operator.steps(version)):
+        code, said = tool.run(step.look, environment)
+        there = operator.installed(said) if number == 1 and code == 0 else None
+        if there not in (None, version):
+            raise SiteError(
+                f"TiDB Operator {there} is in the cluster and {version} was asked for; remove it with "
+                f"`helm uninstall {operator.RELEASE} --namespace {operator.NAMESPACE}`"
+            )
+        if there or (number == 0 and code == 0):
+            say(f"{step.resource}: there already")
+            continue
+        say(f"{step.resource}: {shlex.join(step.make)}")
+        code, said = tool.run(step.make, environment)
+        if code != 0:
+            raise SiteError(f"{step.resource}: could not be installed: {said.strip()[-800:]}")
+
+
+def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
+    """Make the settings and disks of a cluster's nodes, each read back on every node, and a volume of each
+    disk; return the volumes' names."""
     asked, lab, here = _asked(study), labs.open_lab(folder), layout.asked(study)
-    if not any(pool.local_ssds for pool in asked.pools.values()):
+    names = layout.names("benchbook", "disks", lab.token)
+    settings, mounts = nodes.settings(asked, names, NODE_IMAGE), disks.mounting(asked, names, NODE_IMAGE)
+    if settings is None and not mounts:
         return []
-    cluster, names = Cluster(None, kubeconfig), layout.names("benchbook", "disks", lab.token)
+    cluster = Cluster(None, kubeconfig)
     space = {"apiVersion": "v1", "kind": "Namespace"}
     cluster.apply({**space, "metadata": {"name": names.namespace, "labels": dict(names.labels)}})
+    for made in filter(None, (settings, *mounts)):
+        _on_all_nodes(cluster, made)
+    if not mounts:
+        return []
     cluster.apply(disks.storage_class(names))
-    made = cluster.apply(disks.mounting(asked, names, DISKS_IMAGE))
-
-    def mounted() -> bool:
-        status = cluster.apply(disks.mounting(asked, names, DISKS_IMAGE)).status
-        return bool(
-            status and status.desiredNumberScheduled and status.numberReady == status.desiredNumberScheduled
-        )
-
-    if not wait_for(mounted, MOUNT_S, 5.0):
-        raise SiteError(
-            f"{made.metadata.name}: local SSDs are not mounted after {MOUNT_S:.0f} s; see its pods"
-        )
-    nodes: dict[str, list[str]] = {}
+    of_pool: dict[str, list[str]] = {}
     for node in cluster.ask(cluster.core.list_node).items:
         pool = (node.metadata.labels or {}).get("benchbook-pool")
         if pool in asked.pools:
-            nodes.setdefault(pool, []).append(node.metadata.labels["kubernetes.io/hostname"])
-    made = disks.volumes(asked, names, nodes, here.storage.size_gib)
-    for volume in made:
+            of_pool.setdefault(pool, []).append(node.metadata.labels["kubernetes.io/hostname"])
+    volumes = disks.volumes(asked, names, of_pool, here.storage.size_gib)
+    for volume in volumes:
         cluster.apply(volume)
-    return [volume["metadata"]["name"] for volume in made]
+    return [volume["metadata"]["name"] for volume in volumes]
+
+
+def _on_all_nodes(cluster: Cluster, made: dict[str, Any]) -> None:
+    """Wait until a DaemonSet has done its work on every node that it is for."""
+    name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
+    cluster.apply(made)
+
+    def done() -> bool:
+        status = cluster.apply(made).status
+        wanted = status and status.desiredNumberScheduled
+        return bool(wanted and status.numberReady == wanted)
+
+    if not wait_for(done, NODES_S, 5.0):
+        pods = cluster.ask(
+            cluster.core.list_namespaced_pod, namespace, label_selector=f"benchbook/part={name}"
+        ).items
+        said = (wait.last_words(cluster, namespace, pod.metadata.name) for pod in pods)
+        told = "; ".join(dict.fromkeys(filter(None, said))) or "see its pods"
+        raise SiteError(f"{name}: not done on every node after {NODES_S:.0f} s: {told}")
 
 
 def down(folder: Path, ask: Callable[[str], str] = input, run: steps.Runner | None = None) -> bool:

@@ -1,6 +1,6 @@
 """Local SSDs of a GKE cluster as volumes: formatted and mounted with a source's options, one a claim. Pure.
 
-A DaemonSet of ours formats each raw SSD once and mounts it; a PersistentVolume for each mount lets a claim of
+A DaemonSet of ours formats each SSD once and mounts it; a PersistentVolume for each mount lets a claim of
 the storage class have it. Both carry the lab's labels and are removed with it.
 """
 
@@ -10,21 +10,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.core.study_gke import Gke
+from benchbook.sites.gke import daemon
 from benchbook.sites.kube.layout import Names
 
 CLASS = "benchbook-local"
 MOUNTS = "/mnt/disks"
-# GKE's own name of a raw local SSD.
-DEVICES = "/dev/disk/by-id/google-local-nvme-ssd-block"
+# Where a node shows its local SSDs, by interface, as Google documents it: raw NVMe disks of
+# `--local-nvme-ssd-block` on GKE's pages, SCSI disks of `--local-ssd-count` on Compute Engine's.
+DEVICES = {
+    "nvme": "/dev/disk/by-id/google-local-ssd-block[0-9]*",
+    "scsi": "/dev/disk/by-id/google-local-ssd-[0-9]*",
+}
+# GKE has formatted and mounted SCSI disks already, without the source's options.
 SCRIPT = """set -eu
-for device in {devices}*; do
-  [ -e "$device" ] || continue
-  at={mounts}/benchbook-${{device##*block}}
+number=0
+for device in {devices}; do
+  case $device in *-part*) continue ;; esac
+  [ -b "$device" ] || continue
+  at={mounts}/benchbook-$number
+  number=$((number + 1))
   mkdir -p "$at"
   mountpoint -q "$at" && continue
+  while mounted=$(findmnt -n -o TARGET --first-only "$(readlink -f "$device")"); do umount "$mounted"; done
   blkid "$device" >/dev/null || mkfs.ext4 -q -m 0 "$device"
   mount -t ext4 -o {options} "$device" "$at"
 done
+if [ "$number" -ne {count} ]; then
+  echo "$number local SSDs at {devices}, {count} were asked for; look at /dev/disk/by-id" >&2
+  exit 1
+fi
 grep " {mounts}/benchbook-" /proc/mounts
 """
 
@@ -41,46 +55,23 @@ def storage_class(names: Names) -> dict[str, Any]:
     }
 
 
-def mounting(asked: Gke, names: Names, image: str) -> dict[str, Any]:
-    """Return the DaemonSet that formats and mounts the SSDs of every pool that has any.
+def mounting(asked: Gke, names: Names, image: str) -> list[dict[str, Any]]:
+    """Return for each pool with local SSDs the DaemonSet that formats and mounts them.
 
-    It enters its node's own namespaces, which needs a privileged container.
+    It enters its node's own namespaces, which needs a privileged container, and fails where a node shows
+    another number of disks of this interface than was asked for.
     """
-    labels = dict(names.labels) | {"benchbook/part": "disks"}
-    script = SCRIPT.format(devices=DEVICES, mounts=MOUNTS, options=asked.ssd_options)
-    pools = [name for name, pool in asked.pools.items() if pool.local_ssds]
-    container = {
-        "name": "disks",
-        "image": image,
-        "command": ["sh", "-c", 'nsenter -t 1 -m -- sh -c "$0" && exec sleep infinity', script],
-        "securityContext": {"privileged": True},
-    }
-    needed = {"key": "benchbook-pool", "operator": "In", "values": pools}
-    affinity = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": [needed]}]
-            }
-        }
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "disks", "namespace": names.namespace, "labels": labels},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "hostPID": True,
-                    "automountServiceAccountToken": False,
-                    "affinity": affinity,
-                    "tolerations": [{"key": "benchbook", "operator": "Exists"}],
-                    "containers": [container],
-                },
-            },
-        },
-    }
+    made = []
+    for name, pool in asked.pools.items():
+        if pool.local_ssds:
+            script = SCRIPT.format(
+                devices=DEVICES[pool.ssd_interface],
+                count=pool.local_ssds,
+                mounts=MOUNTS,
+                options=asked.ssd_options,
+            )
+            made.append(daemon.on_nodes(f"disks-{name}", (name,), names, image, script))
+    return made
 
 
 def volumes(

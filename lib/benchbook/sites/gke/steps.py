@@ -22,6 +22,9 @@ LABEL = "benchbook-lab"
 # Nodes that repair or upgrade themselves in the middle of a run would be another arm.
 STEADY = ("--no-enable-autoupgrade", "--no-enable-autorepair")
 
+# What asks for local SSDs, by interface.
+SSDS = {"nvme": "--local-nvme-ssd-block=count={}", "scsi": "--local-ssd-count={}"}
+
 # Runs a command with some additions to the environment; returns its exit code and what it printed.
 Runner = Callable[[Sequence[str], dict[str, str]], tuple[int, str]]
 
@@ -36,7 +39,7 @@ class Step:
 
 
 def steps(asked: Gke, id: str, settings: Path) -> list[Step]:
-    """Return the steps to a cluster, in order; `id` is the lab's, `settings` the file of `node_settings`.
+    """Return the steps to a cluster, in order; `id` is the lab's, `settings` the folder of `settings_file`.
 
     The first pool that Kubernetes itself needs is of small machines, so that nothing of it meets a benchmark.
     """
@@ -82,12 +85,21 @@ def delete(asked: Gke) -> tuple[str, ...]:
     return (GCLOUD, "container", "clusters", "delete", asked.name, *place(asked), "--quiet")
 
 
-def node_settings(asked: Gke) -> str:
-    """Return the file with the nodes' kernel settings, as the provider's tool takes it; empty without any."""
-    if not asked.sysctls:
-        return ""
-    lines = [f"    {name}: '{value}'" for name, value in sorted(asked.sysctls.items())]
-    return "\n".join(["linuxConfig:", "  sysctl:", *lines]) + "\n"
+def node_settings(asked: Gke, pool: Pool) -> str:
+    """Return the file with a pool's kernel and kubelet settings, as the provider's tool takes it; empty
+    without any."""
+    lines = []
+    if pool.cpu_manager != "none":
+        lines += ["kubeletConfig:", f"  cpuManagerPolicy: {pool.cpu_manager}"]
+    if asked.by_configuration:
+        lines += ["linuxConfig:", "  sysctl:"]
+        lines += [f"    {name}: '{value}'" for name, value in sorted(asked.by_configuration.items())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def settings_file(folder: Path, pool: Pool) -> Path:
+    """Return where the settings of a pool are written: pools of one kind share a file."""
+    return folder / ("nodes.yaml" if pool.cpu_manager == "none" else f"nodes-{pool.cpu_manager}.yaml")
 
 
 def summary(asked: Gke, id: str) -> list[str]:
@@ -95,12 +107,12 @@ def summary(asked: Gke, id: str) -> list[str]:
     lines = [f"cluster     {asked.name} on GKE; no price is known here, look it up before you make it"]
     for pool, said in asked.pools.items():
         zones = said.zones or asked.zones
-        disks = f", {said.local_ssds} local SSDs each" if said.local_ssds else ""
+        disks = f", {said.local_ssds} local SSDs each ({said.ssd_interface})" if said.local_ssds else ""
         lines.append(
             f"  pool      {pool}: {said.nodes * len(zones)} × {said.machine}, {said.image}, "
             f"in {', '.join(zones)}{disks}"
         )
-    lines += [f"  command   {shlex.join(step.make)}" for step in steps(asked, id, Path("nodes.yaml"))]
+    lines += [f"  command   {shlex.join(step.make)}" for step in steps(asked, id, Path())]
     return [*lines, f"  removed   {shlex.join(delete(asked))}"]
 
 
@@ -114,9 +126,10 @@ class Gcloud:
 
     def up(self, say: Callable[[str], None] = print) -> Path:
         """Make what is missing, step by step, each shown first; return the kubeconfig of the cluster."""
-        settings = self.folder / "nodes.yaml"
-        settings.write_text(node_settings(self.asked), encoding="utf-8")
-        for number, step in enumerate(steps(self.asked, self.id, settings)):
+        for pool in self.asked.pools.values():
+            file = settings_file(self.folder, pool)
+            file.write_text(node_settings(self.asked, pool), encoding="utf-8")
+        for number, step in enumerate(steps(self.asked, self.id, self.folder)):
             code, said = self.run(step.look, {})
             if code == 0 and said.strip():
                 say(f"{step.resource}: there already, {said.strip()}")
@@ -179,9 +192,9 @@ def _pool(asked: Gke, name: str, said: Pool, settings: Path) -> Step:
     if said.is_dedicated:
         words.append(f"--node-taints=benchbook={name}:NoSchedule")
     if said.local_ssds:
-        words.append(f"--local-nvme-ssd-block=count={said.local_ssds}")
-    if asked.sysctls:
-        words.append(f"--system-config-from-file={settings}")
+        words.append(SSDS[said.ssd_interface].format(said.local_ssds))
+    if node_settings(asked, said):
+        words.append(f"--system-config-from-file={settings_file(settings, said)}")
     pools = (GCLOUD, "container", "node-pools")
     look = (*pools, "describe", name, *at, "--format=value(status)")
     return Step(f"pool {name}", look, (*pools, "create", name, *at, "--quiet", *words, *STEADY))

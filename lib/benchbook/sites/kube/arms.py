@@ -9,12 +9,14 @@ from typing import Any
 from kubernetes import client
 
 from benchbook.core.errors import SiteError
+from benchbook.core.study_kubernetes import operators
 from benchbook.sites.kube import engines, facts, manifests, pods, tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.client import Job
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Chain, Part
 from benchbook.sites.kube.mariadb import MariaDB
+from benchbook.sites.kube.outside import Outside
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tidb_cluster import TidbCluster
 from benchbook.sites.kube.tidb_pod import TidbPod
@@ -25,8 +27,12 @@ NO_BALANCER = (
 )
 
 NO_OPERATOR = (
-    "the cluster knows no TidbCluster; install TiDB Operator 1.6, or leave out site.kubernetes.tidb for TiDB "
-    "in one pod"
+    "the cluster knows no TidbCluster; install TiDB Operator {version}, or leave out site.kubernetes.tidb "
+    "for TiDB in one pod"
+)
+OTHER_OPERATOR = (
+    "TiDB Operator {found} is in the cluster, with which its maker does not support TiDB {tidb}; install "
+    "{version}"
 )
 SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "tidb": TidbPod}
 
@@ -34,12 +40,13 @@ SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "tidb": TidbPod}
 class Arms:
     """All parts of a study's arms by name."""
 
-    def __init__(self, ground: Ground, chains: Mapping[str, Chain]) -> None:
-        self.ground, self.chains = ground, chains
+    def __init__(self, ground: Ground, chains: Mapping[str, Chain], outside: Outside | None = None) -> None:
+        self.ground, self.chains, self.outside = ground, chains, outside
         self._servers: dict[str, Any] = {}
         self._pods: dict[str, Any] = {}
         self._balancers: bool | None = None
         self._has_operator: bool | None = None
+        self._operator: str | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
 
     def missing(self, chain: Chain) -> str | None:
@@ -52,6 +59,9 @@ class Arms:
                 self._balancers = facts.has_balancers(self.ground.cluster) is not False
             if not self._balancers:
                 return NO_BALANCER
+            assert self.outside is not None
+            if lacking := self.outside.lacking(chain.outside, facts.addresses(self.ground.cluster)):
+                return lacking
         return self._lacks_operator(chain) if self.ground.here.tidb is not None else None
 
     def _lacks_operator(self, chain: Chain) -> str | None:
@@ -61,9 +71,22 @@ class Arms:
             return f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.kubernetes.tidb says"
         if chain.proxy is not None:
             return "a TiDB cluster is reached by direct, service or load_balancer"
+        return self._operator_lacks()
+
+    def _operator_lacks(self) -> str | None:
+        """Return why the operator in the cluster, if any, can't make the study's TiDB, or None."""
+        asked = self.ground.here.tidb
+        assert asked is not None
         if self._has_operator is None:
             self._has_operator = self.ground.cluster.raw(f"/apis/{tidb.API}") is not None
-        return None if self._has_operator else NO_OPERATOR
+            self._operator = facts.operator_version(self.ground.cluster) if self._has_operator else None
+        if not self._has_operator:
+            return NO_OPERATOR.format(version=asked.operator_version)
+        found = self._operator
+        if found is not None and found.rpartition(".")[0] not in operators(asked.version):
+            version = asked.operator_version
+            return OTHER_OPERATOR.format(found=found, tidb=asked.version, version=version)
+        return None
 
     def server(self, part: Part) -> Any:
         """Return a server, made but not started."""

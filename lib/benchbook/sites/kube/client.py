@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import signal
 import subprocess
 import time
@@ -26,6 +27,8 @@ from benchbook.sites.kube.api import LOST, OUT, Cluster
 from benchbook.sites.kube.pods import ACCOUNT, TOOLS
 
 AGENT = ("python3", f"{TOOLS}/agent.py")
+# The option that names a file of options, and the folder of a lab that its accounts are in.
+CONFIG_FILE, SECRETS = "--config-file=", "secrets"
 RETRY_S = 1.0
 CLOCK_S = 10.0
 
@@ -174,12 +177,12 @@ class Job:
         """Return a job as the agent takes it: our paths are its own, and the files behind them go along."""
         words, files = [], {}
         for word in argv:
-            if word.startswith("--config-file="):
-                word = f"--config-file={ACCOUNT}/{Path(word.partition('=')[2]).name}"
-            elif word.startswith("/") and Path(word).is_file():
-                name = Path(word).name
-                files[name] = base64.b64encode(Path(word).read_bytes()).decode()
-                word = f"{{JOB}}/{name}"
+            option, path = _file_of(word)
+            if path is not None and _is_account(path):
+                word = f"{option}{ACCOUNT}/{path.name}"
+            elif path is not None:
+                files[path.name] = base64.b64encode(path.read_bytes()).decode()
+                word = f"{option}{{JOB}}/{path.name}"
             words.append(word)
         job = {"job": self.name, "argv": words, "files": files, "hops": self.hops}
         return json.dumps(job).encode() + b"\n"
@@ -199,9 +202,28 @@ class PodClient:
 
 
 def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:
-    """Return where a client connects by its command line, as the hop to a part; empty if it says nothing."""
-    said = dict(word[len("--mysql-") :].split("=", 1) for word in argv if word.startswith("--mysql-"))
+    """Return where a client connects by its command line or its file of options, as the hop to a part; empty
+    if neither says."""
+    words = [word.removeprefix("--") for word in argv]
+    for word in argv:
+        option, path = _file_of(word)
+        if option == CONFIG_FILE and path is not None and not _is_account(path):
+            words += path.read_text(encoding="utf-8").splitlines()
+    said = dict(word[len("mysql-") :].split("=", 1) for word in words if re.match("mysql-.*=", word))
     return [(part, said["host"], int(said["port"]))] if {"host", "port"} <= said.keys() else []
+
+
+def _file_of(word: str) -> tuple[str, Path | None]:
+    """Return the option before a file of ours in a word of a command line, and the file; None if it is
+    none."""
+    option = CONFIG_FILE if word.startswith(CONFIG_FILE) else ""
+    path = Path(word.removeprefix(option))
+    return option, path if path.is_absolute() and (path.is_file() or _is_account(path)) else None
+
+
+def _is_account(path: Path) -> bool:
+    """Say whether a file is a lab's account, which is in the pod already and goes nowhere with a job."""
+    return path.parent.name == SECRETS
 
 
 def clock(cluster: Cluster, namespace: str, pod: str, rounds: int = 9) -> float:

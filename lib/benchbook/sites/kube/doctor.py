@@ -39,8 +39,9 @@ def examine() -> list[Ability]:
     detail = {True: "given", False: "nothing gives them", None: "nodes may not be looked at"}[has]
     found.append(_judge("load balancers", has is not False, detail, remedy))
     has_operator = cluster.raw("/apis/pingcap.com/v1alpha1") is not None
-    remedy = "install TiDB Operator 1.6; without it `site.kubernetes.tidb` can't be made"
-    detail = "TidbCluster is known" if has_operator else "TidbCluster is not known"
+    remedy = "install the one that `make plan` names; without it `site.kubernetes.tidb` can't be made"
+    version = facts.operator_version(cluster) or "its version is not shown"
+    detail = f"TidbCluster is known, {version}" if has_operator else "TidbCluster is not known"
     found.append(_judge("tidb operator", has_operator, detail, remedy))
     return found
 

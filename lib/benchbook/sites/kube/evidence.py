@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core import files, paths
@@ -20,10 +21,10 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
     """Return what an arm is found to be; all that was applied for it is kept as YAML in the study's data."""
     server = arms.server(chain.server)
     seen, lives = server.facts(), server.ensure()
-    mine = arms.pod(chain.client)
+    mine = arms.pod(chain.client) if chain.client is not None else None
+    far = arms.outside.look(0) if arms.outside is not None and mine is None else None
     setting = arms.ground.study.arms[arm]
-    node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name)
-    is_beside = lives.spec.node_name == mine.spec.node_name
+    node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
     several = _several(arms, chain, lives.spec.node_name) if chain.others or chain.more else {}
     made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"
     return {
@@ -31,8 +32,8 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         "access": setting.access,
         "site": {
             "kind": "kubernetes",
-            "client": "on the server's node" if is_beside else "on another node",
-            "client_network": arms.ground.here.client_network,
+            "client": _place(lives, mine),
+            "client_network": arms.ground.here.client_network if mine is not None else "outside the cluster",
         },
         "engine": seen,
         "proxy": _proxy(arms, chain),
@@ -45,18 +46,18 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         **several,
         "cluster": cluster(arms.ground.cluster),
         "node": node,
-        "client_node": its,
+        "client_node": its if far is None else far["facts"],
         "machine": {
             "cpu_model": cpu_model(server.run("cat", "/proc/cpuinfo")),
             "cores": node.get("cores"),
             "memory_mib": node.get("memory_mib"),
             "kernel": server.run("uname", "-r"),
-            "sysbench": _version(arms, mine.metadata.name, "sysbench", "--version"),
+            "sysbench": _sysbench(arms, mine, far),
         },
         "moment": {
             "manifests": keep(arms, arm, chain),
             "server_node": lives.spec.node_name,
-            "client_node": mine.spec.node_name,
+            "client_node": mine.spec.node_name if mine is not None else None,
             "image": lives.status.container_statuses[0].image_id,
             "load": server.run("cat", "/proc/loadavg"),
         },
@@ -119,6 +120,21 @@ def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
         "image": arms.ground.here.images.proxy,
         "resources": _plain(pod.spec.containers[0].resources),
     }
+
+
+def _place(lives: Any, mine: Any | None) -> str:
+    """Say where the first client is, seen from the first server."""
+    if mine is None:
+        return "on a host outside the cluster"
+    is_beside = lives.spec.node_name == mine.spec.node_name
+    return "on the server's node" if is_beside else "on another node"
+
+
+def _sysbench(arms: Arms, mine: Any | None, far: Mapping[str, Any] | None) -> str | None:
+    """Return the version of sysbench that an arm's first client has."""
+    if mine is None:
+        return far["facts"]["sysbench"] if far is not None else None
+    return _version(arms, mine.metadata.name, "sysbench", "--version")
 
 
 def _version(arms: Arms, pod: str, *argv: str) -> str | None:

@@ -10,6 +10,8 @@ import json
 import re
 from typing import Any
 
+from kubernetes import client
+
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube.api import Cluster
 
@@ -105,6 +107,28 @@ def has_balancers(of: Cluster) -> bool | None:
         return None
     given = any(one.status.load_balancer and one.status.load_balancer.ingress for one in services)
     return given or any(one.spec.provider_id for one in nodes)
+
+
+def addresses(of: Cluster) -> frozenset[str]:
+    """Return all addresses and names of the nodes; none if they may not be looked at."""
+    try:
+        nodes = of.ask(of.core.list_node).items
+    except SiteError:
+        return frozenset()
+    return frozenset(one.address for node in nodes for one in node.status.addresses or ())
+
+
+def operator_version(of: Cluster) -> str | None:
+    """Return the version of the TiDB Operator that runs in a cluster, by its image; None if none is seen."""
+    label = "app.kubernetes.io/name=tidb-operator,app.kubernetes.io/component=controller-manager"
+    try:
+        read = client.AppsV1Api(of.api).list_deployment_for_all_namespaces
+        found = of.ask(read, label_selector=label).items
+    except SiteError:
+        return None
+    images = [container.image for one in found for container in one.spec.template.spec.containers]
+    tags = [re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)", image) for image in images]
+    return next((tag[1] for tag in tags if tag), None)
 
 
 def cpu_model(text: str) -> str | None:

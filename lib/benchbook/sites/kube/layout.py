@@ -6,6 +6,7 @@ differs gets a part of its own. Names and ports follow the order of the arms.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +46,10 @@ class Room:
 
 @dataclass(frozen=True)
 class Part:
-    """One pod of ours, held by a StatefulSet of the same name; `to` is the server that a proxy leads to."""
+    """One pod of ours, held by a StatefulSet of the same name; `to` is the server that a proxy leads to.
+
+    Of a TiDB cluster it is the whole; `apart` is then what else sets it apart from others, as text.
+    """
 
     name: str
     kind: str
@@ -54,6 +58,7 @@ class Part:
     room: Room = Room()
     nodes: Labels = ()
     spread: bool = False
+    apart: str = ""
     to: Part | None = None
     beside: Part | None = None
 
@@ -67,18 +72,20 @@ class Part:
 class Chain:
     """All that one arm needs; `service` is the name of the Service in between, or None.
 
-    `others` are its servers after the first, which clients reach directly, `more` its other clients.
+    `others` are its servers after the first, which clients reach directly, `more` its other clients. Where
+    its clients are hosts outside the cluster, `outside` says how many, and there is no `client`.
     """
 
     server: Part
     access: str
     service: str | None
     proxy: Part | None
-    client: Part
+    client: Part | None
     neighbour: Part | None
     asked: Neighbour | None
     others: tuple[Part, ...] = ()
     more: tuple[Part, ...] = ()
+    outside: int = 0
 
     @property
     def servers(self) -> tuple[Part, ...]:
@@ -87,8 +94,13 @@ class Chain:
 
     @property
     def clients(self) -> tuple[Part, ...]:
-        """All clients, the first one first."""
-        return (self.client, *self.more)
+        """All clients that are pods, the first one first."""
+        return (self.client, *self.more) if self.client is not None else ()
+
+    @property
+    def client_count(self) -> int:
+        """How many clients there are, in pods or outside."""
+        return self.outside or len(self.clients)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -145,7 +157,8 @@ def chains(study: Study) -> dict[str, Chain]:
         spread = arm.placement is not None and arm.placement.spread
         own = {"network": arm.network, "room": room(arm, here), "nodes": nodes.get("server", ())}
         server, *others = (
-            share("server", number=number, **own, spread=spread) for number in range(arm.servers)
+            share("server", number=number, **own, spread=spread, apart=_apart(arm, here, nodes))
+            for number in range(arm.servers)
         )
         is_proxied = arm.access == "haproxy"
         quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
@@ -156,20 +169,24 @@ def chains(study: Study) -> dict[str, Chain]:
         )
         quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
         own = {"network": here.client_network, "room": _equal(quota, here.client.memory_mib)}
-        client, *more = (
-            share("client", 0, number, **own, nodes=nodes.get("client", ())) for number in range(arm.clients)
-        )
+        # From inside, a balancer's address leads to the Service and never out.
+        outside = arm.clients if arm.access == "load_balancer" else 0
+        inside = [
+            share("client", 0, number, **own, nodes=nodes.get("client", ()))
+            for number in range(0 if outside else arm.clients)
+        ]
         neighbour = _neighbour(arm, server, share)
         found[name] = Chain(
             server,
             arm.access,
             _service(arm, server),
             proxy,
-            client,
+            inside[0] if inside else None,
             neighbour,
             arm.neighbour,
             tuple(others),
-            tuple(more),
+            tuple(inside[1:]),
+            outside,
         )
     return found
 
@@ -180,6 +197,15 @@ def room(arm: Arm, here: Kubernetes) -> Room:
     if arm.qos == "guaranteed":
         return _equal(quota or here.server.cpu, here.server.memory_mib)
     return _limited(quota)
+
+
+def _apart(arm: Arm, here: Kubernetes, nodes: Mapping[str, Labels]) -> str:
+    """Return what of PD, TiKV and settings sets an arm's TiDB cluster apart; empty where there is none."""
+    if here.tidb is None:
+        return ""
+    placed = {role: nodes[role] for role in ("pd", "tikv") if nodes.get(role)}
+    own = arm.parts.model_dump(exclude_defaults=True) if arm.parts is not None else {}
+    return json.dumps([placed, own], sort_keys=True)
 
 
 def _service(arm: Arm, server: Part) -> str | None:

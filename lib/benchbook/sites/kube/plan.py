@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Role
-from benchbook.sites.gke import steps
+from benchbook.sites.gke import operator, steps
 from benchbook.sites.kube import layout, manifests, tidb
 from benchbook.sites.kube.layout import Names, Part, asked
 
@@ -29,8 +30,12 @@ def lines(name: str, study: Study) -> list[str]:
         f"  images    {', '.join(_images(study))}",
         f"  data      about {_data_gib(study):.0f} GiB for each server, twice with its copy",
     ]
+    if here.outside is not None and any(chain.outside for chain in chains.values()):
+        found.append(f"  outside   hosts of the inventory {here.outside} with the role client")
     if here.tidb is not None:
-        found.append("  operator  TiDB Operator 1.6 with its TidbCluster, in the cluster")
+        is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
+        version = f"{here.tidb.operator_version} for TiDB {here.tidb.version}"
+        found.append(f"  operator  TiDB Operator {version}, {is_ours}")
     for role, labels in sorted({item for arm in study.arms for item in _nodes(study, arm)}):
         found.append(f"  nodes     for {role}: {labels}")
     found.append(f"makes in namespace {names.namespace[: -len(UNKNOWN[:8])]}…")
@@ -40,6 +45,8 @@ def lines(name: str, study: Study) -> list[str]:
         )
     if here.gke is not None:
         found += steps.summary(here.gke, UNKNOWN[:8])
+        installed = operator.steps(here.tidb.operator_version) if here.tidb is not None else []
+        found += [f"  command   {shlex.join(step.make)}" for step in installed]
     return found
 
 
@@ -58,7 +65,7 @@ def applied(study: Study, names: Names) -> list[dict[str, Any]]:
     """Return everything a study applies, each once, with nothing of it secret."""
     shared = manifests.of_study(names, {"server-accounts": {}, "client-account": {}})
     if asked(study).tidb is not None:
-        mine = {chain.client: None for chain in layout.chains(study).values()}
+        mine = dict.fromkeys(part for chain in layout.chains(study).values() for part in chain.clients)
         clients = [manifests.of_client(study, names, part) for part in mine]
         return [*shared, *tidb.manifests(study, names), *clients]
     made: dict[tuple[str, str], dict[str, Any]] = {}

@@ -21,7 +21,9 @@ from benchbook.sites import leaving, lock
 from benchbook.sites.kube import arms, copies, evidence, layout, marks
 from benchbook.sites.kube.client import Job, PodClient, hop
 from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.outside import Outside, OutsideWatch
 from benchbook.sites.kube.watch import PodWatch
+from benchbook.sites.ssh.client import RemoteClient
 
 READY_S = 1.5
 
@@ -47,7 +49,9 @@ class KubernetesSite:
         self._lock = lock.acquire(self.lab.folder)
         self._signals = leaving.Signals()
         self.ground = Ground(self.study, self.lab)
-        self._arms = arms.Arms(self.ground, self.chains)
+        name, is_outside = self.ground.here.outside, any(chain.outside for chain in self.chains.values())
+        self._outside = Outside(self.study, self.lab, name) if name is not None and is_outside else None
+        self._arms = arms.Arms(self.ground, self.chains, self._outside)
         try:
             self.ground.prepare()
             # What a killed owner left: load that goes on, and pods of arms that are no more.
@@ -78,8 +82,12 @@ class KubernetesSite:
                 raise
             print(f"not all was taken down: {trouble}; run `make down`")
         finally:
-            self._lock.release()
-            self._signals.leave()
+            try:
+                if self._outside is not None:
+                    self._outside.end()
+            finally:
+                self._lock.release()
+                self._signals.leave()
 
     def missing(self, arm: str) -> str | None:
         """Return why this cluster can't make an arm, or None; nothing is started to find out."""
@@ -100,7 +108,7 @@ class KubernetesSite:
         for part in chain.others:
             server = self._arms.server(part)
             places.append(self._endpoint(server.address(server.ensure()), part.port))
-        return [places[several.server_of(number, len(places))] for number in range(len(chain.clients))]
+        return [places[several.server_of(number, len(places))] for number in range(chain.client_count)]
 
     def facts(self, arm: str) -> dict[str, Any]:
         """Return what server, proxy, nodes and cluster say they are; writes what was applied beside the
@@ -141,6 +149,8 @@ class KubernetesSite:
     def allowance(self, arm: str) -> float:
         """Return how many cores' time the clients may use."""
         chain = self._chain(arm)
+        if chain.client is None:
+            return self._clients_outside().cores(chain.outside)
         limit = chain.client.room.limit_cpu
         return limit * len(chain.clients) if limit else self._arms.client_cores(chain)
 
@@ -155,22 +165,27 @@ class KubernetesSite:
         arm: str | None = None,
         number: int = 0,
         begin_at: float | None = None,
-    ) -> PodClient:
-        """Start a load client in one of an arm's client pods; its output is in these files at its end.
+    ) -> PodClient | RemoteClient:
+        """Start a load client in one of an arm's client pods, or on a host outside; its output is in these
+        files at its end.
 
         With `begin_at` it is started now and becomes its program at that moment, by the clock of its node.
         """
         chain = self._chain(arm)
+        if chain.outside:
+            return self._clients_outside().client(argv, out, err, env, number, begin_at)
         pod = self._arms.pod(chain.clients[number])
         # What the client connects to is the part whose bytes it can count.
         hops = hop(argv, "proxy" if chain.proxy is not None else "server")
         where = (self.ground.cluster, self.ground.namespace, pod.metadata.name)
         return PodClient(Job(*where, argv, hops, begin_at).into(out, err))
 
-    def watch(self, arm: str, client: PodClient, path: Path, others: Sequence[PodClient] = ()) -> PodWatch:
+    def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> PodWatch:
         """Return what watches clients, an arm's pods and their nodes, and writes its table to a path."""
-        parts = self._arms.watched(self._chain(arm))
-        return PodWatch(self.ground.cluster, self.ground.namespace, (client, *others), parts, path)
+        chain = self._chain(arm)
+        kind = OutsideWatch if chain.outside else PodWatch
+        parts = self._arms.watched(chain)
+        return kind(self.ground.cluster, self.ground.namespace, (client, *others), parts, path)
 
     def log_mark(self, arm: str | None = None) -> list[int]:
         """Return a place in the logs of an arm's servers, for `log_errors`."""
@@ -226,6 +241,10 @@ class KubernetesSite:
             return self.chains[self.study.baseline if arm is None else arm]
         except KeyError:
             raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
+
+    def _clients_outside(self) -> Outside:
+        assert self._outside is not None
+        return self._outside
 
     def _endpoint(self, host: str, port: int) -> Endpoint:
         return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret)

@@ -12,7 +12,7 @@ from typing import Any
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
-from benchbook.core.study_kubernetes import Kubernetes, Selector, TidbPart
+from benchbook.core.study_kubernetes import Kubernetes, Selector
 from benchbook.sites.kube import layout
 from benchbook.sites.kube.layout import Chain, Names, asked, room
 from benchbook.sites.kube.pods import HOSTNAME, resources, tolerations
@@ -59,15 +59,19 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
         "hostNetwork": arm.network == "host",
         "imagePullPolicy": here.images.pull,
         "discovery": {},
+        # Old operators name a scheduler of their own unless told otherwise, which nobody installs for us.
+        "schedulerName": "default-scheduler",
     }
     if arm.placement is not None and arm.placement.spread:
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
+    wanted = configs(study, name)
     for part, role in PARTS.items():
-        spec[part] = _part(server.name, part, getattr(here.tidb, part), here, _nodes(here, arm, role))
+        pods = getattr(here.tidb, part).replicas
+        spec[part] = _part(server.name, part, pods, wanted[part], here, _nodes(here, arm, role))
     spec["tidb"] |= resources(room(arm, here))
     # Beside the slow log's own container a command could not be run without its name; the log is off anyway.
     spec["tidb"]["separateSlowLog"] = False
-    spec["tidb"]["config"] = config.toml(dict(asked_of(study).items) | dict(here.tidb.tidb.config))
+    spec["tidb"]["config"] = config.toml(dict(asked_of(study, name).items) | wanted["tidb"])
     spec["tidb"]["service"] = {"type": "ClusterIP", "exposeStatus": True}
     return {
         "apiVersion": API,
@@ -77,13 +81,24 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     }
 
 
-def asked_of(study: Study) -> config.Asked:
-    """Return what every TiDB of a study is asked to be: its settings, with those of its own part on top."""
+def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
+    """Return the settings of each part of an arm's cluster: the site's, with the arm's on top."""
+    here, own = asked(study), study.arms[arm].parts
+    assert here.tidb is not None
+    return {
+        part: {**getattr(here.tidb, part).config, **(getattr(own, part) if own is not None else {})}
+        for part in PARTS
+    }
+
+
+def asked_of(study: Study, arm: str) -> config.Asked:
+    """Return what every TiDB of an arm is asked to be: its settings, with those of its own part on top."""
     here = asked(study)
     assert here.tidb is not None
     if forbidden := config.reserved(study.engine.settings):
         raise SiteError(f"engine.settings.{forbidden[0]}: set by the operator; remove it from the study")
-    own = {key: value for key, value in here.tidb.tidb.config.items() if not isinstance(value, tuple)}
+    wanted = configs(study, arm)["tidb"]
+    own = {key: value for key, value in wanted.items() if not isinstance(value, tuple)}
     whole = config.complete(study.engine.settings, here.tidb.version.removeprefix("v"))
     items = whole.items | {key: value for key, value in own.items() if config.is_item(key)}
     return config.Asked(dict(sorted(items.items())), whole.variables)
@@ -105,13 +120,15 @@ def balancer(names: Names, chain: Chain) -> dict[str, Any]:
     }
 
 
-def _part(name: str, part: str, said: TidbPart, here: Kubernetes, nodes: Selector) -> dict[str, Any]:
+def _part(
+    name: str, part: str, pods: int, wanted: dict[str, Any], here: Kubernetes, nodes: Selector
+) -> dict[str, Any]:
     found: dict[str, Any] = {
         "baseImage": f"pingcap/{part}",
-        "replicas": said.replicas,
+        "replicas": pods,
         # A part that failed is an invalid run, not one more part.
         "maxFailoverCount": 0,
-        "config": config.toml(dict(said.config)) if said.config else "",
+        "config": config.toml(wanted) if wanted else "",
         "affinity": _apart(name, part),
     }
     if part in STORED:

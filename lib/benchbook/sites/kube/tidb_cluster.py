@@ -35,7 +35,7 @@ class TidbCluster:
 
     def __init__(self, ground: Ground, part: Part, arm: str) -> None:
         self.ground, self.part, self.arm = ground, part, arm
-        self.asked = tidb.asked_of(ground.study)
+        self.asked = tidb.asked_of(ground.study, arm)
         self.record: dict[str, Any] = {}
         self.place: int | None = None
         self.word: str | None = None
@@ -115,8 +115,9 @@ class TidbCluster:
         return self.parts.facts(self.asked, self.ground.study.engine, variables)
 
     def watched(self) -> list[tuple[str, str, int]]:
-        """Return its pods as (part, pod, number of the main process); all are the server."""
-        return [("server", pod.metadata.name, 1) for pod in self.parts.all]
+        """Return its pods as (part, pod, number of the main process), the TiDBs first."""
+        kinds = ("tidb", "tikv", "pd")
+        return [(kind, pod.metadata.name, 1) for kind in kinds for pod in self.parts.pods[kind]]
 
     def log_mark(self) -> float:
         """Return now: its logs are asked for by time."""

@@ -31,6 +31,8 @@ TOLD = (
     "clock_step_s",
     "cores",
 )
+# Parts that are a server, or one with others: what all of them use is the server's too.
+OF_SERVER = ("server", "tidb", "tikv", "pd")
 # What several parts of one kind use together; the rest is the machine's.
 ADDED = ("cpu_cores", "rss_mib")
 PRESSURES = ("psi_cpu_pct", "psi_io_pct", "psi_memory_pct")
@@ -88,15 +90,22 @@ class PodWatch:
         first = self.clients[0]
         zero = first.popen.began if first.begun_s is None else first.begun_s
         sources = [client_rows(one) for one in seen]
-        machine_of = next((pod for part, pod, _ in self.parts if part == "server"), None)
-        for part, pod, _ in self.parts:
-            if pod in self._began:
-                sources.append(self._rows(part, pod, self._began[pod] - zero, pod == machine_of))
+        sources += self.of_parts(zero)
         with self.path.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
             writer.writeheader()
             carried = [bytes_by_second(one) for one in seen]
             writer.writerows(with_bytes(together(sources), carried))
+
+    def of_parts(self, zero: float) -> list[list[dict[str, Any]]]:
+        """End watching servers and proxy; return the rows of each, by seconds since `zero` of our clock."""
+        machine_of = next((pod for part, pod, _ in self.parts if part in OF_SERVER), None)
+        sources = []
+        for part, pod, _ in self.parts:
+            if pod in self._began:
+                found = self._rows(part, pod, self._began[pod] - zero, pod == machine_of)
+                sources += [found, as_server(found)]
+        return sources
 
     @property
     def _name(self) -> str:
@@ -109,7 +118,7 @@ class PodWatch:
             # The pod is gone, or is another one: the identity of the run says so.
             return []
         samples = [sample for line in said.splitlines() if (sample := parse(line)) is not None]
-        if part == "server" and len(samples) > 1:
+        if part in OF_SERVER and len(samples) > 1:
             self._machine(samples[0], samples[-1])
         found = rows(part, samples, began)
         return [row for row in found if has_machine or row["part"] != "machine"]
@@ -137,6 +146,11 @@ def client_rows(seen: Mapping[str, Any]) -> list[dict[str, Any]]:
         for second, cpu, rss, _ in seen.get("rows", [])
         if second > late
     ]
+
+
+def as_server(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what a part of a cluster used as rows of the server, which is all of its parts together."""
+    return [row | {"part": "server"} for row in found if row["part"] in OF_SERVER[1:]]
 
 
 def bytes_by_second(seen: Mapping[str, Any]) -> dict[tuple[str, int], tuple[float, float]]:
@@ -227,7 +241,7 @@ def rows(part: str, samples: list[dict[str, Any]], began: float) -> list[dict[st
             row = {"second": second, "part": part, "cpu_cores": round(used, 4)}
             found.append(row | {"rss_mib": round(now["rss_mib"], 2)})
         whole = now["whole"] - before["whole"]
-        if part == "server" and whole > 0:
+        if part in OF_SERVER and whole > 0:
             busy = (whole - (now["idle"] - before["idle"])) / HZ / span
             steal = 100 * (now["steal"] - before["steal"]) / whole
             row = {"second": second, "part": "machine", "cpu_cores": round(busy, 4)}

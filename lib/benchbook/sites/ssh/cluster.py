@@ -54,6 +54,7 @@ class Cluster:
         assert study.site.tiup is not None
         self.tiup = study.site.tiup
         self.asked, self.numa = topology.settings(study, part), study.arms[part.arm].numa
+        self.configs = topology.configs(study, part.arm)
         folders = {name: host.folder for name, host in hosts.items()}
         facts = {name: look["facts"] for name, look in looks.items()}
         targets = {name: host.target for name, host in hosts.items()}

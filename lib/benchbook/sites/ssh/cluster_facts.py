@@ -9,7 +9,7 @@ import sqlalchemy
 from sqlalchemy import Connection, text
 
 from benchbook.core.errors import SettingsDiffer
-from benchbook.core.study_hosts import Numa, Tiup
+from benchbook.core.study_hosts import Numa
 from benchbook.sites import settings as values
 from benchbook.sites.ssh import tidb
 from benchbook.sites.ssh.arrange import PD_AT, TIKV_AT, Part
@@ -20,9 +20,9 @@ NOT_READ = "not read back: this version doesn't tell"
 
 
 def pids(hosts: Mapping[str, Host], part: Part, numa: Numa | None = None) -> dict[str, dict[str, list[int]]]:
-    """Return the processes of `server`, `tikv` and `pd` by host: those that listen on the parts' ports."""
+    """Return the processes of `tidb`, `tikv` and `pd` by host: those that listen on the parts' ports."""
     base = part.places[0].port
-    ports: dict[str, list[tuple[str, int]]] = {"server": [(one.host, one.port) for one in part.places]}
+    ports: dict[str, list[tuple[str, int]]] = {"tidb": [(one.host, one.port) for one in part.places]}
     for role, at, most in (("tikv", TIKV_AT, max(1, len((numa or Numa()).tikv))), ("pd", PD_AT, 1)):
         named = [host for what, host in part.others if what == role]
         ports[role] = [(host, base + at + 2 * rank) for host in named for rank in range(most)]
@@ -42,7 +42,7 @@ def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
         raise SettingsDiffer(differing)
     with cluster.admin().connect() as connection:
         variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
-        kept = stored(connection, cluster.tiup)
+        kept = stored(connection, cluster.configs)
     parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
     return {
         "name": "tidb",
@@ -69,7 +69,7 @@ def settings(cluster: Any, statuses: Sequence[FarStatus]) -> tuple[dict[str, Any
     A setting of ours, not the study's, that a version doesn't know is told and no fault.
     """
     asked = cluster.asked
-    mine = {**cluster.engine.settings, **cluster.tiup.tidb.config}
+    mine = {**cluster.engine.settings, **cluster.configs["tidb"]}
     told: dict[str, Any] = {}
     differing: dict[str, Any] = {}
     for number, status in enumerate(statuses):
@@ -88,11 +88,11 @@ def settings(cluster: Any, statuses: Sequence[FarStatus]) -> tuple[dict[str, Any
     return told, differing
 
 
-def stored(connection: Connection, tiup: Tiup) -> dict[str, Any]:
+def stored(connection: Connection, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return asked and got of the settings of TiKV and PD, which SQL tells since 4.0."""
     found: dict[str, Any] = {}
-    for role, part in (("tikv", tiup.tikv), ("pd", tiup.pd)):
-        for name, value in part.config.items():
+    for role in ("tikv", "pd"):
+        for name, value in configs[role].items():
             said = "SHOW CONFIG WHERE type = :role AND name = :name"
             try:
                 rows = connection.execute(text(said), {"role": role, "name": name}).mappings().all()

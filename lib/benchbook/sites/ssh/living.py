@@ -157,14 +157,16 @@ class Living:
         return {name: {key: one[key] for key in ("version", "config_hash")} for name, one in said.items()}
 
     def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
-        """Return the processes of an arm's parts, by part and host."""
+        """Return the processes of an arm's parts, by part and host; those of a cluster's are the server's
+        too."""
         found: dict[str, dict[str, list[int]]] = {}
         for part in chain.parts:
             one = self.part(part)
             known = one.pids if part.places else {part.kind: one.pids}
             for kind, by_host in known.items():
                 for name, pids in by_host.items():
-                    found.setdefault(kind, {}).setdefault(name, []).extend(pids)
+                    for what in dict.fromkeys((kind, part.kind)):
+                        found.setdefault(what, {}).setdefault(name, []).extend(pids)
         return found
 
     def has_probes(self, chain: Chain) -> bool:

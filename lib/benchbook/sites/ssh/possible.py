@@ -16,8 +16,8 @@ from benchbook.sites.loads import files_needed
 
 # What an arm may ask for here; anything else that it sets leaves it out by name.
 KNOWN = frozenset({
-    "access", "capture", "clients", "cpu", "data", "engine", "hosts", "kernel", "load", "numa", "proxy",
-    "servers",
+    "access", "capture", "clients", "cpu", "data", "engine", "hosts", "kernel", "load", "numa",
+    "options_by", "parts", "proxy", "servers",
 })  # fmt: skip
 WAYS = ("direct", "haproxy", "tiproxy")
 # What a host needs for its role; what a server needs depends on the engine.

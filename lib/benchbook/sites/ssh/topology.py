@@ -29,11 +29,21 @@ def settings(study: Study, part: Part) -> config.Asked:
     """Return what each TiDB of a cluster is asked to be: its items, and its variables."""
     tiup, engine = study.site.tiup, engine_of(study, part.arm)
     assert tiup is not None and engine.version is not None
-    asked: dict[str, Value] = {**engine.settings, **tiup.tidb.config}
+    asked: dict[str, Value] = {**engine.settings, **configs(study, part.arm)["tidb"]}
     made = config.complete(asked, engine.version)
     if tuple(int(number) for number in re.findall(r"\d+", engine.version)[:3]) >= SINCE:
         return made
     return config.Asked(*(_without(kept, asked) for kept in (made.items, made.variables)))
+
+
+def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
+    """Return the settings of each part of an arm's cluster: the site's, with the arm's on top."""
+    tiup, own = study.site.tiup, study.arms[arm].parts
+    assert tiup is not None
+    return {
+        part: {**getattr(tiup, part).config, **(getattr(own, part) if own is not None else {})}
+        for part in ("pd", "tikv", "tidb")
+    }
 
 
 def build(
@@ -72,8 +82,8 @@ def build(
         },
         "server_configs": {
             "tidb": dict(settings(study, part).items),
-            "tikv": dict(tiup.tikv.config),
-            "pd": dict(tiup.pd.config),
+            "tikv": configs(study, part.arm)["tikv"],
+            "pd": configs(study, part.arm)["pd"],
         },
         "pd_servers": [],
         "tidb_servers": [],

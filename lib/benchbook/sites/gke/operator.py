@@ -1,0 +1,51 @@
+"""The commands that install the TiDB Operator a study needs in a cluster, and the programs they need."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.gke.steps import Step
+
+RELEASE, NAMESPACE = "tidb-operator", "tidb-admin"
+CHARTS = "https://charts.pingcap.org/"
+TYPES = "https://raw.githubusercontent.com/pingcap/tidb-operator/v{version}/manifests/crd.yaml"
+PROGRAMS = ("kubectl", "helm")
+
+
+def steps(version: str) -> list[Step]:
+    """Return the steps that put a version of the operator into the cluster of KUBECONFIG, as its maker
+    documents them; without its own scheduler, which our clusters do not use."""
+    types = TYPES.format(version=version)
+    look = ("helm", "list", "--namespace", NAMESPACE, "--filter", f"^{RELEASE}$", "--output", "json")
+    where = ("--repo", CHARTS, "--version", f"v{version}", "--namespace", NAMESPACE, "--create-namespace")
+    chart = ("helm", "upgrade", "--install", RELEASE, RELEASE, *where, "--set", "scheduler.create=false")
+    known = ("kubectl", "get", "--filename", types, "--output", "name")
+    made = ("kubectl", "apply", "--server-side", "--force-conflicts", "--filename", types)
+    return [
+        Step(f"types of TiDB Operator {version}", known, made),
+        Step(f"TiDB Operator {version}", look, (*chart, "--wait")),
+    ]
+
+
+def installed(said: str) -> str | None:
+    """Return the version of the operator by what `helm list` printed as JSON; None if there is none."""
+    try:
+        found: list[dict[str, Any]] = json.loads(said or "[]")
+    except ValueError:
+        return None
+    return next((str(one["chart"]).removeprefix(f"{RELEASE}-v") for one in found), None)
+
+
+def must_have_programs(which: Callable[[str], str | None] = shutil.which) -> None:
+    """Raise SiteError if a program that installs the operator is not on this machine: before anything is
+    made that costs money."""
+    absent = [name for name in PROGRAMS if which(name) is None]
+    if absent:
+        raise SiteError(
+            f"{' and '.join(absent)}: not found on this machine, and TiDB Operator is installed with "
+            f"{' and '.join(PROGRAMS)}; nothing was made"
+        )

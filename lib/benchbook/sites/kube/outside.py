@@ -1,0 +1,137 @@
+"""Clients outside the cluster, on hosts of an inventory: what comes to a load balancer really comes to it.
+
+A pod, or a node with kube-proxy, that dials a balancer's address is led to the Service by its own kernel, so
+the balancer would not be measured (Kubernetes issues 66607 and 115931).
+"""
+
+from __future__ import annotations
+
+import csv
+import getpass
+import socket
+import time
+import uuid
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import inventory
+from benchbook.core.errors import SiteError
+from benchbook.core.study import Study
+from benchbook.sites import lab as labs
+from benchbook.sites.kube import watch
+from benchbook.sites.kube.api import Cluster
+from benchbook.sites.monitor import COLUMNS
+from benchbook.sites.ssh.client import RemoteClient
+from benchbook.sites.ssh.connect import Refused
+from benchbook.sites.ssh.host import Host
+from benchbook.sites.ssh.living import Living
+from benchbook.sites.ssh.watch import RemoteWatch
+
+
+class Outside:
+    """The hosts outside a study's cluster. Nothing is connected to before the first question."""
+
+    def __init__(self, study: Study, lab: labs.Lab, name: str) -> None:
+        targets = inventory.load(name, ("client",))
+        self.names = [host for host, target in targets.items() if "client" in target.roles]
+        owner = f"{getpass.getuser()}@{socket.gethostname()}, {lab.folder}"
+        self._living = Living(study, targets, lab, owner)
+
+    def host(self, number: int) -> Host:
+        """Return the host of a client: they have them in turn."""
+        return self._living.host(self.names[number % len(self.names)])
+
+    def look(self, number: int) -> dict[str, Any]:
+        """Return what the host of a client was when it was first asked."""
+        return self._living.look(self.names[number % len(self.names)])
+
+    def lacking(self, clients: int, nodes: Container[str]) -> str | None:
+        """Return why these hosts can't be the clients of an arm, or None; `nodes` are the addresses of the
+        cluster's nodes. Refused if a host is not to be trusted."""
+        for number in range(min(clients, len(self.names))):
+            name = self.names[number]
+            target = self._living.targets[name]
+            if target.host in nodes or target.address in nodes:
+                return f"{name}: a node of the cluster, whose kube-proxy leads it past the balancer"
+            try:
+                if not self.look(number)["tools"]["sysbench"]:
+                    return f"{name}: sysbench is not installed there"
+            except Refused:
+                raise
+            except SiteError as error:
+                return str(error)
+        return None
+
+    def cores(self, clients: int) -> float:
+        """Return the cores of all hosts on which an arm's clients are."""
+        used = range(min(clients, len(self.names)))
+        return float(sum(self.look(number)["facts"]["cores"] for number in used))
+
+    def client(
+        self,
+        argv: Sequence[str],
+        out: Path,
+        err: Path,
+        env: Mapping[str, str] | None,
+        number: int,
+        begin_at: float | None,
+    ) -> RemoteClient:
+        """Start a load client on its host, now or at a moment of our monotonic clock."""
+        return RemoteClient(self.host(number), argv, out, err, env, None, None, begin_at)
+
+    def end(self) -> None:
+        """End the agents and let the hosts go."""
+        self._living.end()
+
+
+class OutsideWatch(watch.PodWatch):
+    """Watch clients on hosts outside and an arm's pods; `stop` comes after the clients have been waited for.
+
+    The machine is that of the first server, `machine_client` the first client's host. Bytes are not counted.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        clients: Sequence[RemoteClient],
+        parts: Sequence[tuple[str, str, int]],
+        path: Path,
+    ) -> None:
+        super().__init__(cluster, namespace, (), parts, path)
+        hosts = dict.fromkeys(client.host for client in clients)
+        roles = {
+            "client" if rank == 0 else f"client-{rank + 1}": host for rank, host in enumerate(hosts)
+        }
+        self._remote = RemoteWatch(roles, {}, clients, path)
+        self._token, self._zero = uuid.uuid4().hex[:12], 0.0
+
+    @property
+    def _name(self) -> str:
+        return self._token
+
+    def start(self) -> None:
+        """Begin to watch on the clients' hosts and in the pods."""
+        self._zero = time.monotonic()
+        self._remote.start()
+        super().start()
+
+    def stop(self) -> None:
+        """End watching and write what was seen to `monitor.csv`."""
+        far = self._remote
+        far.stop()
+        with self.path.open(encoding="utf-8", newline="") as stream:
+            seen: list[dict[str, Any]] = list(csv.DictReader(stream))
+        for name in ("longest_pause_ms", "steal_pct", "oom_kills", "client_cpu_s", "clock_step_s"):
+            setattr(self, name, getattr(far, name))
+        self.cores, self.runqueue_waits_s = far.cores, list(far.runqueue_waits_s)
+        for row in seen:
+            row["second"] = float(row["second"])
+            row["part"] = "machine_client" if row["part"] == "machine" else row["part"]
+        seen += watch.together(self.of_parts(self._zero))
+        seen.sort(key=lambda row: (row["second"], row["part"]))
+        with self.path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(seen)

@@ -1,0 +1,105 @@
+"""The studies for clusters ask what their sources print, and every claim that any study names is answered."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from benchbook.compare import claims
+from benchbook.core import load, source
+from benchbook.core.study import Study
+from benchbook.plan import schedule
+from benchbook.read import published
+from benchbook.sites.kube import layout, plan
+from tests.house import tree
+
+# The minutes that the source's runs took for as many arms.
+PUBLISHED_MINUTES = {
+    **dict.fromkeys([f"tidb-kubernetes-{name}" for name in ("network", "system", "access")], 120),
+    **dict.fromkeys([f"tidb-kubernetes-{name}" for name in ("machines", "zones")], 120),
+    # One arm of three loads was published: 3 × 6 × 600 s.
+    **{"tidb-kubernetes-workloads": 2 * 180, "mysql-kubernetes-qos": 90},
+}
+ALL = sorted(path.stem for path in (tree.ROOT / "studies").glob("*.yaml"))
+
+
+def study(name: str) -> Study:
+    return load.study_file(tree.ROOT / "studies" / f"{name}.yaml")
+
+
+def origin(name: str) -> str:
+    return "tidb-kubernetes" if name.startswith("tidb") else "mysql-kubernetes"
+
+
+def levels(cells: pd.DataFrame) -> set[int]:
+    return {int(level) for level in cells["threads"].dropna()} if "threads" in cells else set()
+
+
+def test_no_study_for_a_cluster_is_left_out():
+    folder = tree.ROOT / "studies"
+    found = {path.stem for path in folder.glob("*.yaml") if "kind: kubernetes" in path.read_text()}
+    assert found == set(PUBLISHED_MINUTES)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_claim_that_a_study_names_is_answered(name: str):
+    _, left = claims.answerable(study(name), published.claims(study(name).claims))
+    assert left == []
+
+
+@pytest.mark.parametrize("name", PUBLISHED_MINUTES)
+def test_sizes_levels_and_time_are_those_that_the_source_prints(name: str):
+    asked, options = study(name), source.load(origin(name)).sysbench.options
+    assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
+    assert set(asked.threads) <= levels(published.load(origin(name)).cells) | {options.get("threads")}
+    seconds = schedule.seconds(asked, schedule.plan_runs(name, asked, {}))
+    assert 0.9 * 60 * PUBLISHED_MINUTES[name] < seconds <= 1.01 * 60 * PUBLISHED_MINUTES[name]
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHED_MINUTES if name.startswith("tidb")])
+def test_settings_of_cluster_and_nodes_are_the_sources(name: str):
+    printed = source.load("tidb-kubernetes").configuration
+    here = layout.asked(study(name))
+    assert here.tidb is not None and here.gke is not None
+    kernel = {"net.core.somaxconn": 32768, "vm.swappiness": 0, "net.ipv4.tcp_syncookies": 0}
+    assert here.gke.sysctls == kernel == {key: printed["kernel"][key] for key in kernel}
+    assert here.gke.open_files == printed["kernel"]["open files"]
+    assert dict(here.tidb.tikv.config) == printed["TiKV"]
+    told = dict(here.tidb.tidb.config)
+    assert {"level": told.pop("log.level"), **told} == printed["TiDB"]
+    assert study(name).engine.settings == printed["TiDB variables"]
+    # "In this test, the iSCSI interface type is used for all local SSD disks."
+    assert {pool.ssd_interface for pool in here.gke.pools.values() if pool.local_ssds} == {"scsi"}
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLISHED_MINUTES if name.startswith("tidb")])
+def test_every_cluster_of_an_arm_has_nodes_of_its_own(name: str):
+    asked = study(name)
+    here, chains = layout.asked(asked), layout.chains(asked)
+    used: dict[str, set[str]] = {}
+    for arm, chain in chains.items():
+        placement = asked.arms[arm].placement
+        nodes = {**here.nodes, **(placement.nodes if placement is not None else {})}
+        for role in ("pd", "tikv", "server"):
+            used.setdefault(nodes[role]["benchbook-pool"], set()).add(chain.server.name)
+    assert all(len(clusters) == 1 for clusters in used.values())
+
+
+def test_the_zones_have_three_clients_and_one_in_each_zone():
+    asked = study("tidb-kubernetes-zones")
+    assert {arm.clients for arm in asked.arms.values()} == {3}
+    gke = layout.asked(asked).gke
+    assert gke is not None
+    assert gke.pools["load-one"].nodes == 3 and len(gke.pools["load-one"].zones or ()) == 1
+    assert gke.pools["load-several"].nodes == 1 and gke.pools["load-several"].zones is None
+    placed = {chain.client.nodes for chain in layout.chains(asked).values()}
+    assert placed == {(("benchbook-pool", "load-one"),), (("benchbook-pool", "load-several"),)}
+
+
+@pytest.mark.parametrize("name", PUBLISHED_MINUTES)
+def test_plan_and_manifests_of_each_are_made(name: str):
+    text = plan.text(name, study(name))
+    assert "needs" in text and "makes in namespace" in text
+    assert "kind: " in plan.yaml(name, study(name))
+    if name.startswith("tidb"):
+        assert "TiDB Operator 1.3.10 for TiDB v3.0.1" in text and "helm upgrade --install" in text
