@@ -23,6 +23,7 @@ import contextlib
 import gc
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -42,6 +43,14 @@ class Processes:
 
     def __init__(self, pids: list[int]) -> None:
         self.handles = {pid: _handle(pid) for pid in pids}
+        self.ends = select.poll()
+        for handle in self.handles.values():
+            self.ends.register(handle, select.POLLIN)
+
+    def must_live(self) -> None:
+        """Raise Ended if a process has ended, also one that nobody has waited for yet."""
+        for handle, _ in self.ends.poll(0):
+            raise Ended(next(pid for pid, known in self.handles.items() if known == handle))
 
     def send(self, pids: list[int], signum: signal.Signals) -> None:
         """Signal some processes; Ended if one of them is gone."""
@@ -116,8 +125,7 @@ class Clock:
             if len(logs) == count:
                 first = looked
             last = time.monotonic()
-            for name in self.arms:
-                self.client_cpu_s(name)
+            self.processes.must_live()
             if looked > deadline:
                 raise TimeoutError
             time.sleep(LOOK_S)
@@ -126,6 +134,7 @@ class Clock:
     def take(self, name: str, is_counted: bool) -> None:
         """Let one arm run for one turn."""
         processes, clients, others = self.processes, self.clients[name], self.with_client(name)
+        processes.must_live()
         if is_counted:
             self.look_outside(name)
         before = [cpu_s(pid) for _, pid in self.watched[name]] if is_counted else []

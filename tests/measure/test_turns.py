@@ -1,0 +1,162 @@
+"""Arms that take turns on a real server: what is kept, what it agrees with, and what ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from benchbook.core import runfolder
+from benchbook.core.study import Study
+from benchbook.plan import schedule
+from benchbook.read import checks_turns, tidy
+from tests.limits import LIMITS
+from tests.measure.test_matrix import Store, clients
+
+Make = Callable[..., Study]
+PLAN = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "turns", "max_repeats": 3}
+
+
+@pytest.fixture
+def store(site: Any, make_study: Make, tmp_path: Path) -> Store:
+    study = make_study(plan=PLAN, aa={}, workloads={"oltp_read_write": {}})
+    made = Store(site, study, tmp_path)
+    site.study = study
+    return made
+
+
+def clock() -> psutil.Process | None:
+    found = (child for child in psutil.Process().children() if "clock.py" in " ".join(child.cmdline()))
+    return next(found, None)
+
+
+@contextmanager
+def in_the_turns(act: Callable[[], None]) -> Iterator[list[bool]]:
+    """Do something once, in the middle of the first group's turns; the list says whether it was done."""
+    stop, done = threading.Event(), []
+
+    def wait() -> None:
+        while not stop.wait(0.01):
+            if clock() is not None and len(clients()) == 3:
+                time.sleep(4.0)
+                act()
+                done.append(True)
+                return
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield done
+    finally:
+        stop.set()
+        thread.join()
+
+
+def stopped() -> list[str]:
+    """Return the names of children that stand still."""
+    states = [(one.name(), one.status()) for one in psutil.Process().children(recursive=True)]
+    return [name for name, status in states if status == psutil.STATUS_STOPPED]
+
+
+def a_client_that_stands_still() -> psutil.Process:
+    while True:
+        for one in clients():
+            if one.status() == psutil.STATUS_STOPPED:
+                return one
+
+
+@pytest.mark.server
+def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: Store):
+    state = store.walk()
+    store.assert_complete()
+    assert (state.done, state.abandoned, store.voids(), stopped()) == (3, [], {}, []), store.said
+    tables = tidy.read_study(store.raw, store.void, schedule.table(store.runs), LIMITS)
+    runs = tables["runs"].to_pandas().set_index("arm")
+    assert set(runs["order"]) == {"turns"} and set(runs["ledger"]) == {"agrees"}
+    assert runs["stopped"].to_dict() == {
+        "direct": "client", "direct_again": "client", "proxy": "client, proxy"
+    }  # fmt: skip
+    # 2 s of turns of 50 ms: 40 an arm.
+    assert set(runs["turns"]) == {40}
+    assert runs["active_s"].between(1.95, 2.3).all()
+    assert (runs["qps"] - runs["queries"] / runs["active_s"]).abs().max() < 1e-6
+    taken = [checks_turns.read(folder.text(runfolder.TURNS)) for folder in store.kept()]
+    assert taken[0] == taken[1] == taken[2], "each folder has the turns of the whole group"
+    assert len(tables["turns"]) == 120
+    assert store.walk().done == 0
+
+
+@pytest.mark.server
+def test_accounts_of_their_own_keep_arms_on_one_server_apart(store: Store):
+    store.walk()
+    argvs = [
+        next(word for word in folder.evidence()["argv"] if "config-file" in word) for folder in store.kept()
+    ]
+    assert len(set(argvs)) == 3
+    for folder in store.kept():
+        seen = folder.evidence()
+        grown = seen["ledger"]["after"]["Connections"] - seen["ledger"]["before"]["Connections"]
+        assert grown == folder.plan()["threads"]
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("target", ["clock", "client", "proxy", "server"])
+def test_a_kill_in_the_turns_voids_the_whole_group_and_leaves_nobody_stopped(store: Store, target: str):
+    def kill() -> None:
+        pids = {
+            "clock": lambda: clock().pid,  # type: ignore[union-attr]
+            "client": lambda: a_client_that_stands_still().pid,
+            "proxy": lambda: store.site.monitored("proxy")["proxy"][0],
+            "server": lambda: store.site.monitored("direct")["server"][0],
+        }
+        os.kill(pids[target](), signal.SIGKILL)
+
+    with in_the_turns(kill) as done:
+        store.walk()
+    assert done
+    store.assert_complete()
+    assert stopped() == []
+    voids = store.voids()
+    assert {name.split()[0] for name in voids} == {"direct", "direct_again", "proxy"}
+    assert "invalid" in {status for status, _ in voids.values()}
+    assert {folder.manifest()["attempt"] for folder in store.kept()} == {2}
+
+
+@pytest.mark.server
+def test_a_stranger_that_lets_a_client_go_on_out_of_turn_voids_the_group(store: Store):
+    def go_on() -> None:
+        victim, end = clients()[0].pid, time.monotonic() + 1.0
+        while time.monotonic() < end:
+            os.kill(victim, signal.SIGCONT)
+            time.sleep(0.002)
+
+    with in_the_turns(go_on) as done:
+        store.walk()
+    assert done
+    store.assert_complete()
+    assert any("out of its turn" in reasons for _, reasons in store.voids().values())
+
+
+@pytest.mark.server
+def test_a_clock_that_stands_still_makes_a_turn_too_long_and_voids_the_group(store: Store):
+    def hold() -> None:
+        watched = clock()
+        assert watched is not None
+        watched.suspend()
+        time.sleep(0.3)
+        watched.resume()
+
+    with in_the_turns(hold) as done:
+        store.walk()
+    assert done
+    store.assert_complete()
+    reasons = " ".join(reasons for _, reasons in store.voids().values())
+    assert "a turn lasted" in reasons or "different times" in reasons or "overlap" in reasons
