@@ -36,9 +36,9 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 @pytest.mark.parametrize(
     ("row", "name", "low", "usual", "said"),
     [
-        ("F12", "max_connections", 10, 1024, "max_connections is 10, 64 threads need 74"),
+        ("F12", "max_connections", 10, 1024, "max_connections is 10, 64 sessions at once need 74"),
         # 64 threads with nine statements on each of two tables, BEGIN and COMMIT.
-        ("F13", "max_prepared_stmt_count", 100, 1048576, "is 100, 64 threads need 1280"),
+        ("F13", "max_prepared_stmt_count", 100, 1048576, "is 100, 64 sessions at once need 1280"),
         ("F16", "read_only", 1, 0, "the server is read_only"),
     ],
 )
@@ -76,7 +76,7 @@ def test_too_few_open_files_are_refused_before_any_server_starts(
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert found == [
-        "100 open files are allowed, 64 threads need 128; run `ulimit -n 65536` first, "
+        "100 open files are allowed, 64 connections need 128; run `ulimit -n 65536` first, "
         "or measure fewer threads"
     ]
 

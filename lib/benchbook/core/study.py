@@ -79,6 +79,12 @@ class Study(Model):
         """Return the arm of the study file that stands behind a name; the twin is its baseline."""
         return arm.removesuffix(TWIN)
 
+    @property
+    def sessions(self) -> int:
+        """Most sessions of sysbench at once on a server; in turns the arms are connected at the same time."""
+        is_in_turns = any(turns.order(self, workload) == turns.TURNS for workload in self.workloads)
+        return max(self.threads) * (len(self.arms) + (self.aa is not None) if is_in_turns else 1)
+
     def has_twin(self, workload: str, threads: int) -> bool:
         """Tell whether the A/A pair is measured at this workload and thread level."""
         twin = self.aa
@@ -115,11 +121,12 @@ class Study(Model):
         """Yield what asks for more connections than the server allows."""
         limit = self.engine.settings.get("max_connections")
         loads = {name: arm.load.connections for name, arm in self.arms.items() if arm.load is not None}
-        most = max(self.threads) + max(loads.values(), default=0)
+        most = self.sessions + max(loads.values(), default=0)
         if isinstance(limit, int) and most + 10 > limit:
             if not loads:
                 yield (
-                    f"threads: {most}: above max_connections {limit} less 10; lower one, raise the other"
+                    f"threads: {max(self.threads)}: {most} sessions at once, above max_connections {limit} "
+                    "less 10; lower one, raise the other"
                 )
                 return
             heaviest = max(loads, key=lambda name: loads[name])

@@ -138,7 +138,7 @@ def _stops(state: Walk, number: int) -> bool:
 def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str], began: float) -> None:
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
     while groups:
-        _start_anew(state)
+        _start_anew(state, number)
         _let_in(state)
         with sessions(state.site, state.study, _arms(state)) as connections:
             for arm, of_arm in connections.items():
@@ -166,8 +166,10 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
                     groups.append(group)
 
 
-def _start_anew(state: Walk) -> None:
+def _start_anew(state: Walk, block: int) -> None:
     state.site.down()
+    if hasattr(state.site, "change_places"):
+        state.site.change_places(block)
     warm_up.put_back(state.site, state.study, state.study.warm_up.analyze)
     for arm in _arms(state):
         state.site.up(arm)

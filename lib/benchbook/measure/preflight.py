@@ -41,12 +41,12 @@ def refuse(problems: list[str]) -> None:
 
 def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
     """Look at this process's limits, and at each folder that will be written: may we, is there space?"""
-    most = max(study.threads)
+    most = study.sessions
     found = []
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed != resource.RLIM_INFINITY and allowed < most + OWN_FILES:
         found.append(
-            f"{allowed} open files are allowed, {most} threads need {most + OWN_FILES}; "
+            f"{allowed} open files are allowed, {most} connections need {most + OWN_FILES}; "
             "run `ulimit -n 65536` first, or measure fewer threads"
         )
     for name, folder in folders.items():
@@ -65,7 +65,7 @@ def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> l
 
 def server(study: Study, connection: Connection) -> list[str]:
     """Hold the server's limits against what the highest thread level will ask for."""
-    most, tables = max(study.threads), study.dataset.tables
+    most, tables = study.sessions, study.dataset.tables
     needed = {
         "max_connections": most + OWN_SESSIONS,
         "max_user_connections": most,
@@ -75,7 +75,7 @@ def server(study: Study, connection: Connection) -> list[str]:
     rows = connection.execute(text(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")).all()
     allowed = {str(name): int(value) for name, value in rows}
     found = [
-        f"{name} is {allowed[name]}, {most} threads need {least}; set it under engine.settings, "
+        f"{name} is {allowed[name]}, {most} sessions at once need {least}; set it under engine.settings, "
         "or measure fewer threads"
         for name, least in needed.items()
         # No limit at all is written 0 or -1.

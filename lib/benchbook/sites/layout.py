@@ -100,10 +100,12 @@ def chains(
     cpus: Mapping[str, list[int] | None],
     has_netem: bool = False,
     engine: str = "mariadb",
+    first: int = 0,
 ) -> dict[str, Chain]:
     """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all).
 
-    `engine` is the study's; an arm may name another.
+    `engine` is the study's; an arm may name another. Places (folders, ports, addresses) are given from the
+    arm at `first` on, so that another number lets arms change places.
     With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
     """
     is_cable = has_netem and suits_netem(arms)
@@ -126,7 +128,10 @@ def chains(
             made[key] = Part(name, kind, rank, port + number if listens else SERVICE_PORT, **rest)
         return made[key]
 
-    return {name: _chain(arm, cpus, share, is_cable, engine, prepared[name]) for name, arm in arms.items()}
+    names = list(arms)
+    turned = names[first % len(names) :] + names[: first % len(names)]
+    found = {name: _chain(arms[name], cpus, share, is_cable, engine, prepared[name]) for name in turned}
+    return {name: found[name] for name in arms}
 
 
 def _chain(

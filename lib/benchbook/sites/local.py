@@ -89,6 +89,22 @@ class LocalSite:
             self._lock.release()
             self._signals.leave()
 
+    def change_places(self, block: int) -> None:
+        """Let arms with servers of their own change folders and ports for a block, if nothing runs.
+
+        What a place does to a server, such as where its data lie on the disk, then meets each arm alike. Arms
+        of different engines stay where they are.
+        """
+        if len({chain.server for chain in self.chains.values()}) < 2 or not self._parts.is_empty:
+            return
+        asked = [engine_of(self.study, arm) for arm in self.study.arms]
+        if len({(one.name, one.version, one.binary) for one in asked}) == 1:
+            has_netem = feasible.has_netem(self.study.arms)
+            self.chains = layout.chains(
+                self.study.arms, self.study.site.port, self.cpus, has_netem, asked[0].name, block - 1
+            )
+            self._parts.forget(self.chains)
+
     def missing(self, arm: str) -> str | None:
         """Return why this machine can't make an arm, or None; nothing is started to find out."""
         return feasible.obstacle(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))

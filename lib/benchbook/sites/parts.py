@@ -27,6 +27,16 @@ class Parts:
         self._groups: dict[str, cgroups.Group] = {}
         self._kernel: dict[str, dict[str, int]] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Say whether no part runs."""
+        return all(getattr(part, "child", None) is None for part in self.alive.values())
+
+    def forget(self, chains: dict[str, Chain]) -> None:
+        """Make all parts again from other chains when they are next asked for."""
+        self.chains = chains
+        self.alive.clear()
+
     def get(self, part: Part) -> Any:
         """Return a part, made but not started."""
         if part.name not in self.alive:
