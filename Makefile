@@ -59,8 +59,8 @@ lint: setup ## Style of the code, and notebooks stored without outputs
 tidb: setup ## Build the TiDB servers that studies need, each once (minutes; needs Go)
 	@python -m benchbook.sites.tidb.build $(ARGS)
 
-doctor: setup ## What this machine can do, and what it can't and why
-	@benchbook doctor
+doctor: setup ## What this machine can do, what it can't and why, and how noisy it is now
+	@benchbook doctor --noise
 
 plan: setup ## Schedule of STUDY and how long it takes, before a second is spent
 	@benchbook plan $(STUDY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -49,7 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     repro.add_argument("arguments", nargs="*", help="[--study NAME] and words for `dvc repro`")
     repro.set_defaults(command=_repro)
-    add("doctor", _doctor, "say what this machine can do, and what it can't and why")
+    doctor = add("doctor", _doctor, "say what this machine can do, and what it can't and why")
+    doctor.add_argument("--noise", action="store_true", help="measure for half a minute how noisy it is now")
     add("check", _check, "check params.yaml and every study file, and start nothing")
     plan = add("plan", _plan, "show the schedule of a study and how long it takes, before a second is spent")
     plan.add_argument("study", help="name of a file in studies/")
@@ -106,7 +108,21 @@ def _doctor(arguments: argparse.Namespace) -> int:
         print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
         if not ability.ok and ability.remedy:
             print(f"{'':27}  → {ability.remedy}")
+    if arguments.noise and all(ability.ok for ability in abilities if ability.is_needed):
+        _noise()
     return 0
+
+
+def _noise() -> None:
+    from benchbook import calibration
+
+    print("noise: the same server is measured against itself, in turns, for half a minute …", flush=True)
+    found = calibration.noise()
+    percent = 100 * found["in_ten_minutes"]
+    print(
+        f"noise: an effect of about {percent:.1f} % can be seen in {calibration.MINUTES} minutes now "
+        f"(point selects, 4 threads; load {found['load_1min']:.1f} on {os.cpu_count()} cores before)"
+    )
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -133,6 +149,10 @@ def _plan(arguments: argparse.Namespace) -> int:
         print(plan.yaml(arguments.study, study))
         return 0
     print(schedule.summary(arguments.study, study))
+    if study.site.kind == "local":
+        from benchbook.sites import machine
+
+        print(f"  machine     {machine.busy()}")
     if study.site.kind == "ssh":
         from benchbook.sites.ssh import possible
 

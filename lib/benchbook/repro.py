@@ -24,7 +24,7 @@ from typing import Any
 from benchbook import answer
 from benchbook.core import files, load, paths, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.sites import process, procfs
+from benchbook.sites import machine, process, procfs
 
 LOW_BYTES = 500 << 20
 # The pages about everything; each would ask for the pages of all studies, and so for their measuring.
@@ -45,6 +45,8 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
         wrong = [*locks(root), *tracked(root)]
         if wrong:
             raise InputErrors(wrong)
+        if not _is_asking(arguments):
+            print(f"this machine now: {machine.busy()}", flush=True)
         code, is_stopped = _repro(root, list(arguments), study)
         if is_stopped:
             print(f"\n{answer.stopped(chosen)}", file=sys.stderr)

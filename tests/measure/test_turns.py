@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -34,8 +35,11 @@ def store(site: Any, make_study: Make, tmp_path: Path) -> Store:
 
 
 def clock() -> psutil.Process | None:
-    found = (child for child in psutil.Process().children() if "clock.py" in " ".join(child.cmdline()))
-    return next(found, None)
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if any(word.endswith("clock.py") for word in child.cmdline()):
+                return child
+    return None
 
 
 @contextmanager
@@ -62,15 +66,19 @@ def in_the_turns(act: Callable[[], None]) -> Iterator[list[bool]]:
 
 def stopped() -> list[str]:
     """Return the names of children that stand still."""
-    states = [(one.name(), one.status()) for one in psutil.Process().children(recursive=True)]
-    return [name for name, status in states if status == psutil.STATUS_STOPPED]
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            found += [one.name()] if one.status() == psutil.STATUS_STOPPED else []
+    return found
 
 
 def a_client_that_stands_still() -> psutil.Process:
     while True:
         for one in clients():
-            if one.status() == psutil.STATUS_STOPPED:
-                return one
+            with contextlib.suppress(psutil.Error):
+                if one.status() == psutil.STATUS_STOPPED:
+                    return one
 
 
 @pytest.mark.server

@@ -1,0 +1,114 @@
+"""How precise measuring is on this machine now: questions whose answer is known, put to real servers.
+
+A pair of equal arms has no difference, so its interval is the method's own error. A pair whose difference is
+made on purpose must show it, by turns and by whole runs alike.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchbook.core import paths
+from benchbook.core.params import Limits
+from benchbook.core.study import Study
+from benchbook.measure import dataset, matrix
+from benchbook.plan import more_blocks, schedule
+from benchbook.read import tidy, validity
+from benchbook.sites import clean, open_site
+from benchbook.sites.lab import lab_root
+
+SAME = {"one": {}, "other": {}}
+LEVEL = 0.98
+MINUTES = 10
+BLOCK_S = 13.0
+"""Seconds of a block of one pair with a fresh start of its server, for the forecast."""
+
+
+def study(
+    arms: Mapping[str, Any] = SAME,
+    workload: str = "oltp_point_select",
+    threads: int = 4,
+    port: int = 23990,
+    **plan: Any,
+) -> Study:
+    """Return a study of one cell: a pair of arms that are equal unless `arms` says otherwise."""
+    return Study.model_validate(
+        {
+            "title": "Calibration",
+            "question": "Does a difference that is known come out as it is?",
+            "site": {"port": port},
+            "engine": {"settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "32M"}},
+            "arms": dict(arms),
+            "aa": None,
+            "dataset": {"tables": 2, "table_size": 10_000},
+            "workloads": {workload: {}},
+            "threads": (threads,),
+            "plan": {"seed": 7, "blocks": 3, "discard_s": 1, "run_s": 3, "max_repeats": 3} | plan,
+            "warm_up": {"pilot_s": 0},
+            "claims": (),
+        }
+    )
+
+
+def measure(
+    of: Study, lab: Path, into: Path, limits: Limits | None = None, say: Callable[[str], None] = print
+) -> pd.DataFrame:
+    """Make all runs of a study in a lab, keep their folders below `into`, and return the table of the valid
+    ones (`runs` of `read.schemas`)."""
+    found = limits or Limits()
+    runs = schedule.plan_runs("calibration", of, {})
+    with open_site(of, lab) as site:
+        if not site.has_snapshot(dataset.label(of)):
+            dataset.load(site, of)
+        where = (into / "raw", into / "void")
+        judge = partial(validity.judge, limits=found)
+        matrix.walk(matrix.Walk(of, runs, site, *where, judge, found.model_dump(), say))
+    return tidy.read_study(*where, schedule.table(runs), found)["runs"].to_pandas()
+
+
+def log_ratios(runs: pd.DataFrame, baseline: str, treatment: str, metric: str = "qps") -> pd.Series:
+    """Return ln(treatment / baseline) of a metric for each block, the mean over its cells."""
+    wide = runs.pivot_table(index=["block", "workload", "threads"], columns="arm", values=metric)
+    return np.log(wide[treatment] / wide[baseline]).dropna().groupby("block").mean()
+
+
+@contextmanager
+def place() -> Iterator[Path]:
+    """Yield a folder for a lab, which a server's own user can reach; nothing of it stays."""
+    root = lab_root(paths.root()).parent
+    root.mkdir(parents=True, exist_ok=True, mode=0o755)
+    base = Path(tempfile.mkdtemp(prefix="calibration-", dir=root))
+    base.chmod(0o711)
+    try:
+        yield base
+    finally:
+        clean.down(base)
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def noise(say: Callable[[str], None] = lambda _: None) -> dict[str, float]:
+    """Measure half a minute of equal arms in turns; return what can be seen now.
+
+    Keys: `spread` (standard deviation of a block's log ratio), `in_ten_minutes` (the smallest effect that a
+    pair of arms shows in ten minutes with 80 % power, a fraction) and `load_1min`.
+    """
+    load = os.getloadavg()[0]
+    of = study()
+    with place() as base:
+        runs = measure(of, base / "lab", base, say=say)
+    ratios = log_ratios(runs, *of.arms)
+    spread = more_blocks.assured_spread(float(ratios.std(ddof=1)), len(ratios))
+    blocks = int(MINUTES * 60 / BLOCK_S)
+    seen = more_blocks.detectable_effect(spread, blocks, LEVEL)
+    return {"spread": spread, "in_ten_minutes": seen or math.inf, "load_1min": load}
