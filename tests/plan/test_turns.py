@@ -75,7 +75,7 @@ def test_arms_that_differ_in_access_alone_share_a_server_and_those_with_other_se
 def test_sysbench_is_asked_for_the_seconds_of_all_arms_and_of_the_edges():
     plan = {"discard_s": 1, "run_s": 10}
     assert words.clock_seconds(plan) == (1, 10)
-    # Three arms: 3 x 1 s of discard; 3 x 10 s x 1.03 for switching + 1 s at the edges = 31.9, rounded up.
+    # Three arms: 3 x 1 s of discard; 3 x 10 s x 1.03 for switching + 0.5 s at the edges = 31.4, rounded up.
     assert words.clock_seconds(plan | {"order": "turns", "partners": ["a", "b", "c"]}) == (3, 32)
 
 
@@ -118,3 +118,12 @@ def test_more_arms_follow_each_other_equally_often(arms: tuple[str, ...]):
     assert all(sorted(row) == list(arms) for row in rounds)
     follows = Counter(pair for row in rounds for pair in pairwise(row))
     assert len(follows) == len(arms) * (len(arms) - 1) and len(set(follows.values())) == 1
+
+
+def test_half_a_second_of_discard_and_runs_of_a_second_are_for_turns_alone():
+    assert set(orders(closed(plan={"discard_s": 0.5, "run_s": 1})).values()) == {"turns"}
+    with pytest.raises(ValidationError, match=r"plan.discard_s: 0.5: sysbench counts whole seconds"):
+        make(plan={"discard_s": 0.5})
+    with pytest.raises(ValidationError, match=r"plan.run_s: 1: too short for a whole run; write 2"):
+        make(plan={"run_s": 1})
+    assert isinstance(closed(plan={"discard_s": 1}).plan.discard_s, int)

@@ -45,7 +45,7 @@ class PlannedRun:
     script: str
     options: dict[str, Any]
     threads: int
-    discard_s: int
+    discard_s: int | float
     run_s: int
     percentile: int
     rate: int

@@ -203,6 +203,10 @@ class Workload(Model):
         return self
 
 
+# A whole number stays one, so that it is written as it was before halves were allowed.
+Seconds = Annotated[float, AfterValidator(lambda value: int(value) if value == int(value) else value)]
+
+
 class Plan(Model):
     """How much is measured, and in which order."""
 
@@ -219,9 +223,10 @@ class Plan(Model):
     stop: Literal["all", "decided"] = "all"
     """`all` measures every block; `decided` stops at a look (5, 10, 20 blocks) where each claim has its
     verdict and each other contrast its label, so that a clear effect costs few blocks."""
-    discard_s: int = Field(ge=0, le=86_400, examples=[15])
-    """Seconds at the start of each run that are not counted; in turns of each arm's own seconds."""
-    run_s: int = Field(ge=2, le=86_400, examples=[45])
+    discard_s: Seconds = Field(ge=0, le=86_400, examples=[15])
+    """Seconds at the start of each run that are not counted; in turns of each arm's own seconds, of which
+    there may be half of one."""
+    run_s: int = Field(ge=1, le=86_400, examples=[45])
     """Seconds measured in each run, after the discard; in turns the sum of the arm's own turns."""
     max_repeats: int = Field(2, ge=0, le=20, examples=[2])
     """How often a group of runs is repeated in its block after one of them was invalid."""

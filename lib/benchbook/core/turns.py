@@ -16,12 +16,13 @@ TURNS, RUNS = "turns", "runs"
 DEFAULT_MS, LONGEST_MS = 50, 500
 EVENTS = 10
 """Mean transactions that a turn must hold at the least."""
-EDGE_S = 1.0
+EDGE_S = 0.5
 """Seconds on sysbench's clock beside discard and turns: all stand still at both ends of the window."""
 SWITCHING = 0.03
 """Share of the turns' seconds that switching between arms may take."""
 LONGEST_RUN_S = 300
 """Longer runs look for stalls and drift, which an arm that stands still half of the time doesn't show."""
+LEAST_RUN_S = 2
 GROWING = ("oltp_delete", "oltp_insert")
 
 
@@ -58,8 +59,15 @@ def order(study: Any, workload: str) -> str:
 
 
 def mistakes(study: Any) -> Iterator[str]:
-    """Yield why a study that asks for turns can't have them, with what to write instead."""
-    if study.plan.order != TURNS:
+    """Yield why a study that asks for turns can't have them, and what only turns allow, with what to write
+    instead."""
+    plan = study.plan
+    if any(order(study, name) == RUNS for name in study.workloads):
+        if plan.discard_s != int(plan.discard_s):
+            yield f"plan.discard_s: {plan.discard_s}: sysbench counts whole seconds; write a whole number"
+        if plan.run_s < LEAST_RUN_S:
+            yield f"plan.run_s: {plan.run_s}: too short for a whole run; write {LEAST_RUN_S} or more"
+    if plan.order != TURNS:
         return
     found = dict.fromkeys(reason for name in study.workloads for reason in obstacles(study, name))
     for reason in found:
