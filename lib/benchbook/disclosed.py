@@ -11,6 +11,7 @@ from benchbook.core.explain import validate
 from benchbook.core.params import Params
 from benchbook.core.study import Study
 from benchbook.plan import binding
+from benchbook.read import validity
 from benchbook.unpacked import Unpacked, jsonable, short
 
 WHO = (
@@ -41,6 +42,10 @@ def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
         if other:
             yield f"raw/{name}: measured under other limits than params.yaml has now: {short(other)}"
             break
+    for folder in held.pilots:
+        judged = validity.judge(folder, held.params.limits)
+        if judged.status != "valid":
+            yield f"pilots/{folder.name}: {judged.status}: {'; '.join(judged.reasons)}"
     yield from _of_study_here(held, ours)
     for file in sorted((held.root / "data" / "published").rglob("*")):
         own = ours / file.relative_to(held.root)

@@ -174,7 +174,8 @@ def _of_evidence(held: Unpacked, folder: RunFolder, voided: int) -> Iterator[str
     yield from measured.of_attempt(run, folder.manifest(), voided)
     yield from measured.of_client(run)
     yield from measured.of_argv(run, _argv(run.plan))
-    yield from measured.of_identity(run, held.facts["arms"][held.study.deployed(run.plan["arm"])])
+    facts = held.facts["arms"][held.study.deployed(run.plan["arm"])]
+    yield from measured.of_identity(run, facts, held.tells_proxy)
     yield from measured.of_monitor(run, folder.text(runfolder.MONITOR))
 
 

@@ -17,6 +17,7 @@ from benchbook.core.study import Study
 from benchbook.measure import store
 from benchbook.plan import rates, schedule
 from benchbook.read import validity
+from benchbook.read.binding import PROXY
 
 
 class Unpacked:
@@ -85,6 +86,12 @@ class Unpacked:
         """How often each run was voided for how it went."""
         records = [runfolder.read_note(note) for note in self.notes]
         return Counter(one["run_id"] for one in records if one["status"] in store.COUNTED)
+
+    @cached_property
+    def tells_proxy(self) -> bool:
+        """Whether runs name the proxy that they went through."""
+        looks = [folder.evidence().get("identity_before") or {} for folder in self.folders]
+        return any(PROXY in look for look in looks)
 
     @cached_property
     def judged(self) -> dict[str, validity.Judgement]:

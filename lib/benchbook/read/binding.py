@@ -20,6 +20,7 @@ CONNECTION = frozenset(
         *("--mysql-host", "--mysql-port", "--mysql-socket", "--mysql-db"),
     )
 )
+PROXY = "proxy_config_hash"
 # Both clocks are read one after the other, and their difference is itself recorded.
 CLOCK_SLACK_S = 0.25
 # sysbench gives its threads 30 s to connect, and its end takes a while on a busy machine.
@@ -75,15 +76,21 @@ def of_client(run: Evidence) -> Iterator[str]:
         yield f"evidence.json: client.threads is {threads}, the plan has {run.plan['threads']}"
 
 
-def of_identity(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where server or proxy of a run say they are another than facts.json has."""
+def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> Iterator[str]:
+    """Yield where server or proxy of a run say they are another than facts.json has.
+
+    `tells_proxy` says that runs here name their proxy, so that a run without one had none.
+    """
     known = {
         "version": facts.get("engine", {}).get("version"),
         "config_hash": facts.get("engine", {}).get("config_hash"),
-        "proxy_config_hash": (facts.get("proxy") or {}).get("config_hash"),
+        PROXY: (facts.get("proxy") or {}).get("config_hash"),
     }
     for when in ("identity_before", "identity_after"):
         said = run.seen.get(when) or {}
+        if tells_proxy and (PROXY in said) != (known[PROXY] is not None):
+            which = "has a proxy that facts.json lacks" if PROXY in said else "lacks the proxy of facts.json"
+            yield f"evidence.json: {when} {which}"
         for name, fact in known.items():
             if fact is not None and isinstance(said.get(name), str) and said[name] != fact:
                 yield f"evidence.json: {when}.{name} is {said[name]}, facts.json has {fact}"
