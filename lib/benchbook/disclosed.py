@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchbook import archive
 from benchbook.core import yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
 from benchbook.core.study import Study
+from benchbook.measure import store
 from benchbook.plan import binding
 from benchbook.read import validity
 from benchbook.unpacked import Unpacked, jsonable, short
@@ -46,6 +48,11 @@ def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
         judged = validity.judge(folder, held.params.limits)
         if judged.status != "valid":
             yield f"pilots/{folder.name}: {judged.status}: {'; '.join(judged.reasons)}"
+    texts = {held.root / archive.README: archive.ABOUT.format(study=held.name)}
+    texts |= {held.where.void / "README.txt": store.ABOUT}
+    for file, due in texts.items():
+        if file.is_file() and file.read_text(encoding="utf-8", errors="replace") != due:
+            yield f"{file.relative_to(held.root)}: not the text that is written here"
     yield from _of_study_here(held, ours)
     for file in sorted((held.root / "data" / "published").rglob("*")):
         own = ours / file.relative_to(held.root)

@@ -56,10 +56,22 @@ class Unpacked:
         return _json(self.where.warm_up)
 
     @cached_property
+    def conditions(self) -> dict[str, dict[str, Any]]:
+        """The digests of facts and data for each arm as its first run names them.
+
+        Where facts or data are not those of the runs, that is said once, and not of every run again.
+        """
+        named: dict[str, dict[str, Any]] = {}
+        for plan in self.plans.values():
+            named.setdefault(self.study.deployed(plan["arm"]), plan["conditions"])
+        due = schedule.conditions(self.facts, self.data)
+        return {arm: named.get(arm, due[arm]) for arm in due}
+
+    @cached_property
     def runs(self) -> list[PlannedRun]:
         """The runs that study, facts, data and settled rates ask for."""
         settled = rates.of(self.study, self.warm_up)
-        return schedule.plan_runs(self.name, self.study, schedule.conditions(self.facts, self.data), settled)
+        return schedule.plan_runs(self.name, self.study, self.conditions, settled)
 
     @cached_property
     def folders(self) -> list[RunFolder]:

@@ -176,8 +176,10 @@ def test_a_forged_version_is_named_and_nothing_is_made_of_it(packed, tmp_path, m
     assert not found.is_same and found.findings is None
     text = " ".join(str(found).split())
     assert "WRONG facts.json: for arm direct its digest is" in text and "not proven who measured" in text
-    assert "identity_before.version is 10.11.6, facts.json has 11.4.2" in text and "\x1b" not in str(found)
-    with pytest.raises(BenchbookError, match=r"not judged, for its files contradict(.|\n)*facts\.json: for arm"):
+    assert "identity_before.version is 10.11.6, facts.json has 11.4.2" in text
+    assert "\x1b" not in str(found), "a terminal obeys what stands in an archive"
+    said = r"not judged, for its files contradict(.|\n)*facts\.json: for arm"
+    with pytest.raises(BenchbookError, match=said):
         rerun.read(made)
 
 

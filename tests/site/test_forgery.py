@@ -426,12 +426,7 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         ),
         "monitor.csv: it ends at second 2.01, the run at 7.0",
     ),
-    "the README": (
-        lambda where: (where.base / "README.txt").write_text("All is well.\n") and None,
-        "README.txt: not the text",
-    ),
     "a file beside the runs": (stray("raw", "note.txt"), "raw/note.txt: belongs to no run"),
-    "a README among the voids": (stray("void", "README.txt"), "void/README.txt: not the text"),
     "a source that no claim is from": (
         lambda where: (
             shutil.copytree(
@@ -522,6 +517,14 @@ def test_what_can_not_be_proven_was_said_of_the_honest_archive_too(what, honest,
 
 
 NOTED: dict[str, tuple[Forgery, str]] = {
+    "the README": (
+        lambda where: (where.base / "README.txt").write_text("All is well.\n") and None,
+        "README.txt: not the text that is written here",
+    ),
+    "a README among the voids": (
+        stray("void", "README.txt"),
+        "void/README.txt: not the text that is written here",
+    ),
     "looser limits": (
         params("limits", "{pause_ms: 60000}"),
         "limits.pause_ms is 60000.0 in the archive, 250.0 here",
