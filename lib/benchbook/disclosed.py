@@ -22,7 +22,10 @@ WHO = (
     "the files of a run (log, evidence, monitor), if all of them were rewritten together: they are held "
     "against each other, the plan, the server's counters and both clocks, and nothing outside the archive",
     "what stands in evidence.json and monitor.csv alone: use of processors, memory and network, steal, "
-    "pauses, free disk, sessions, process numbers, the server's error lines, addresses in argv",
+    "pauses, free disk, machine_cores, beside_s, clock_step_s within the limits, server_answers, sessions, "
+    "process numbers, the server's error lines, driver and addresses in argv",
+    "the server's counters that sysbench does not count (Handler_*, Questions, Rows_read, Aborted_*, "
+    "Com_rollback, deadlocks), and Rows_sent within what the script asks for",
     "that nothing was left out: a study with fewer blocks, arms, workloads or levels is a whole study, and "
     "attempts taken out of void with the numbers of those after them leave no gap",
     "plan.json: position (the run's id does not cover it)",
