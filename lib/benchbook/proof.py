@@ -14,13 +14,14 @@ from typing import Any
 
 from benchbook import disclosed
 from benchbook.compare import steady
-from benchbook.core import runfolder, several
+from benchbook.core import files, runfolder, several
+from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.core.runfolder import RunFolder
 from benchbook.measure import store, sysbench
 from benchbook.plan import binding as planned
-from benchbook.plan import rates, schedule
+from benchbook.plan import rates, schedule, turns
 from benchbook.read import binding as measured
 from benchbook.read import tidy, validity
 from benchbook.read.evidence import Evidence
@@ -118,8 +119,17 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
     in_order = sorted(held.pilots, key=lambda folder: found[folder.name]["position"])
     series = tidy.pilot_series(in_order)
     advice = steady.discard_advice(series)
-    made = jsonable({**vars(advice), "pilots": [vars(one) for one in advice.pilots],
-                   "rates": rates.settle(held.study, series)})  # fmt: skip
+    made = jsonable(
+        {
+            **vars(advice),
+            "pilots": [vars(one) for one in advice.pilots],
+            "rates": rates.settle(held.study, series),
+            "turns": turns.settle(held.study, series),
+        }
+    )
+    if "turns" not in held.warm_up:
+        # Before there were turns; without them the plans of runs in turns do not follow.
+        del made["turns"]
     for name in sorted({*made, *held.warm_up} - {"analyze"}):
         if made.get(name) != held.warm_up.get(name):
             said, due_is = short(held.warm_up.get(name)), short(made.get(name))
@@ -138,6 +148,18 @@ def _of_moments(held: Unpacked) -> Iterator[str]:
     yield from measured.overlapping(spans)
 
 
+def _of_turns(held: Unpacked) -> Iterator[str]:
+    """Yield groups whose arms tell different turns: one clock gave them to all."""
+    told: dict[str, dict[str, str]] = {}
+    for folder in held.folders:
+        plan, file = held.plans[folder.name], folder.path / runfolder.TURNS
+        if plan.get("order") == words.TURNS and file.is_file():
+            told.setdefault(plan["group"], {}).setdefault(files.sha256(file), folder.name)
+    for group, of_group in told.items():
+        if len(of_group) > 1:
+            yield f"{group}: {runfolder.TURNS} is not the same in {' and '.join(of_group.values())}"
+
+
 CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "dataset.json": lambda held: planned.of_data(held.data, held.study),
     "facts.json": lambda held: planned.of_conditions(held.facts, held.data, held.study, held.plans),
@@ -147,6 +169,7 @@ CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "missing runs": _of_missing,
     "pilots and warm_up.json": _of_pilots,
     "moments": _of_moments,
+    "turns": _of_turns,
     "names": _of_names,
 }
 

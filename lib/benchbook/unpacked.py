@@ -15,7 +15,7 @@ from benchbook.core.params import Params
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import store
-from benchbook.plan import rates, schedule
+from benchbook.plan import rates, schedule, turns
 from benchbook.read import validity
 from benchbook.read.binding import PROXY
 
@@ -71,7 +71,8 @@ class Unpacked:
     def runs(self) -> list[PlannedRun]:
         """The runs that study, facts, data and settled rates ask for."""
         settled = rates.of(self.study, self.warm_up)
-        return schedule.plan_runs(self.name, self.study, self.conditions, settled)
+        lengths = turns.of(self.warm_up)
+        return schedule.plan_runs(self.name, self.study, self.conditions, settled, lengths)
 
     @cached_property
     def folders(self) -> list[RunFolder]:

@@ -37,7 +37,7 @@ aa: {threads: [4]}
 dataset: {tables: 4, table_size: 10000}
 workloads: {read: {script: oltp_read_write}}
 threads: [4]
-plan: {seed: 7, blocks: 5, discard_s: 2, run_s: 5}
+plan: {seed: 7, blocks: 5, discard_s: 2, run_s: 5, order: runs}
 warm_up: {pilot_s: 5}
 claims: []
 """
