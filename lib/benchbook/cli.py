@@ -226,7 +226,7 @@ def _export(arguments: argparse.Namespace) -> int:
     from benchbook import archive, stage
 
     target = arguments.to or paths.root() / f"{arguments.study}.tar.gz"
-    written = archive.pack(arguments.study, target, stage.commit())
+    written = archive.pack(arguments.study, target, stage.commit_of_evidence(arguments.study))
     print(f"{written}: {written.stat().st_size / 1e6:.1f} MB; `make verify ARCHIVE={written}` checks it")
     return 0
 

@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchbook import archive
 from benchbook.core import yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
 from benchbook.core.study import Study
+from benchbook.measure import store
 from benchbook.plan import binding
+from benchbook.read import validity
 from benchbook.unpacked import Unpacked, jsonable, short
 
 WHO = (
@@ -19,7 +22,10 @@ WHO = (
     "the files of a run (log, evidence, monitor), if all of them were rewritten together: they are held "
     "against each other, the plan, the server's counters and both clocks, and nothing outside the archive",
     "what stands in evidence.json and monitor.csv alone: use of processors, memory and network, steal, "
-    "pauses, free disk, sessions, process numbers, the server's error lines, addresses in argv",
+    "pauses, free disk, machine_cores, beside_s, clock_step_s within the limits, server_answers, sessions, "
+    "process numbers, the server's error lines, driver and addresses in argv",
+    "the server's counters that sysbench does not count (Handler_*, Questions, Rows_read, Aborted_*, "
+    "Com_rollback, deadlocks), and Rows_sent within what the script asks for",
     "that nothing was left out: a study with fewer blocks, arms, workloads or levels is a whole study, and "
     "attempts taken out of void with the numbers of those after them leave no gap",
     "plan.json: position (the run's id does not cover it)",
@@ -41,6 +47,15 @@ def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
         if other:
             yield f"raw/{name}: measured under other limits than params.yaml has now: {short(other)}"
             break
+    for folder in held.pilots:
+        judged = validity.judge(folder, held.params.limits)
+        if judged.status != "valid":
+            yield f"pilots/{folder.name}: {judged.status}: {'; '.join(judged.reasons)}"
+    texts = {held.root / archive.README: archive.ABOUT.format(study=held.name)}
+    texts |= {held.where.void / "README.txt": store.ABOUT}
+    for file, due in texts.items():
+        if file.is_file() and file.read_text(encoding="utf-8", errors="replace") != due:
+            yield f"{file.relative_to(held.root)}: not the text that is written here"
     yield from _of_study_here(held, ours)
     for file in sorted((held.root / "data" / "published").rglob("*")):
         own = ours / file.relative_to(held.root)

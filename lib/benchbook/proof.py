@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchbook import archive, disclosed
+from benchbook import disclosed
 from benchbook.compare import steady
-from benchbook.core import runfolder, several
+from benchbook.core import files, runfolder, several
+from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.core.runfolder import RunFolder
 from benchbook.measure import store, sysbench
 from benchbook.plan import binding as planned
-from benchbook.plan import rates, schedule
+from benchbook.plan import rates, schedule, turns
 from benchbook.read import binding as measured
 from benchbook.read import tidy, validity
 from benchbook.read.evidence import Evidence
@@ -80,15 +81,11 @@ def _damage(what: str, error: Exception) -> str:
 
 
 def _of_names(held: Unpacked) -> Iterator[str]:
-    """Yield files that belong to no run, and a README that export did not write."""
-    if (held.root / archive.README).read_text(encoding="utf-8") != archive.ABOUT.format(study=held.name):
-        yield f"{archive.README}: not the text that export writes"
+    """Yield what belongs to no run, no note and no claim."""
     for place in (held.where.raw, held.where.void, held.where.pilots):
         for file in sorted(place.iterdir()) if place.is_dir() else ():
             is_note = place == held.where.void and file.name.endswith(f".{runfolder.VOID}")
             is_readme = place == held.where.void and file.name == "README.txt"
-            if is_readme and file.read_text(encoding="utf-8") != store.ABOUT:
-                yield "void/README.txt: not the text that run-matrix writes"
             if file.is_file() and not is_note and not is_readme:
                 yield f"{place.name}/{file.name}: belongs to no run"
             note = file.with_name(f"{file.name}.{runfolder.VOID}")
@@ -122,8 +119,17 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
     in_order = sorted(held.pilots, key=lambda folder: found[folder.name]["position"])
     series = tidy.pilot_series(in_order)
     advice = steady.discard_advice(series)
-    made = jsonable({**vars(advice), "pilots": [vars(one) for one in advice.pilots],
-                   "rates": rates.settle(held.study, series)})  # fmt: skip
+    made = jsonable(
+        {
+            **vars(advice),
+            "pilots": [vars(one) for one in advice.pilots],
+            "rates": rates.settle(held.study, series),
+            "turns": turns.settle(held.study, series),
+        }
+    )
+    if "turns" not in held.warm_up:
+        # Before there were turns; without them the plans of runs in turns do not follow.
+        del made["turns"]
     for name in sorted({*made, *held.warm_up} - {"analyze"}):
         if made.get(name) != held.warm_up.get(name):
             said, due_is = short(held.warm_up.get(name)), short(made.get(name))
@@ -142,6 +148,18 @@ def _of_moments(held: Unpacked) -> Iterator[str]:
     yield from measured.overlapping(spans)
 
 
+def _of_turns(held: Unpacked) -> Iterator[str]:
+    """Yield groups whose arms tell different turns: one clock gave them to all."""
+    told: dict[str, dict[str, str]] = {}
+    for folder in held.folders:
+        plan, file = held.plans[folder.name], folder.path / runfolder.TURNS
+        if plan.get("order") == words.TURNS and file.is_file():
+            told.setdefault(plan["group"], {}).setdefault(files.sha256(file), folder.name)
+    for group, of_group in told.items():
+        if len(of_group) > 1:
+            yield f"{group}: {runfolder.TURNS} is not the same in {' and '.join(of_group.values())}"
+
+
 CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "dataset.json": lambda held: planned.of_data(held.data, held.study),
     "facts.json": lambda held: planned.of_conditions(held.facts, held.data, held.study, held.plans),
@@ -151,6 +169,7 @@ CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "missing runs": _of_missing,
     "pilots and warm_up.json": _of_pilots,
     "moments": _of_moments,
+    "turns": _of_turns,
     "names": _of_names,
 }
 
@@ -174,8 +193,11 @@ def _of_evidence(held: Unpacked, folder: RunFolder, voided: int) -> Iterator[str
     yield from measured.of_attempt(run, folder.manifest(), voided)
     yield from measured.of_client(run)
     yield from measured.of_argv(run, _argv(run.plan))
-    yield from measured.of_identity(run, held.facts["arms"][held.study.deployed(run.plan["arm"])])
-    yield from measured.of_monitor(run, folder.text(runfolder.MONITOR))
+    facts = held.facts["arms"][held.study.deployed(run.plan["arm"])]
+    yield from measured.of_identity(run, facts, held.tells_proxy)
+    if held.study.site.kind == "local":
+        # What other machines watched is sent in pieces, which may lack the last of it.
+        yield from measured.of_monitor(run, folder.text(runfolder.MONITOR))
 
 
 def _argv(plan: dict[str, Any]) -> list[list[str]]:

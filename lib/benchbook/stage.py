@@ -141,6 +141,20 @@ def commit() -> str | None:
     return found.stdout.strip() or None
 
 
+def commit_of_evidence(study: str) -> str | None:
+    """Return the last commit that changed what a study's evidence is made with, or None without git.
+
+    An archive that is itself committed has the same bytes when it is packed again.
+    """
+    made_with = ("lib", "notebooks", "params.yaml", "data/published", f"studies/{study}.yaml")
+    argv = ["git", "-C", str(paths.root()), "log", "-1", "--format=%H", "--", *made_with]
+    try:
+        found = subprocess.run(argv, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip()[:10] or None
+
+
 @contextlib.contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
     """Send what the stage's processes write to stderr into a file: people get the stage's words and one

@@ -15,8 +15,9 @@ from benchbook.core.params import Params
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import store
-from benchbook.plan import rates, schedule
+from benchbook.plan import rates, schedule, turns
 from benchbook.read import validity
+from benchbook.read.binding import PROXY
 
 
 class Unpacked:
@@ -55,10 +56,23 @@ class Unpacked:
         return _json(self.where.warm_up)
 
     @cached_property
+    def conditions(self) -> dict[str, dict[str, Any]]:
+        """The digests of facts and data for each arm as its first run names them.
+
+        Where facts or data are not those of the runs, that is said once, and not of every run again.
+        """
+        named: dict[str, dict[str, Any]] = {}
+        for plan in self.plans.values():
+            named.setdefault(self.study.deployed(plan["arm"]), plan["conditions"])
+        due = schedule.conditions(self.facts, self.data)
+        return {arm: named.get(arm, due[arm]) for arm in due}
+
+    @cached_property
     def runs(self) -> list[PlannedRun]:
         """The runs that study, facts, data and settled rates ask for."""
         settled = rates.of(self.study, self.warm_up)
-        return schedule.plan_runs(self.name, self.study, schedule.conditions(self.facts, self.data), settled)
+        lengths = turns.of(self.warm_up)
+        return schedule.plan_runs(self.name, self.study, self.conditions, settled, lengths)
 
     @cached_property
     def folders(self) -> list[RunFolder]:
@@ -85,6 +99,12 @@ class Unpacked:
         """How often each run was voided for how it went."""
         records = [runfolder.read_note(note) for note in self.notes]
         return Counter(one["run_id"] for one in records if one["status"] in store.COUNTED)
+
+    @cached_property
+    def tells_proxy(self) -> bool:
+        """Whether runs name the proxy that they went through."""
+        looks = [folder.evidence().get("identity_before") or {} for folder in self.folders]
+        return any(PROXY in look for look in looks)
 
     @cached_property
     def judged(self) -> dict[str, validity.Judgement]:

@@ -85,7 +85,13 @@ def _listed(title: str, texts: Sequence[str]) -> Iterator[str]:
     for number, text in enumerate(shown):
         first = (title if number == 0 else "").ljust(_INDENT)
         one_line = " ".join(plain(text).split())
-        yield textwrap.fill(one_line, _WIDTH, initial_indent=first, subsequent_indent=" " * (_INDENT + 2))
+        yield textwrap.fill(
+            *(one_line, _WIDTH),
+            initial_indent=first,
+            subsequent_indent=" " * (_INDENT + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def verify(file: Path) -> Verified:

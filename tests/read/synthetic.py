@@ -135,7 +135,7 @@ def monitor(seconds: int, client: float = 0.3, server: float = 1.2) -> str:
 
 
 def folder(
-    raw: Path, plan: dict[str, Any], out: str, changed: dict[str, Any] | None = None
+    raw: Path, plan: dict[str, Any], out: str, changed: dict[str, Any] | None = None, attempt: int = 1
 ) -> runfolder.RunFolder:
     """Write a whole run folder with evidence that agrees with its output, but for `changed`."""
     run = replace(healthy(out, plan, "", changed), plan=plan)
@@ -144,7 +144,7 @@ def folder(
     (part / runfolder.ERR).write_text("", encoding="utf-8")
     (part / runfolder.MONITOR).write_text(monitor(plan["discard_s"] + plan["run_s"]), encoding="utf-8")
     runfolder.files.write_json(part / runfolder.EVIDENCE, run.seen)
-    return runfolder.keep(runfolder.seal(part, 1), raw)
+    return runfolder.keep(runfolder.seal(part, attempt), raw)
 
 
 def three(

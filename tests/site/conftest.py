@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
 import shutil
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
 import nbformat
-import pandas as pd
 import pytest
 
 from benchbook import publish
-from benchbook.core import files, paths, runfolder
+from benchbook.compare import steady
+from benchbook.core import files, paths, runfolder, yamlfile
+from benchbook.core.explain import validate
+from benchbook.core.model import Endpoint, PlannedRun, fingerprint
+from benchbook.core.study import Study
+from benchbook.measure import sysbench
+from benchbook.plan import schedule
+from benchbook.read import tidy
 from benchbook.show import page
 from tests.read import synthetic
 from tests.show import notebooks
@@ -29,39 +37,77 @@ aa: {threads: [4]}
 dataset: {tables: 4, table_size: 10000}
 workloads: {read: {script: oltp_read_write}}
 threads: [4]
-plan: {seed: 7, blocks: 5, discard_s: 2, run_s: 5}
+plan: {seed: 7, blocks: 5, discard_s: 2, run_s: 5, order: runs}
 warm_up: {pilot_s: 5}
 claims: []
 """
 PARAMS = "studies: [made]\nsources: [mysql-kubernetes]\nanalysis: {}\nlimits: {}\n"
 ARMS = {"direct": 1000, "direct_again": 1001, "haproxy": 900}
+ENDPOINT = Endpoint("127.0.0.1", 23060, "sbtest", Path("sysbench.cnf"))
 NOISE = (0, 12, -9, 5, -4)
-KEYS = ("run_id", "block", "position", "group", "arm", "workload", "threads", "seed")
+FACTS = {
+    "access": None,
+    "engine": {
+        "name": "mariadb", "version": "10.11.6", "config_hash": "c", "variables_sha256": "d" * 64,
+        "settings": {"max_connections": {"asked": "1024", "from": "benchbook", "got": "1024"}},
+    },
+    "machine": {"cores": 2, "cpu_model": "made up", "python": "3.12.1"},
+    "moment": {"load_1min": 0.1},
+}  # fmt: skip
+DATA = {
+    "tables": 4, "table_size": 10000, "seed": 1, "rows": {f"sbtest{one}": 10000 for one in range(1, 5)},
+    "indexes": {f"sbtest{one}": ["PRIMARY", f"k_{one}"] for one in range(1, 5)}, "checksums": None,
+}  # fmt: skip
+
+
+def study() -> Study:
+    """The made-up study as a type."""
+    return validate(yamlfile.parse(STUDY.encode(), "studies/made.yaml"), Study)
+
+
+def fact_file() -> dict:
+    """What provision would have found of both arms."""
+    return {"study": "made", "arms": {arm: {**FACTS, "access": arm} for arm in ("direct", "haproxy")}}
+
+
+def data_file() -> dict:
+    """What prepare would have loaded."""
+    return {**DATA, "fingerprint": fingerprint(DATA), "loads": {}}
+
+
+def run(into: Path, planned: PlannedRun, began: str, tps: int, attempt: int = 1) -> runfolder.RunFolder:
+    """Leave the folder of one valid run that agrees with its plan in every word."""
+    plan, lasts = planned.to_dict(), planned.discard_s + planned.run_s
+    end = datetime.datetime.fromisoformat(began) + datetime.timedelta(seconds=lasts)
+    seen = {
+        "attempt": attempt, "started_utc": began, "ended_utc": end.isoformat(timespec="milliseconds"),
+        "machine_cores": 2, "argv": sysbench.run(ENDPOINT, planned),
+    }  # fmt: skip
+    out = synthetic.output(tps=tps, seed=planned.seed, discard_s=planned.discard_s, run_s=planned.run_s)
+    return synthetic.folder(into, plan, out, seen, attempt)
 
 
 def measure(root: Path) -> None:
-    """Leave what run-matrix leaves: a schedule, valid runs and one voided attempt."""
-    where, plans = paths.StudyPaths("made", root), []
-    for block in range(1, 6):
-        for arm, tps in ARMS.items():
-            at = len(plans)
-            plan = synthetic.planned(
-                run_id=f"b{block:02d}-read-t0004-{arm}-{at:010x}", position=at, block=block, arm=arm,
-                group=f"b{block:02d}-read-t0004", study="made",
-            )  # fmt: skip
-            seen = {"started_utc": f"2026-01-05T10:{at:02d}:00.000+00:00", "machine_cores": 2}
-            out = synthetic.output(tps=tps + NOISE[block - 1] + at % 3)
-            synthetic.folder(where.raw, plan, out, seen)
-            plans.append(plan)
-    files.write_csv(where.schedule, pd.DataFrame([{key: plan[key] for key in KEYS} for plan in plans]))
-    spoilt = {**plans[1], "run_id": plans[1]["run_id"]}
-    aside = synthetic.folder(root / "aside", spoilt, "FATAL: <script>alert(1)</script>\n", {"exit_code": 1})
-    runfolder.void(aside.path, where.void, "invalid", ["V1 exit code: exit code 1"])
-    files.write_json(
-        where.facts, {"study": "made", "arms": {arm: {"access": arm} for arm in ("direct", "haproxy")}}
+    """Leave what run-matrix leaves: a schedule, valid runs, pilots and one voided attempt."""
+    where, spec, facts, data = paths.StudyPaths("made", root), study(), fact_file(), data_file()
+    runs = schedule.plan_runs("made", spec, schedule.conditions(facts, data))
+    for number, planned in enumerate(runs):
+        tps = ARMS[planned.arm] + NOISE[planned.block - 1] + number % 3
+        # The second run has one attempt behind it.
+        run(where.raw, planned, f"2026-01-05T10:{number:02d}:00.000+00:00", tps, 2 if number == 1 else 1)
+    pilots = schedule.pilot_runs("made", spec)
+    for number, planned in enumerate(pilots):
+        run(where.pilots, planned, f"2026-01-05T09:{number:02d}:00.000+00:00", ARMS[planned.arm])
+    files.write_csv(where.schedule, schedule.table(runs))
+    spoilt = {"exit_code": 1, "started_utc": "2026-01-05T10:00:30.000+00:00"}
+    aside = synthetic.folder(
+        root / "aside", runs[1].to_dict(), "FATAL: <script>alert(1)</script>\n", spoilt, 1
     )
-    files.write_json(where.dataset, {"tables": 4})
-    files.write_json(where.warm_up, {"discard_s": 2, "is_steady": True})
+    runfolder.void(aside.path, where.void, "invalid", ["V1 exit code: exit code 1"])
+    files.write_json(where.facts, facts)
+    files.write_json(where.dataset, data)
+    series = tidy.pilot_series(runfolder.listing(where.pilots))
+    files.write_json(where.warm_up, {"analyze": [], **asdict(steady.discard_advice(series)), "rates": []})
 
 
 def make(root: Path) -> Path:

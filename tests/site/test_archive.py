@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import tarfile
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook import archive, verify
+from benchbook import archive, rerun, verify
+from benchbook.core import paths
 from benchbook.core.errors import BenchbookError
 
 
@@ -155,21 +157,60 @@ def test_half_an_archive_is_refused_in_words(packed, tmp_path, cut):
         archive.unpack(tmp_path / "none.tar.gz", tmp_path / "out")
 
 
+def forged(packed: Path, into: Path, place: str, old: bytes, new: bytes) -> Path:
+    """Repack an archive with one file changed and its hash in the manifest made right."""
+    (first, text), *others = entries(packed)
+    was = next(content for one, content in others if one.name == f"made/{place}")
+    assert old in was
+    content, manifest = was.replace(old, new), json.loads(text)
+    manifest["files"][place] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    changed = [(one, content if one.name == f"made/{place}" else before) for one, before in others]
+    return repack(into, [(first, json.dumps(manifest).encode()), *changed])
+
+
+def test_a_forged_version_is_named_and_nothing_is_made_of_it(packed, tmp_path, monkeypatch):
+    monkeypatch.delenv("BENCHBOOK_ROOT", raising=False)
+    monkeypatch.setattr(verify, "_run", lambda *_: pytest.fail("a stage ran on files that are not sound"))
+    made = forged(packed, tmp_path / "a.tar.gz", "data/made/facts.json", b"10.11.6", b"11.4.2\\u001b[2J")
+    found = verify.verify(made)
+    assert not found.is_same and found.findings is None
+    text = " ".join(str(found).split())
+    assert "WRONG facts.json: for arm direct its digest is" in text and "not proven who measured" in text
+    assert "identity_before.version is 10.11.6, facts.json has 11.4.2" in text
+    assert "\x1b" not in str(found), "a terminal obeys what stands in an archive"
+    said = r"not judged, for its files contradict(.|\n)*facts\.json: for arm"
+    with pytest.raises(BenchbookError, match=said):
+        rerun.read(made)
+
+
+def test_an_archive_without_a_part_is_refused_by_name(packed, tmp_path):
+    (first, text), *others = entries(packed)
+    manifest = json.loads(text)
+    for name in ("warm_up.json", "findings.json"):
+        del manifest["files"][f"data/made/{name}"]
+    kept = [(one, was) for one, was in others if not one.name.endswith(("warm_up.json", "findings.json"))]
+    made = repack(tmp_path / "a.tar.gz", [(first, json.dumps(manifest).encode()), *kept])
+    with pytest.raises(BenchbookError, match=r"no data/made/warm_up\.json, data/made/findings\.json in it"):
+        verify.verify(made)
+
+
 @pytest.mark.slow
 def test_it_gives_the_same_findings_again_and_tells_when_it_does_not(packed, tmp_path, monkeypatch):
     monkeypatch.delenv("BENCHBOOK_ROOT", raising=False)
     found = verify.verify(packed)
     assert found.is_same and "the same, byte for byte" in str(found)
-    (first, text), *others = entries(packed)
-    place = "made/data/made/findings.json"
-    forged = [(one, content.replace(b'"n": 5', b'"n": 9') if one.name == place else content)
-              for one, content in others]  # fmt: skip
-    import hashlib
-
-    content = next(content for one, content in forged if one.name == place)
-    manifest = json.loads(text)
-    manifest["files"]["data/made/findings.json"] = {
-        "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}  # fmt: skip
-    made = repack(tmp_path / "a.tar.gz", [(first, json.dumps(manifest).encode()), *forged])
+    made = forged(packed, tmp_path / "a.tar.gz", "data/made/findings.json", b'"n": 5', b'"n": 9')
+    made = forged(made, tmp_path / "b.tar.gz", "data/made/metrics.json", b'"n": 5', b'"n": 7')
     found = verify.verify(made)
-    assert not found.is_same and "findings[0].n: 9 in the archive, 5 here" in str(found)
+    assert not found.is_same and "findings.json: findings[0].n: 9 in the archive, 5 here" in str(found)
+    assert "metrics.json: read.haproxy.qps.n: 7 in the archive, 5 here" in str(found)
+
+
+@pytest.mark.slow
+def test_a_rerun_is_judged_by_what_its_runs_give_not_by_what_it_says(packed, site, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
+    monkeypatch.setattr(paths, "root", lambda: site)
+    made = forged(packed, tmp_path / "a.tar.gz", "data/made/findings.json", b'"n": 5', b'"n": 9')
+    taken = rerun.read(made)
+    assert taken["findings"]["findings"][0]["n"] == 5
+    assert verify.OTHER_FINDINGS in rerun.markdown(taken)

@@ -60,7 +60,7 @@ def of_settings(facts: Mapping[str, Any], study: Study) -> Iterator[str]:
     """Yield settings of a MariaDB that the study asks for and the facts do not show, and the reverse."""
     for arm, found in facts["arms"].items():
         settings = found.get("engine", {}).get("settings")
-        if arm not in study.arms or engine_of(study, arm).name != "mariadb" or not isinstance(settings, dict):
+        if arm not in study.arms or engine_of(study, arm).name != "mariadb" or not _is_told(settings):
             continue
         shown = {name: one["asked"] for name, one in settings.items() if one["from"] == "study"}
         asked = {name: _text(value) for name, value in engine_of(study, arm).settings.items()}
@@ -146,6 +146,13 @@ def unbound_facts(facts: Mapping[str, Any], held: Collection[str] = ()) -> list[
         f"{top} ({', '.join(sorted(below))})" if below - {""} else top
         for top, below in sorted(sections.items())
     ]
+
+
+def _is_told(settings: Any) -> bool:
+    """Tell whether facts say of each setting what was asked for and by whom; existing servers do not."""
+    return isinstance(settings, Mapping) and all(
+        isinstance(one, Mapping) and {"asked", "from"} <= set(one) for one in settings.values()
+    )
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

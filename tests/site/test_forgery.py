@@ -1,0 +1,610 @@
+"""A forger changes one thing: it is named, or it was said beforehand that it can't be proven."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook import archive, proof
+from benchbook.core import files, paths, runfolder
+from benchbook.core.model import fingerprint, run_id_of
+from benchbook.core.runfolder import RunFolder
+from benchbook.plan import schedule
+from tests.site import conftest
+from tests.site.conftest import ROOT, STUDY
+
+Forgery = Callable[[paths.StudyPaths], None]
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory) -> Path:
+    """An archive of the made-up study as it is unpacked, before any stage runs there."""
+    root = tmp_path_factory.mktemp("honest") / "root"
+    (root / "studies").mkdir(parents=True)
+    (root / "studies" / "made.yaml").write_text(STUDY)
+    (root / "params.yaml").write_text("studies: [made]\nsources: []\nanalysis: {}\nlimits: {}\n")
+    (root / archive.README).write_text(archive.ABOUT.format(study="made"))
+    conftest.measure(root)
+    (root / "aside").rmdir()
+    return root
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory) -> Path:
+    """This clone with the same study in it."""
+    root = tmp_path_factory.mktemp("here")
+    (root / "studies").mkdir()
+    (root / "studies" / "made.yaml").write_text(STUDY)
+    (root / "params.yaml").write_text("studies: [made]\nsources: []\nanalysis: {}\nlimits: {}\n")
+    return root
+
+
+def prove(root: Path, here: Path) -> proof.Proof:
+    return proof.prove(root, "made", here)
+
+
+def change(file: Path, edit: Callable[[Any], Any]) -> None:
+    """Change a JSON file in place; `edit` changes what it is given or returns another."""
+    value = json.loads(file.read_text())
+    made = edit(value)
+    files.write_json(file, value if made is None else made)
+
+
+def text(old: str, new: str) -> Callable[[Path], None]:
+    """Replace text in a file, which must be there."""
+
+    def edit(file: Path) -> None:
+        was = file.read_text()
+        assert old in was
+        file.write_text(was.replace(old, new))
+
+    return edit
+
+
+def seal(folder: Path) -> None:
+    """Write a run's manifest anew, as a forger would."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for name in manifest["files"]:
+        file = folder / name
+        manifest["files"][name] = {"sha256": files.sha256(file), "bytes": file.stat().st_size}
+    files.write_json(folder / "manifest.json", manifest)
+
+
+def runs(where: paths.StudyPaths) -> list[Path]:
+    return [folder.path for folder in runfolder.listing(where.raw)]
+
+
+def of_facts(edit: Callable[[Any], Any]) -> Forgery:
+    return lambda where: change(where.facts, edit)
+
+
+def of_engine(**values: Any) -> Forgery:
+    return of_facts(lambda facts: [one["engine"].update(values) for one in facts["arms"].values()] and None)
+
+
+def of_machine(**values: Any) -> Forgery:
+    return of_facts(lambda facts: [one["machine"].update(values) for one in facts["arms"].values()] and None)
+
+
+def of_data(is_whole: bool = True, **values: Any) -> Forgery:
+    def edit(data: dict[str, Any]) -> None:
+        data.update(values)
+        content = {name: data[name] for name in data if name not in ("fingerprint", "loads")}
+        data["fingerprint"] = fingerprint(content) if is_whole else data["fingerprint"]
+
+    return lambda where: change(where.dataset, edit)
+
+
+def of_study(old: str, new: str) -> Forgery:
+    return lambda where: text(old, new)(where.file)
+
+
+def of_evidence(edit: Callable[[Any], Any], at: int = 3, place: str = "raw") -> Forgery:
+    def forge(where: paths.StudyPaths) -> None:
+        folder = [one.path for one in runfolder.listing(getattr(where, place))][at]
+        change(folder / "evidence.json", edit)
+        seal(folder)
+
+    return forge
+
+
+def of_file(name: str, edit: Callable[[Path], None], at: int = 3, place: str = "raw") -> Forgery:
+    def forge(where: paths.StudyPaths) -> None:
+        folder = [one.path for one in runfolder.listing(getattr(where, place))][at]
+        edit(folder / name)
+        seal(folder)
+
+    return forge
+
+
+def of_rows(edit: Callable[[list[str]], list[str]]) -> Forgery:
+    def forge(where: paths.StudyPaths) -> None:
+        first, *rows = where.schedule.read_text().splitlines()
+        where.schedule.write_text("\n".join([first, *edit(rows)]) + "\n")
+
+    return forge
+
+
+def swapped(rows: list[str]) -> list[str]:
+    """Exchange the arms of two rows and leave their positions."""
+    (a, one), (b, two) = (row.split(",", 1) for row in rows[:2])
+    return [f"{a},{two}", f"{b},{one}", *rows[2:]]
+
+
+def another_plan(where: paths.StudyPaths) -> None:
+    """Give a run other seconds, with a name that is the hash of its new plan."""
+    folder = runs(where)[3]
+    change(folder / "plan.json", lambda plan: plan.update(run_s=6, run_id=run_id_of({**plan, "run_s": 6})))
+    name = json.loads((folder / "plan.json").read_text())["run_id"]
+    change(folder / "manifest.json", lambda manifest: manifest.update(run_id=name))
+    seal(folder)
+    folder.rename(where.raw / name)
+
+
+def same_seed(where: paths.StudyPaths) -> None:
+    """Put one arm's files under the other arm's plan."""
+    direct = next(one for one in runs(where) if "-direct-" in one.name)
+    other = next(one for one in runs(where) if "-haproxy-" in one.name)
+    for name in ("sysbench.out", "evidence.json", "monitor.csv"):
+        shutil.copy(direct / name, other / name)
+    seal(other)
+
+
+def set_aside(where: paths.StudyPaths) -> None:
+    """Void a good run that does not please, with a reason."""
+    runfolder.void(runs(where)[3], where.void, "invalid", ["V20 pauses: the machine paused for 999 ms"])
+
+
+def no_partner(where: paths.StudyPaths) -> None:
+    folder = runs(where)[6]
+    runfolder.void(folder, where.void, "partner", [f"stands next to {runs(where)[7].name}"])
+
+
+def gone(where: paths.StudyPaths, *folders: Path) -> None:
+    for folder in folders:
+        shutil.rmtree(folder)
+
+
+def last_run_and_row(where: paths.StudyPaths) -> None:
+    of_rows(lambda rows: rows[:-1])(where)
+    gone(where, runs(where)[-1])
+
+
+def no_void(where: paths.StudyPaths) -> None:
+    shutil.rmtree(where.void)
+
+
+def stray(place: str, name: str) -> Forgery:
+    def forge(where: paths.StudyPaths) -> None:
+        file = getattr(where, place) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("more")
+
+    return forge
+
+
+def at_once(where: paths.StudyPaths) -> None:
+    first, second = (one / "evidence.json" for one in runs(where)[:2])
+    known = json.loads(first.read_text())
+    change(second, lambda seen: seen.update(started_utc=known["started_utc"], ended_utc=known["ended_utc"]))
+    seal(second.parent)
+
+
+def option(old: str, new: str) -> Callable[[Any], None]:
+    def edit(seen: dict[str, Any]) -> None:
+        assert any(one.startswith(old) for one in seen["argv"])
+        seen["argv"] = [new if one.startswith(old) else one for one in seen["argv"]]
+
+    return edit
+
+
+def params(name: str, value: str) -> Forgery:
+    return lambda where: text(f"{name}: {{}}", f"{name}: {value}")(where.base / "params.yaml")
+
+
+# What is forged: how, and what verify says. The run folders' own manifests are always written anew.
+NAMED: dict[str, tuple[Forgery, str]] = {
+    "server version": (of_engine(version="11.4.2"), "facts.json: for arm direct its digest is"),
+    "server version of one run": (
+        of_evidence(
+            lambda seen: (
+                [seen[f"identity_{when}"].update(version="11") for when in ("before", "after")] and None
+            )
+        ),
+        "identity_before.version is 11, facts.json has 10.11.6",
+    ),
+    "server's variables": (of_engine(variables_sha256="e" * 64), "facts.json: for arm haproxy its digest is"),
+    "server's program": (of_engine(binary_sha256="e" * 64), "facts.json: for arm direct its digest is"),
+    "server's settings file": (
+        of_engine(config_hash="x"),
+        "identity_before.config_hash is c, facts.json has x",
+    ),
+    "cores of the machine": (of_machine(cores=64), "facts.json: for arm direct its digest is"),
+    "processor": (of_machine(cpu_model="a faster one"), "facts.json: for arm direct its digest is"),
+    "an arm's access": (
+        of_facts(lambda facts: facts["arms"]["haproxy"].update(access="direct")),
+        "for arm haproxy its digest is",
+    ),
+    "an arm less in facts": (
+        of_facts(lambda facts: facts["arms"].pop("haproxy") and None),
+        "raw/.*no run that the study",
+    ),
+    "facts of another study": (
+        of_facts(lambda facts: facts.update(study="other")),
+        "facts.json is of the study 'other'",
+    ),
+    "rows": (
+        of_data(False, rows={f"sbtest{one}": 99 for one in range(1, 5)}),
+        "dataset.json: its content has",
+    ),
+    "rows, with its fingerprint": (
+        of_data(rows={f"sbtest{one}": 99 for one in range(1, 5)}),
+        "dataset.json: for arm direct its digest",
+    ),
+    "data seed": (of_data(False, seed=2), "dataset.json: seed is 2, the study has 1"),
+    "data seed, with its fingerprint": (of_data(seed=2), "dataset.json: for arm direct its digest"),
+    "data seed in the study": (
+        of_study("table_size: 10000", "table_size: 10000, seed: 2"),
+        "seed is 1, the study has 2",
+    ),
+    "checksums": (of_data(checksums={"sbtest1": 1}), "dataset.json: for arm direct its digest"),
+    "indexes": (of_data(indexes={}), "dataset.json: for arm direct its digest"),
+    "order seed": (of_study("seed: 7", "seed: 8"), "schedule.csv:2: .*seed is"),
+    "length of runs": (of_study("run_s: 5", "run_s: 50"), r"raw/b01.*: no run that the study"),
+    "discard": (of_study("discard_s: 2", "discard_s: 3"), r"raw/b01.*: no run that the study"),
+    "threads": (of_study("\nthreads: [4]", "\nthreads: [4, 8]"), "b01-read-t0008: .* were due and not there"),
+    "table size in the study": (
+        of_study("table_size: 10000", "table_size: 20000"),
+        "table_size is 10000, the study",
+    ),
+    "an option of a workload": (
+        of_study("{script: oltp_read_write}", "{script: oltp_read_write, point_selects: 5}"),
+        "no run that the study",
+    ),
+    "which arm is the baseline": (
+        of_study(
+            "direct: {access: direct}\n  haproxy: {access: haproxy}",
+            "haproxy: {access: haproxy}\n  direct: {access: direct}",
+        ),
+        "no run that the study",
+    ),
+    "what an arm is": (
+        of_study("haproxy: {access: haproxy}", "haproxy: {access: tiproxy}"),
+        "no run that the study",
+    ),
+    "no A/A pair": (
+        of_study("aa: {threads: [4]}", "aa: null"),
+        "raw/b01-read-t0004-direct_again.*no run that",
+    ),
+    "a setting of the server": (
+        of_study("{name: mariadb}", "{name: mariadb, settings: {max_connections: 500}}"),
+        "asks for max_connections = 500, the server was asked for None",
+    ),
+    "more blocks": (of_study("blocks: 5", "blocks: 6"), "b06-read-t0004: .* due and not there"),
+    "swapped rows of the schedule": (of_rows(swapped), "schedule.csv:2: run_id is"),
+    "a seed in the schedule": (
+        of_rows(lambda rows: [re.sub(r",4,\d+,", ",4,12345,", rows[0]), *rows[1:]]),
+        "schedule.csv:2: seed is 12345",
+    ),
+    "a row less": (of_rows(lambda rows: rows[:-1]), "schedule.csv: 14 runs, the study gives 15"),
+    "a row more": (of_rows(lambda rows: [*rows, rows[0]]), "schedule.csv: 16 runs, the study gives 15"),
+    "a row of the schedule and its run": (last_run_and_row, "due and not there"),
+    "steady from the start": (
+        lambda where: change(where.warm_up, lambda seen: seen.update(is_steady=True, discard_s=1)),
+        "warm_up.json: discard_s: not what the pilots give: 1, due is null",
+    ),
+    "a pilot's reason": (
+        lambda where: change(where.warm_up, lambda seen: seen["pilots"][0].update(steady_after_s=0)),
+        "warm_up.json: pilots: not what the pilots give",
+    ),
+    "rates that nothing settled": (
+        lambda where: change(
+            where.warm_up, lambda seen: seen.update(rates=[{"workload": "read", "threads": 4, "rate": 9}])
+        ),
+        "warm_up.json: rates: not what the pilots give",
+    ),
+    "a pilot less": (
+        lambda where: gone(where, next(one.path for one in runfolder.listing(where.pilots))),
+        "pilots/.*due and not there",
+    ),
+    "a pilot's plan": (
+        of_file("plan.json", lambda file: change(file, lambda plan: plan.update(seed=5)), 0, "pilots"),
+        "pilots/.*seed is 5",
+    ),
+    "queries in a log": (
+        of_file(
+            "sysbench.out",
+            lambda file: text(
+                "total number of events:              ", "total number of events:              9"
+            )(file),
+        ),
+        "raw/b02.*: invalid: V4 totals",
+    ),
+    "seconds in a log": (
+        of_file("sysbench.out", text("[ 3s ] thds: 4", "[ 3s ] thds: 8")),
+        "raw/b02.*: invalid",
+    ),
+    "the seed in a log": (of_file("sysbench.out", text("from seed (", "from seed (1")), r"V5 \w+: seed"),
+    "the server's counters": (
+        of_evidence(lambda seen: seen["ledger"]["after"].update(Com_select=10**9)),
+        "V10 ledger: Com_select grew",
+    ),
+    "rows after a run": (of_evidence(lambda seen: seen["rows_after"].update(sbtest1=1)), "V13 data"),
+    "the seed in argv": (
+        of_evidence(option("--rand-seed", "--rand-seed=1")),
+        "argv: it has --rand-seed=1, the plan gives",
+    ),
+    "threads in argv": (
+        of_evidence(option("--threads", "--threads=400")),
+        "argv: it has --threads=400, the plan gives",
+    ),
+    "an option more in argv": (
+        of_evidence(lambda seen: seen["argv"].insert(3, "--validate=on")),
+        "argv: it has --validate=on",
+    ),
+    "argv of a pilot": (of_evidence(option("--time", "--time=99"), 0, "pilots"), "argv: it has --time=99"),
+    "threads of the client": (
+        of_evidence(lambda seen: seen["client"].update(threads=99)),
+        "client.threads is 99",
+    ),
+    "a seed in a plan": (
+        of_file("plan.json", lambda file: change(file, lambda plan: plan.update(seed=5))),
+        "plan.json gives the name",
+    ),
+    "conditions in a plan": (
+        of_file(
+            "plan.json", lambda file: change(file, lambda plan: plan["conditions"].update(facts="0" * 10))
+        ),
+        "were made under 0000000000|was made under 0000000000",
+    ),
+    "a plan with its name": (another_plan, "no run that the study, the facts and the data ask for"),
+    "one arm's files for the other": (same_seed, "raw/b01-read-t0004-haproxy.*: argv: it has --rand-seed"),
+    "a file without its hash": (
+        lambda where: text("thds", "thdz")(runs(where)[3] / "sysbench.out"),
+        "its bytes are not those of the manifest",
+    ),
+    "a run's number of attempts": (
+        of_evidence(lambda seen: seen.update(attempt=2)),
+        "attempt 2, and void has 0|attempt 1, evid",
+    ),
+    "voided attempts taken out": (no_void, "evidence.json: attempt 2, and void has 0 attempts before it"),
+    "a good run set aside": (set_aside, "its note says invalid, and it passes every check"),
+    "a partner of none that failed": (no_partner, "no run of b.* in void failed"),
+    "a note's reason": (
+        lambda where: change(
+            next(where.void.glob("*.void.json")), lambda note: note.update(reasons=["the disk was full"])
+        ),
+        "its note says .*disk was full.*the checks say",
+    ),
+    "a note of another attempt": (
+        lambda where: change(next(where.void.glob("*.void.json")), lambda note: note.update(attempt=3)),
+        "its note is of",
+    ),
+    "a voided folder without a note": (
+        lambda where: next(where.void.glob("*.void.json")).unlink(),
+        "void/.*: no note beside it",
+    ),
+    "a note without its folder": (
+        lambda where: gone(where, next(one.path for one in runfolder.listing(where.void))),
+        "a note without its folder",
+    ),
+    "a run less": (lambda where: gone(where, runs(where)[3]), "b02-read-t0004: b02.* was due and not there"),
+    "a block less": (
+        lambda where: gone(where, *runs(where)[6:9]),
+        "b03-read-t0004: .* and 2 more were due and not there",
+    ),
+    "a run too many": (
+        lambda where: (
+            shutil.copytree(runs(where)[3], where.raw / "b09-read-t0004-direct-0123456789") and None
+        ),
+        "raw/b09.*no run that the study",
+    ),
+    "when a run was": (
+        of_evidence(lambda seen: seen.update(started_utc="2025-01-01T00:00:00.000+00:00")),
+        "the run took 7.000 s",
+    ),
+    "two runs at once": (at_once, "it began while .* was still running"),
+    "how long a run took": (
+        of_evidence(lambda seen: seen.update(sysbench_s=5.0)),
+        "sysbench_s is 5.000, end less start",
+    ),
+    "both clocks of a run": (
+        of_evidence(
+            lambda seen: seen.update(ended_monotonic_s=102.0, sysbench_s=2.0, ended_utc=seen["started_utc"])
+        ),
+        "the run took 2.000 s",
+    ),
+    "a monitor that ends early": (
+        of_file(
+            "monitor.csv", lambda file: file.write_text("\n".join(file.read_text().splitlines()[:7]) + "\n")
+        ),
+        "monitor.csv: it ends at second 2.01, the run at 7.0",
+    ),
+    "a file beside the runs": (stray("raw", "note.txt"), "raw/note.txt: belongs to no run"),
+    "a source that no claim is from": (
+        lambda where: (
+            shutil.copytree(
+                ROOT / "data/published/mysql-kubernetes", where.base / "data/published/mysql-kubernetes"
+            )
+            and None
+        ),
+        "no claim of the study is from it",
+    ),
+    "facts that are no facts": (
+        lambda where: change(where.facts, lambda _: [1, 2]),
+        "it can't be used: TypeError",
+    ),
+    "evidence that is none": (
+        of_evidence(lambda _: {"argv": 5}),
+        "raw/b02.*: indeterminate|it can't be used",
+    ),
+    "a plan that is none": (of_file("plan.json", lambda file: file.write_text("[]")), "can't be used"),
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_what_is_forged_is_named(what, honest, here, tmp_path):
+    forge, said = NAMED[what]
+    root = tmp_path / "root"
+    shutil.copytree(honest, root)
+    forge(paths.StudyPaths("made", root))
+    found = prove(root, here)
+    assert found.wrong, "nothing was noticed"
+    assert re.search(said, "\n".join(found.wrong)), found.wrong
+
+
+# What agrees with everything else whatever it says: how it is forged, and what verify had said of it.
+UNPROVEN: dict[str, tuple[Forgery, str]] = {
+    "load of the machine": (
+        of_facts(lambda facts: facts["arms"]["direct"]["moment"].update(load_1min=99)),
+        r"facts.json:.*moment \(load_1min\)",
+    ),
+    "Python": (of_machine(python="2.7"), r"facts.json:.*machine \(python\)"),
+    "what a setting was": (
+        of_engine(settings={"max_connections": {"asked": "1024", "from": "benchbook", "got": "1"}}),
+        r"facts.json:.*engine \(name, settings",
+    ),
+    "the title": (of_study("What does a made-up proxy cost?", "A better title"), "made.yaml:.*title"),
+    "the question": (of_study("every number", "some numbers"), "made.yaml:.*question"),
+    "the port": (of_study("{kind: local}", "{kind: local, port: 23999}"), "made.yaml:.*site"),
+    "the times a run may be repeated": (
+        of_study("blocks: 5", "blocks: 5, max_repeats: 20"),
+        "plan.max_repeats",
+    ),
+    "seconds of loading": (
+        of_data(loads={"direct": {"index": "after the rows", "seconds": 1}}),
+        "dataset.json:.*loads",
+    ),
+    "the answer to ANALYZE": (
+        lambda where: change(where.warm_up, lambda seen: seen.update(analyze=[{"Msg_text": "OK"}])),
+        "warm_up.json: analyze",
+    ),
+    "stolen time": (of_evidence(lambda seen: seen.update(steal_pct=1.0)), "evidence.json.*steal"),
+    "use of processors": (
+        of_file("monitor.csv", text("server,1.2", "server,0.2")),
+        "monitor.csv alone: use of processors",
+    ),
+    "where the server was": (
+        of_evidence(option("--mysql-host", "--mysql-host=10.0.0.1")),
+        "addresses in argv",
+    ),
+    "the place in the order": (
+        of_file("plan.json", lambda file: change(file, lambda plan: plan.update(position=99))),
+        "plan.json: position",
+    ),
+    "what pipeline it was": (
+        lambda where: text("studies: [made]", "studies: [other]")(where.base / "params.yaml"),
+        "studies and sources",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNPROVEN)
+def test_what_can_not_be_proven_was_said_of_the_honest_archive_too(what, honest, here, tmp_path):
+    forge, said = UNPROVEN[what]
+    before = prove(honest, here)
+    root = tmp_path / "root"
+    shutil.copytree(honest, root)
+    forge(paths.StudyPaths("made", root))
+    assert prove(root, here).wrong == []
+    assert re.search(said, "\n".join(before.unproven)), before.unproven
+
+
+NOTED: dict[str, tuple[Forgery, str]] = {
+    "the README": (
+        lambda where: (where.base / "README.txt").write_text("All is well.\n") and None,
+        "README.txt: not the text that is written here",
+    ),
+    "a README among the voids": (
+        stray("void", "README.txt"),
+        "void/README.txt: not the text that is written here",
+    ),
+    "looser limits": (
+        params("limits", "{pause_ms: 60000}"),
+        "limits.pause_ms is 60000.0 in the archive, 250.0 here",
+    ),
+    "a lower level": (params("analysis", "{level: 0.6}"), "analysis.level is 0.6 in the archive, 0.98 here"),
+    "other looks": (params("analysis", "{looks: [3]}"), r"analysis.looks is \(3,\) in the archive"),
+    "limits at the run": (
+        of_evidence(lambda seen: seen.update(limits={"pause_ms": 9})),
+        "measured under other limits",
+    ),
+    "no ledger": (
+        of_evidence(lambda seen: seen.update(ledger={"available": False, "reason": "not here"})),
+        "1 of 15 runs: not checked: V10 ledger: ledger not available: not here",
+    ),
+    "the question": (
+        of_study("every number", "some numbers"),
+        "made.yaml: question: not as this clone has it",
+    ),
+    "a pilot's log": (
+        of_file("sysbench.out", text("[ 3s ] thds: 4", "[ 3s ] thds: 8"), 0, "pilots"),
+        "pilots/.*: invalid: V",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NOTED)
+def test_what_an_archive_brings_along_stands_beside_ours(what, honest, here, tmp_path):
+    forge, said = NOTED[what]
+    root = tmp_path / "root"
+    shutil.copytree(honest, root)
+    forge(paths.StudyPaths("made", root))
+    found = prove(root, here)
+    assert found.wrong == []
+    assert re.search(said, "\n".join(found.noted)), found.noted
+
+
+def test_an_honest_archive_has_nothing_wrong_and_says_what_it_can_not_prove(honest, here):
+    found = prove(honest, here)
+    assert (found.wrong, found.noted) == ([], [])
+    assert found.unproven[0].startswith("who measured, where and when: a hash has no author")
+
+
+def test_a_whole_set_made_up_anew_agrees_with_itself_and_that_was_said(here, tmp_path, monkeypatch, honest):
+    engine = {**conftest.FACTS["engine"], "version": "10.11.6", "binary_sha256": "f" * 64}
+    monkeypatch.setattr(conftest, "FACTS", {**conftest.FACTS, "engine": engine})
+    root = tmp_path / "root"
+    (root / "studies").mkdir(parents=True)
+    for name in ("studies/made.yaml", "params.yaml", archive.README):
+        shutil.copy(honest / name, root / name)
+    conftest.measure(root)
+    (root / "aside").rmdir()
+    assert prove(root, here).wrong == []
+    assert any("if all of them were rewritten together" in one for one in prove(honest, here).unproven)
+
+
+def test_a_smaller_study_is_a_whole_study_and_that_was_said(here, tmp_path, honest):
+    root = tmp_path / "root"
+    shutil.copytree(honest, root)
+    where = paths.StudyPaths("made", root)
+    of_study("blocks: 5", "blocks: 4")(where)
+    gone(where, *(one for one in runs(where) if one.name.startswith("b05")))
+    spec = proof.Unpacked(root, "made").study
+    kept = schedule.plan_runs("made", spec, schedule.conditions(conftest.fact_file(), conftest.data_file()))
+    files.write_csv(where.schedule, schedule.table(kept))
+    found = prove(root, here)
+    assert found.wrong == []
+    assert found.noted == ["studies/made.yaml: plan: not as this clone has it"]
+    assert any("that nothing was left out" in one for one in prove(honest, here).unproven)
+
+
+def test_a_run_may_carry_further_files_that_its_manifest_lists(honest, here, tmp_path):
+    root = tmp_path / "root"
+    shutil.copytree(honest, root)
+    folder = runs(paths.StudyPaths("made", root))[3]
+    (folder / "turns.parquet").write_bytes(b"PAR1")
+    manifest = RunFolder(folder).manifest()
+    manifest["files"]["turns.parquet"] = {"sha256": files.sha256(folder / "turns.parquet"), "bytes": 4}
+    files.write_json(folder / "manifest.json", manifest)
+    assert prove(root, here).wrong == []
+    (folder / "turns.parquet").write_bytes(b"PAR2")
+    assert prove(root, here).wrong == [
+        f"raw/{folder.name}: turns.parquet: its bytes are not those of the manifest"
+    ]
