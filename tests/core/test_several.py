@@ -91,13 +91,6 @@ def test_the_plan_says_which_arm_has_several_clients():
             {"site": {"kind": "existing", "existing": {"host": "db", "account_file": "x"}}},
             r"arms.three.servers: 3: a site of kind existing has one; use kind .*local",
         ),
-        (
-            {
-                "site": {"kind": "kubernetes"},
-                "arms": {"a": {}, "b": {"options_by": "file"}},
-            },
-            r"arms.b.options_by: file: only with site.kind: existing or local",
-        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(changes, says):

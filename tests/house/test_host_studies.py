@@ -19,6 +19,7 @@ PUBLISHED_MINUTES = {
     **{"tiproxy-haproxy-idle": 60, "tiproxy-haproxy-short": 60, "tiproxy-haproxy-capture": 120},
     # One arm was published.
     **{"tidb-upgrade": None, "tidb-sysbench-howto": 3 * 180},
+    **{"tidb-sysbench-howto-tikv": 3 * 180, "tidb-sysbench-howto-pools": 2 * 180},
 }
 
 
@@ -27,7 +28,7 @@ def study(name: str) -> Study:
 
 
 def origin(name: str) -> str:
-    return "tiproxy-haproxy" if name.startswith("tiproxy-haproxy") else name
+    return next(one for one in ("tiproxy-haproxy", "tidb-sysbench-howto", "tidb-upgrade") if one in name)
 
 
 def levels(cells: pd.DataFrame) -> set[int]:

@@ -6,6 +6,7 @@ and python3 (`tools/images/rootfs.sh`), which BENCHBOOK_TEST_IMAGE names; `local
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import socket
@@ -27,10 +28,10 @@ from benchbook.measure.ledger import session, sessions
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import clean
-from benchbook.sites.kube import ground, layout, plan
-from benchbook.sites.kube.api import VARIABLES, Cluster
+from benchbook.sites.kube import facts, ground, layout, plan
+from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from tests.limits import LIMITS
-from tests.sites import kubernetes_study
+from tests.sites import kubernetes_study, ssh_hosts
 
 pytestmark = [
     pytest.mark.slow,
@@ -347,3 +348,111 @@ def test_a_namespace_of_somebody_else_is_left_alone(cluster: Cluster, folder: Pa
     while ours(cluster, folder) and time.monotonic() < deadline:
         time.sleep(1)
     assert ours(cluster, folder) == []
+
+
+def test_more_cores_than_a_node_has_left_are_told_before_anything_starts(folder: Path, root: Path):
+    """As Kubernetes would say "Insufficient cpu" of a pod that then waits for ever."""
+    section = {"server": {"cpu": 4000, "memory_mib": 384}}
+    with sites.open_site(study(("pod", "guaranteed"), site=section), folder) as site:
+        assert site.missing("pod") is None
+        said = str(site.missing("guaranteed"))
+        assert "insufficient CPU: 4000 cores are asked for" in said
+        assert site.able == ["pod"]
+
+
+def test_sysbench_in_the_servers_container_shares_its_limits(cluster: Cluster, folder: Path, root: Path):
+    spec = study(
+        ("pod", "guaranteed"),
+        site={"client_in": "server"},
+        plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4},
+    )
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        dataset.load(site, spec)
+        warm_up.put_back(site, spec)
+        made, judged = run(site, spec, "guaranteed", into)
+        assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons
+        told = site.facts("guaranteed")
+        assert told["site"]["client"] == "in the server's container"
+        assert told["qos_class"] == "Guaranteed" and told["machine"]["sysbench"]
+        assert told["kernel"]["open_files"] > 0 and told["kernel"]["vm.swappiness"] is not None
+        pods = cluster.core.list_namespaced_pod(site.ground.namespace).items
+        assert not [one for one in pods if one.metadata.name.startswith("client")]
+        argv = made.evidence()["clients"][0]["argv"] if "clients" in made.evidence() else []
+        assert not any(word.startswith("--mysql-host") for word in argv)
+        # Half a core for both: neither alone nor together may they use more.
+        with (made.path / "monitor.csv").open() as stream:
+            rows = [row for row in csv.DictReader(stream) if row["cpu_cores"]]
+        used = [float(row["cpu_cores"]) for row in rows if row["part"] in ("server", "client")]
+        assert used and max(used) < 0.7
+
+
+BALANCED = "198.51.100.77"
+
+
+class Provider(threading.Thread):
+    """What gives balancers their address, as a cloud's controller does: the address leads to the node."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(daemon=True)
+        self.cluster, self._over = cluster, threading.Event()
+
+    def run(self) -> None:
+        """Give every Service of this type the address, until `stop`."""
+        status = {"status": {"loadBalancer": {"ingress": [{"ip": BALANCED}]}}}
+        while not self._over.wait(0.3):
+            for one in self.cluster.core.list_service_for_all_namespaces().items:
+                if one.spec.type == "LoadBalancer" and not one.status.load_balancer.ingress:
+                    where = (one.metadata.name, one.metadata.namespace)
+                    self.cluster.core.patch_namespaced_service_status(*where, status)
+
+    def stop(self) -> None:
+        """End at once."""
+        self._over.set()
+        self.join()
+
+
+@pytest.mark.skipif(ssh_hosts.unable() is not None, reason=str(ssh_hosts.unable()))
+def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
+    cluster: Cluster, folder: Path, root: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The client's host has a network of its own, without kube-proxy's rules: what it sends to the balancer's
+    address leaves it, and is rewritten on the node."""
+    spec = study(("pod", "balancer"), plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 4})
+    into = root / "raw"
+    into.mkdir()
+    # Sockets of the agent have short paths only.
+    hosts = open_folder / "h"
+    hosts.mkdir(mode=0o711)
+    provider = Provider(cluster)
+    probe = {"name": "benchbook-test-provider", "namespace": "default"}
+    cluster.core.create_namespaced_service(
+        "default",
+        {"metadata": probe, "spec": {"type": "LoadBalancer", "ports": [{"port": 1}]}},
+    )
+    provider.start()
+    assert wait_for(lambda: facts.has_balancers(cluster), 20)
+    try:
+        with ssh_hosts.Rack(hosts, 62) as rack:
+            client = rack.add("client")
+            gateway = f"10.97.{rack.number}.1"
+            ssh_hosts.run("ip", "-n", client.namespace, "route", "add", BALANCED, "via", gateway)
+            monkeypatch.setenv("BENCHBOOK_INVENTORY", str(rack.inventory()))
+            with sites.open_site(spec, folder) as site:
+                assert [site.missing(arm) for arm in spec.arms] == [None, None]
+                dataset.load(site, spec)
+                warm_up.put_back(site, spec)
+                assert site.up("balancer").host == BALANCED
+                made, judged = run(site, spec, "balancer", into)
+                assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons
+                told = site.facts("balancer")
+                assert told["site"]["client"] == "on a host outside the cluster"
+                pods = cluster.core.list_namespaced_pod(site.ground.namespace).items
+                assert not [one for one in pods if one.metadata.name.startswith("client")]
+            with (made.path / "monitor.csv").open() as stream:
+                parts = {row["part"] for row in csv.DictReader(stream)}
+            assert {"client", "machine_client", "server", "machine"} <= parts
+    finally:
+        provider.stop()
+        cluster.core.delete_namespaced_service(probe["name"], "default")

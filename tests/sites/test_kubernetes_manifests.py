@@ -89,11 +89,8 @@ def test_a_tidb_has_its_settings_and_nobody_enters_without_a_password():
     assert "-status-host=127.0.0.1" in files["engine.sh"]
     made = engines.accounts(PASSWORD, "admin", PASSWORD, "benchbook", "sbtest", "tidb")
     assert made.rstrip().endswith("DROP USER IF EXISTS 'root'@'%';")
-    with pytest.raises(SiteError, match="set by the site"):
-        arm(
-            "pod",
-            kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}}),
-        )
+    with pytest.raises(ValidationError, match="not a study's to set"):
+        kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}})
     with pytest.raises(SiteError, match="before it has accounts"):
         arm("pod", kubernetes_study.make(engine={"name": "tidb", "version": "5.0"}))
 
@@ -377,3 +374,80 @@ def test_a_plan_names_every_resource_and_no_price():
         assert any(kind in line and name in line for line in text.splitlines())
     assert "localhost/bb:1" in text
     assert "$" not in text and "USD" not in text
+
+
+def test_settings_of_tikv_and_pd_for_one_arm_make_a_cluster_of_its_own():
+    study = tidb_study(
+        shared={"network": "pod", "access": "service"},
+        apart={
+            "network": "pod",
+            "access": "service",
+            "parts": {"tikv": {"rocksdb.defaultcf.block-cache-size": "24GB", "raftstore.sync-log": False}},
+        },
+    )
+    chains = layout.chains(study)
+    assert chains["shared"].server.name != chains["apart"].server.name
+    first, second = (tidb.cluster(study, NAMES, name)["spec"]["tikv"]["config"] for name in study.arms)
+    assert tomllib.loads(first) == {
+        "rocksdb": {"defaultcf": {"block-cache-size": "14GB"}},
+        "server": {"grpc-concurrency": 6},
+    }
+    assert tomllib.loads(second) == {
+        "raftstore": {"sync-log": False},
+        "rocksdb": {"defaultcf": {"block-cache-size": "24GB"}},
+        "server": {"grpc-concurrency": 6},
+    }
+
+
+def test_arms_whose_pd_or_tikv_are_on_other_nodes_have_clusters_of_their_own():
+    """Else the second arm would be measured on the first one's TiKV."""
+    study = tidb_study(
+        one={"network": "pod", "access": "service", "placement": {"nodes": {"tikv": {"pool": "a"}}}},
+        two={"network": "pod", "access": "service", "placement": {"nodes": {"tikv": {"pool": "b"}}}},
+    )
+    assert len({chain.server.name for chain in layout.chains(study).values()}) == 2
+
+
+def test_sysbench_in_the_servers_container_has_no_pod_and_the_account_beside_the_servers():
+    study = kubernetes_study.make(("pod", "guaranteed"), {"client_in": "server"})
+    chain = layout.chains(study)["guaranteed"]
+    assert chain.clients == () and chain.inside == 1 and chain.client_count == 1
+    made = {one["metadata"]["name"]: one for one in manifests.of_arm(study, NAMES, chain)}
+    assert not any(name.startswith("client") for name in made)
+    volumes = made[chain.server.name]["spec"]["template"]["spec"]["volumes"]
+    (account,) = [one for one in volumes if one["name"] == "account"]
+    named = [one["secret"]["name"] for one in account["projected"]["sources"]]
+    assert named == ["server-accounts", "client-account"]
+
+
+@pytest.mark.parametrize(
+    ("site", "arm", "said"),
+    [
+        ({"client_in": "server"}, {"access": "service"}, "write direct"),
+        ({"cpu_manager": "static"}, {"qos": "guaranteed"}, "gives whole cores alone"),
+    ],
+)
+def test_what_a_pod_can_not_give_is_refused_before_anything_is_asked_of_the_cluster(
+    site: dict[str, Any], arm: dict[str, Any], said: str
+):
+    # The study's servers have half a core.
+    with pytest.raises(ValidationError, match=said):
+        kubernetes_study.make({"pod": {"network": "pod"}, "other": {"network": "pod", **arm}}, site)
+
+
+def test_clusters_on_the_network_of_nodes_that_both_need_are_refused():
+    parts = {"replicas": 3}
+    site = {
+        "tidb": {"version": "v3.0.1", "pd": parts, "tikv": parts, "tidb": parts},
+        "nodes": {"pd": {"benchbook-pool": "pd"}},
+        "gke": {
+            "zones": ("us-central1-a",),
+            "pools": {"pd": {"machine": "n1-standard-4", "nodes": 3}, "a": {"machine": "c2-standard-16"}},
+        },
+    }
+    arms = {
+        name: {"network": "host", "access": "service", "placement": {"nodes": {"server": {"kind": name}}}}
+        for name in ("n1", "c2")
+    }
+    with pytest.raises(ValidationError, match=r"arms.c2.placement.nodes.pd: pool pd has 3 nodes and 6 pods"):
+        kubernetes_study.make(arms, site, engine={"name": "tidb"})

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.sites import begin
-from benchbook.sites.kube import agent, facts, watch
+from benchbook.sites.kube import agent, client, facts, watch
 
 SAMPLE = Path(watch.__file__).with_name("pod") / "sample.sh"
 AGENT = Path(agent.__file__)
@@ -155,6 +155,25 @@ def test_the_parts_of_a_cluster_are_seen_apart_and_together_are_the_server():
     rows = {row["part"]: row for row in watch.together(sources)}
     assert {part: row["cpu_cores"] for part, row in rows.items()} == {"tidb": 3.0, "tikv": 4.0, "server": 7.0}
     assert rows["server"]["rss_mib"] == 70.0
+
+
+def test_options_in_a_file_go_with_the_job_and_the_account_does_not(tmp_path: Path):
+    """What the client connects to stands in the file then, and its bytes are counted all the same."""
+    (tmp_path / "secrets").mkdir()
+    account, options = tmp_path / "secrets" / "sysbench.cnf", tmp_path / "options"
+    account.write_text('mysql-password="secret"\n')
+    options.write_text("mysql-host=10.0.0.7\nmysql-port=23060\nthreads=2\n")
+    argv = ["sysbench", f"--config-file={options}", f"--config-file={account}", "oltp_point_select", "run"]
+    assert client.hop(argv, "server") == [("server", "10.0.0.7", 23060)]
+    job = client.Job.__new__(client.Job)
+    job.name, job.hops = "a", []
+    told = json.loads(job._described(argv))
+    assert told["argv"][1:3] == [
+        "--config-file={JOB}/options",
+        "--config-file=/run/benchbook/account/sysbench.cnf",
+    ]
+    assert list(told["files"]) == ["options"] and "secret" not in str(told["files"])
+    assert base64.b64decode(told["files"]["options"]).decode() == options.read_text()
 
 
 def test_a_client_begins_at_its_moment_and_says_when(agent):

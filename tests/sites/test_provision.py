@@ -43,3 +43,26 @@ def test_each_arm_is_shown_with_its_own_engine_and_version(make_study) -> None:
     study = study.model_copy(update={"arms": {**study.arms, "other": changed}})
     table = provision.asked(study).set_index("arm")
     assert dict(table["engine"]) == {"direct": "mariadb", "relay": "mariadb", "other": "tidb 6.6"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "is_taken"),
+    [
+        ("1.0.17", "1.0.17", True),
+        ("1.0", "1.0.20 (using system LuaJIT 2.1.0)", True),
+        ("1.0.17", "1.0.20", False),
+        ("1.1", "1.0.20", False),
+        ("1.0", None, False),
+        (None, None, True),
+    ],
+)
+def test_another_sysbench_than_was_asked_for_is_refused(
+    make_study, asked: str | None, found: str | None, is_taken: bool
+) -> None:
+    study = make_study()
+    study = study.model_copy(update={"site": study.site.model_copy(update={"sysbench": asked})})
+    facts = {"machine": {"sysbench": found}}
+    if is_taken:
+        return provision.must_have_sysbench(study, "direct", facts)
+    with pytest.raises(BenchbookError, match=r"site.sysbench: .* was asked for, and arm direct has"):
+        provision.must_have_sysbench(study, "direct", facts)

@@ -88,7 +88,7 @@ def column(folder: Any, part: str, name: str) -> list[float]:
 def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers_books(
     rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    arms = {"one": {}, "four": {"clients": 4, "servers": 2}}
+    arms = {"one": {}, "four": {"clients": 4, "servers": 2, "options_by": "file"}}
     asked = study(arms=arms, threads=(4,))
     with opened(rack, monkeypatch, "several", asked) as site:
         assert [site.missing(arm) for arm in arms] == [None, None]
@@ -100,6 +100,9 @@ def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers
         assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         assert [one["server"] for one in evidence["clients"]] == [0, 1, 0, 1]
         assert all(one["threads"] == 1 and one["exit_code"] == 0 for one in evidence["clients"])
+        # The options went there in a file each, and sysbench says itself that it took them.
+        assert all(one["options"]["taken"]["threads"] == "1" for one in evidence["clients"])
+        assert all(one["options"]["taken"] == one["options"]["asked"] for one in evidence["clients"])
         # The rows of the second server are those that were loaded into the first, brought there by hash.
         assert [one["rows_before"] for one in evidence["servers"]] == [{"sbtest1": 200, "sbtest2": 200}] * 2
         assert all(
@@ -127,6 +130,7 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(
     wide = {"script": "oltp_read_only", "skip_trx": True, "point_selects": 0, "range_size": 200}
     ranges = dict.fromkeys(("sum_ranges", "order_ranges", "distinct_ranges"), 0)
     proxy = {"settings": {"retries": 2, "timeout client": "30000s", "maxconn": 500}}
+    proxy["settings"] |= {"nbthread": 2, "cpu-map": "auto:1/1-2 0-1"}
     asked = study(
         arms={"direct": {}, "proxy": {"access": "haproxy", "proxy": proxy}},
         workloads={"rows": wide | ranges},
@@ -143,6 +147,9 @@ def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(
         text = next(rack.folder.glob("proxy1/lab/*/proxy/haproxy.cfg")).read_text()
         assert "    retries 2\n" in text and "    timeout client 30000s\n" in text
         assert text.count("    maxconn 500\n") == 2 and "1h" in text
+        if len(os.sched_getaffinity(0)) > 1:
+            # Each of its two threads is where the map puts it, and on no other core.
+            assert site.facts("proxy")["proxy"]["cores_of_threads"] == [[0], [1]]
         assert site.facts("proxy")["proxy"]["max_connections"] == 500
 
 

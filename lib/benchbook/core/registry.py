@@ -16,8 +16,6 @@ SITES = {
 SEVERAL = frozenset({"kubernetes", "local", "ssh"})
 # Where somebody else runs the server, several clients are ours to start all the same.
 SEVERAL_CLIENTS = SEVERAL | {"existing"}
-# Where sysbench can read a file of options: where we wrote it, or where it is carried with its job.
-WITH_OPTIONS_FILE = frozenset({"existing", "kubernetes", "local", "ssh"})
 ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb.server:TiDB"}
 # Engines that have a settings file with items beside variables: names with a dot or a dash.
 WITH_ITEMS = frozenset({"tidb"})

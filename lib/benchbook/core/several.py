@@ -86,9 +86,6 @@ def refused(
                 )
         if arm.servers > 1:
             yield from _of_servers(place, arm)
-        if arm.options_by != "arguments" and kind not in registry.WITH_OPTIONS_FILE:
-            able = " or ".join(sorted(registry.WITH_OPTIONS_FILE))
-            yield f"{place}.{OPTIONS_BY}: {arm.options_by}: only with site.kind: {able}; remove it"
 
 
 def _of_servers(place: str, arm: Any) -> Iterator[str]:

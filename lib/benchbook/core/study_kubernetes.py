@@ -140,6 +140,11 @@ class Kubernetes(Model):
     """What a server with `qos: guaranteed` gets; an arm's `cpu.server.quota` goes before `cpu`."""
     client: Resources = Resources()
     """What the client's pod gets."""
+    client_in: Literal["pod", "server"] = "pod"
+    """Where sysbench runs: in a `pod` of its own, or in the `server`'s container, within the server's
+    requests and limits and over its socket; the server's image must then hold `sysbench` and `python3`."""
+    cpu_manager: Literal["none", "static"] | None = None
+    """CPU manager that the kubelets of the servers' nodes must have; null accepts any and records it."""
     client_network: Literal["pod", "host"] = "pod"
     """Network of the client's pod."""
     outside: Name | None = Field(None, examples=["outside"])
@@ -195,6 +200,21 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
                 f"arms.{name}.qos: guaranteed: its cores and memory are missing; "
                 "write cpu and memory_mib under site.kubernetes.server"
             )
+        if here.cpu_manager == "static" and arm.qos == "guaranteed" and cores and cores % 1:
+            yield (
+                f"arms.{name}.qos: guaranteed: {cores:g} cores: a static CPU manager gives whole cores "
+                "alone, and this server would share its own; write a whole number, or cpu_manager: none"
+            )
+        if here.client_in == "server":
+            if arm.access != "direct":
+                yield (
+                    f"arms.{name}.access: {arm.access}: with client_in: server sysbench is in the server's "
+                    "container; write direct"
+                )
+            if "client" in arm.cpu:
+                yield f"arms.{name}.cpu.client: with client_in: server the client has no limits; remove it"
+            if here.tidb is not None:
+                yield "site.kubernetes.client_in: server: not made in pods of TiDB Operator; write pod"
         pinned = [part for part, room in arm.cpu.items() if room.cores is not None]
         if pinned:
             yield f"arms.{name}.cpu.{pinned[0]}.cores: a pod chooses no cores; write quota"

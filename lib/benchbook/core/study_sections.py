@@ -46,6 +46,9 @@ class Site(Model):
     nothing."""
     existing: Existing | None = None
     """The endpoint, for `kind: existing`; null for other kinds."""
+    sysbench: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["1.0.17"])
+    """Version of sysbench that each arm's client must have, from the left: "1.0" accepts 1.0.20. Null accepts
+    any and records it."""
     inventory: Name | None = None
     """Name of the inventory of hosts, for `kind: ssh` (docs/ssh.md); null for other kinds."""
     tiup: Tiup | None = None

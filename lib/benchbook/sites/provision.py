@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from benchbook.core import files, paths
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.sites import open_site
+from benchbook.sites import open_site, sql
 from benchbook.sites.lab import lab_folder
 
 
@@ -31,9 +33,22 @@ def run(name: str, study: Study, path: Path) -> dict[str, Any]:
             endpoint = site.up(arm)
             print(f"{arm}: up at {endpoint.host}:{endpoint.port}")
             arms[arm] = site.facts(arm)
+            must_have_sysbench(study, arm, arms[arm])
     facts = {"study": name, "arms": arms} | ({"skipped": skipped} if skipped else {})
     files.write_json(path, facts)
     return files.read_json(path)
+
+
+def must_have_sysbench(study: Study, arm: str, facts: Mapping[str, Any]) -> None:
+    """Raise BenchbookError unless an arm's client has the version of sysbench that the study asks for."""
+    wanted, found = study.site.sysbench, (facts.get("machine") or {}).get("sysbench")
+    # Some programs print more behind their version: "1.0.20 (using system LuaJIT 2.1.0)".
+    number = re.search(r"[0-9]+(\.[0-9A-Za-z]+)*", str(found or ""))
+    if not sql.is_version(number[0] if number else "", wanted):
+        raise BenchbookError(
+            f"site.sysbench: {wanted} was asked for, and arm {arm} has {found or 'one without a version'}; "
+            "put that version there, or write fewer numbers to accept others"
+        )
 
 
 def skip(site: Any, study: Study) -> dict[str, str]:

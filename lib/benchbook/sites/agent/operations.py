@@ -135,6 +135,11 @@ class Operations:
         """Write down what ends something that goes on without this agent: `end`, `purge` and their `env`."""
         last.note(self._folder, name, order)
 
+    def affinity(self, pid: int) -> list[list[int]]:
+        """Return the cores that each thread of a process may use."""
+        tasks = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
+        return [sorted(os.sched_getaffinity(task)) for task in tasks]
+
     def listeners(self, port: int) -> list[dict[str, Any]]:
         """Return who listens on a port: address, pid and command."""
         return listening.on(port)

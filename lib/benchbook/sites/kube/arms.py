@@ -54,6 +54,8 @@ class Arms:
         is_pod = self.ground.study.engine.name == "tidb" and self.ground.here.tidb is None
         if is_pod and (old := engines.too_old(self.ground.study.engine)):
             return old
+        if (short := self._short_of_cores(chain)) is not None:
+            return short
         if chain.access == "load_balancer":
             if self._balancers is None:
                 self._balancers = facts.has_balancers(self.ground.cluster) is not False
@@ -63,6 +65,22 @@ class Arms:
             if lacking := self.outside.lacking(chain.outside, facts.addresses(self.ground.cluster)):
                 return lacking
         return self._lacks_operator(chain) if self.ground.here.tidb is not None else None
+
+    def _short_of_cores(self, chain: Chain) -> str | None:
+        """Return why the nodes have no room for the cores that an arm's pods ask for, or None."""
+        here = self.ground
+        wanted = here.here.cpu_manager
+        if wanted is not None:
+            nodes = facts.cpu_managers(here.cluster, dict(chain.server.nodes))
+            other = {name: policy for name, policy in nodes.items() if policy not in (wanted, None)}
+            for name, policy in other.items():
+                return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
+        for part in chain.parts:
+            if part.room.request_cpu and part.beside is None:
+                asked = (part.room.request_cpu, dict(part.nodes), here.namespace)
+                if why := facts.short_of_cores(here.cluster, *asked):
+                    return f"{part.name}: {why}"
+        return None
 
     def _lacks_operator(self, chain: Chain) -> str | None:
         if self.ground.study.engine.name != "tidb":
@@ -188,6 +206,12 @@ class Arms:
         if name not in self._nodes:
             self._nodes[name] = facts.node(self.ground.cluster, name)
         return self._nodes[name]
+
+    def server_cores(self, chain: Chain) -> float:
+        """Return the cores of the first server's node."""
+        pod = wait.look(self.ground.cluster, self.ground.namespace, chain.server.pod)
+        name = pod.spec.node_name if pod is not None else None
+        return float((self.node(name).get("cores") if name else None) or 1)
 
     def client_cores(self, chain: Chain) -> float:
         """Return the cores of the nodes on which an arm's clients are."""

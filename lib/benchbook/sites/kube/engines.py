@@ -7,6 +7,7 @@ server. The settings are those of the engine on one machine, but for where it li
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
@@ -15,6 +16,8 @@ from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME
 from benchbook.sites.tidb import config
 
 OWN = f"{HOME}/own"
+# Where a server listens in its container, for a client that is in it.
+SOCKETS = {"mariadb": Path(f"{OWN}/m.sock"), "tidb": Path(f"{OWN}/t.sock")}
 MARIADB = """make_data() {{
   mkdir -p {own} && chown mysql {own} &&
     rm -rf "$data.new" &&

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core import files, paths
+from benchbook.core.errors import SiteError
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.arms import Arms
 from benchbook.sites.kube.facts import cluster, cpu_model
@@ -14,6 +15,8 @@ from benchbook.sites.kube.layout import Chain
 
 # Where the manifests of an arm are kept: data/STUDY/kubernetes/ARM.yaml.
 FOLDER = "kubernetes"
+# Told of every server, since the sources set them.
+SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")
 VERSION = re.compile(r"\d+\.\d+[\w.~+-]*")
 
 
@@ -22,7 +25,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
     server = arms.server(chain.server)
     seen, lives = server.facts(), server.ensure()
     mine = arms.pod(chain.client) if chain.client is not None else None
-    far = arms.outside.look(0) if arms.outside is not None and mine is None else None
+    far = arms.outside.look(0) if arms.outside is not None and chain.outside else None
     setting = arms.ground.study.arms[arm]
     node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
     several = _several(arms, chain, lives.spec.node_name) if chain.others or chain.more else {}
@@ -32,8 +35,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         "access": setting.access,
         "site": {
             "kind": "kubernetes",
-            "client": _place(lives, mine),
-            "client_network": arms.ground.here.client_network if mine is not None else "outside the cluster",
+            **_client(arms, chain, lives, mine),
         },
         "engine": seen,
         "proxy": _proxy(arms, chain),
@@ -52,8 +54,9 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
             "cores": node.get("cores"),
             "memory_mib": node.get("memory_mib"),
             "kernel": server.run("uname", "-r"),
-            "sysbench": _sysbench(arms, mine, far),
+            "sysbench": _sysbench(arms, mine or lives, far),
         },
+        "kernel": _kernel(arms, server, setting.network),
         "moment": {
             "manifests": keep(arms, arm, chain),
             "server_node": lives.spec.node_name,
@@ -122,19 +125,46 @@ def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
     }
 
 
-def _place(lives: Any, mine: Any | None) -> str:
-    """Say where the first client is, seen from the first server."""
+def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
+    """Return kernel settings and open files as the server's pod has them; SiteError if its nodes were asked
+    for others. A pod's own network has settings of its own: there they are told, not held to."""
+    gke = arms.ground.here.gke
+    found: dict[str, Any] = {}
+    for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):
+        said = server.run("sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true").strip()
+        found[name] = int(said) if said.isdigit() else said or None
+    limit = re.search(r"^Max open files\s+(\S+)", server.run("cat", "/proc/1/limits"), re.MULTILINE)
+    found["open_files"] = int(limit[1]) if limit is not None and limit[1].isdigit() else None
+    wanted: dict[str, int] = {}
+    if gke is not None:
+        wanted = {key: n for key, n in gke.sysctls.items() if network == "host" or not key.startswith("net.")}
+        wanted |= {"open_files": gke.open_files} if gke.open_files is not None else {}
+    other = {key: found[key] for key, value in wanted.items() if found[key] not in (None, value)}
+    if other:
+        key, got = next(iter(other.items()))
+        raise SiteError(
+            f"site.kubernetes.gke: {key}: {wanted[key]} was asked for and the server's pod has {got}; run "
+            "`benchbook cluster STUDY up` again, and `make down` so that pods start anew"
+        )
+    return found
+
+
+def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str, str]:
+    """Return where the first client is, seen from the first server, and on which network."""
+    if chain.outside:
+        return {"client": "on a host outside the cluster", "client_network": "the host's"}
     if mine is None:
-        return "on a host outside the cluster"
+        return {"client": "in the server's container", "client_network": "the server's socket"}
     is_beside = lives.spec.node_name == mine.spec.node_name
-    return "on the server's node" if is_beside else "on another node"
+    place = "on the server's node" if is_beside else "on another node"
+    return {"client": place, "client_network": arms.ground.here.client_network}
 
 
-def _sysbench(arms: Arms, mine: Any | None, far: Mapping[str, Any] | None) -> str | None:
-    """Return the version of sysbench that an arm's first client has."""
-    if mine is None:
-        return far["facts"]["sysbench"] if far is not None else None
-    return _version(arms, mine.metadata.name, "sysbench", "--version")
+def _sysbench(arms: Arms, pod: Any, far: Mapping[str, Any] | None) -> str | None:
+    """Return the version of sysbench that an arm's first client has, in a pod or on a host outside."""
+    if far is not None:
+        return str(far["facts"]["sysbench"])
+    return _version(arms, pod.metadata.name, "sysbench", "--version")
 
 
 def _version(arms: Arms, pod: str, *argv: str) -> str | None:

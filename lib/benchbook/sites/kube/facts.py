@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubernetes import client
@@ -107,6 +108,61 @@ def has_balancers(of: Cluster) -> bool | None:
         return None
     given = any(one.status.load_balancer and one.status.load_balancer.ingress for one in services)
     return given or any(one.spec.provider_id for one in nodes)
+
+
+def cpu_managers(of: Cluster, selector: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the CPU manager of the kubelet of each node with some labels; None where it is not shown."""
+    label = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    try:
+        names = [node.metadata.name for node in of.ask(of.core.list_node, label_selector=label).items]
+    except SiteError:
+        return {}
+    said = {name: kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")) for name in names}
+    return {
+        name: one.get("cpuManagerPolicy", "none") if isinstance(one, dict) else None
+        for name, one in said.items()
+    }
+
+
+def short_of_cores(of: Cluster, wanted: float, selector: Mapping[str, str], namespace: str) -> str | None:
+    """Return why no node with some labels has room for a pod that asks for so many cores, or None.
+
+    What pods of other namespaces ask for is taken; those of `namespace` are the study's own and make room.
+    None too where nodes or pods may not be looked at.
+    """
+    label = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    try:
+        nodes = of.ask(of.core.list_node, label_selector=label).items
+        pods = of.ask(of.core.list_pod_for_all_namespaces).items
+    except SiteError:
+        return None
+    if not nodes:
+        return f"no node has the labels {label}"
+    taken: dict[str, float] = {}
+    for pod in pods:
+        if pod.metadata.namespace != namespace and pod.status.phase in ("Pending", "Running"):
+            node = str(pod.spec.node_name)
+            taken[node] = taken.get(node, 0.0) + sum(_requested(one) for one in pod.spec.containers)
+    free = {
+        node.metadata.name: cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)
+        for node in nodes
+    }
+    most = max(free, key=lambda name: free[name])
+    if free[most] >= wanted:
+        return None
+    return (
+        f"insufficient CPU: {wanted:g} cores are asked for, and {most}, which has most left, has "
+        f"{max(0.0, free[most]):.2f} of its {cores(_capacity(nodes, most)):g}; write that or less"
+    )
+
+
+def _capacity(nodes: Sequence[Any], name: str) -> str:
+    return next(str(node.status.capacity["cpu"]) for node in nodes if node.metadata.name == name)
+
+
+def _requested(container: Any) -> float:
+    asked = (container.resources.requests or {}) if container.resources is not None else {}
+    return cores(asked["cpu"]) if "cpu" in asked else 0.0
 
 
 def addresses(of: Cluster) -> frozenset[str]:

@@ -73,7 +73,8 @@ class Chain:
     """All that one arm needs; `service` is the name of the Service in between, or None.
 
     `others` are its servers after the first, which clients reach directly, `more` its other clients. Where
-    its clients are hosts outside the cluster, `outside` says how many, and there is no `client`.
+    its clients are hosts outside the cluster, `outside` says how many, and there is no `client`; nor is there
+    one where `inside` of them run in the servers' containers.
     """
 
     server: Part
@@ -86,6 +87,7 @@ class Chain:
     others: tuple[Part, ...] = ()
     more: tuple[Part, ...] = ()
     outside: int = 0
+    inside: int = 0
 
     @property
     def servers(self) -> tuple[Part, ...]:
@@ -99,8 +101,8 @@ class Chain:
 
     @property
     def client_count(self) -> int:
-        """How many clients there are, in pods or outside."""
-        return self.outside or len(self.clients)
+        """How many clients there are, in pods of their own or not."""
+        return self.outside or self.inside or len(self.clients)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -171,9 +173,10 @@ def chains(study: Study) -> dict[str, Chain]:
         own = {"network": here.client_network, "room": _equal(quota, here.client.memory_mib)}
         # From inside, a balancer's address leads to the Service and never out.
         outside = arm.clients if arm.access == "load_balancer" else 0
-        inside = [
+        inside = arm.clients if here.client_in == "server" and not outside else 0
+        pods = [
             share("client", 0, number, **own, nodes=nodes.get("client", ()))
-            for number in range(0 if outside else arm.clients)
+            for number in range(0 if outside or inside else arm.clients)
         ]
         neighbour = _neighbour(arm, server, share)
         found[name] = Chain(
@@ -181,12 +184,13 @@ def chains(study: Study) -> dict[str, Chain]:
             arm.access,
             _service(arm, server),
             proxy,
-            inside[0] if inside else None,
+            pods[0] if pods else None,
             neighbour,
             arm.neighbour,
             tuple(others),
-            tuple(inside[1:]),
+            tuple(pods[1:]),
             outside,
+            inside,
         )
     return found
 

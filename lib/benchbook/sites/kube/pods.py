@@ -40,10 +40,14 @@ def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
             {"name": "tools", "mountPath": TOOLS, "readOnly": True},
         ],
     }
+    # Read by the server's own user; nobody else is in this pod, but for sysbench where it is asked for.
+    account: dict[str, Any] = {"secret": {"secretName": SERVER_ACCOUNTS, "defaultMode": 0o444}}
+    if here.client_in == "server":
+        sources = [{"secret": {"name": name}} for name in (SERVER_ACCOUNTS, CLIENT_ACCOUNT)]
+        account = {"projected": {"sources": sources, "defaultMode": 0o444}}
     volumes = [
         {"name": "config", "configMap": {"name": part.name}},
-        # Read by the server's own user; nobody else is in this pod.
-        {"name": "account", "secret": {"secretName": SERVER_ACCOUNTS, "defaultMode": 0o444}},
+        {"name": "account", **account},
         {"name": "tools", "configMap": {"name": "tools"}},
     ]
     if here.storage.storage_class is None:

@@ -18,12 +18,13 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
-from benchbook.sites.kube import arms, copies, evidence, layout, marks
+from benchbook.sites.kube import arms, copies, engines, evidence, layout, marks
 from benchbook.sites.kube.client import Job, PodClient, hop
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.outside import Outside, OutsideWatch
 from benchbook.sites.kube.watch import PodWatch
 from benchbook.sites.ssh.client import RemoteClient
+from benchbook.sites.tidb import pools
 
 READY_S = 1.5
 
@@ -100,14 +101,16 @@ class KubernetesSite:
 
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
-        return self._endpoint(*self._arms.ensure(self._chain(arm)))
+        chain = self._chain(arm)
+        return self._endpoint(*self._arms.ensure(chain), is_inside=bool(chain.inside))
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
         places, chain = [self.up(arm)], self._chain(arm)
         for part in chain.others:
             server = self._arms.server(part)
-            places.append(self._endpoint(server.address(server.ensure()), part.port))
+            address = server.address(server.ensure())
+            places.append(self._endpoint(address, part.port, is_inside=bool(chain.inside)))
         return [places[several.server_of(number, len(places))] for number in range(chain.client_count)]
 
     def facts(self, arm: str) -> dict[str, Any]:
@@ -127,11 +130,15 @@ class KubernetesSite:
         # A connection that was lost and opened anew, even after the run, is one more in the server's books.
         for place, server in enumerate(servers):
             server.record, server.place = record, place if len(servers) > 1 else None
+        is_cluster = self.ground.here.tidb is not None
+        before = servers[0].threads() if is_cluster else None
         with self._arms.neighbour(chain, record):
             yield record
+        if before is not None and (after := servers[0].threads()) is not None:
+            record["tikv_threads"] = pools.spent(before, after)
         # Who asks whether a server is ready drops its connection before it logs in: the operator's pods are
         # asked so by the kubelet.
-        if chain.access == "load_balancer" or self.ground.here.tidb is not None:
+        if chain.access == "load_balancer" or is_cluster:
             record["has_probes"] = True
 
     def server_of(self, arm: str) -> str:
@@ -149,9 +156,11 @@ class KubernetesSite:
     def allowance(self, arm: str) -> float:
         """Return how many cores' time the clients may use."""
         chain = self._chain(arm)
-        if chain.client is None:
+        if chain.outside:
             return self._clients_outside().cores(chain.outside)
-        limit = chain.client.room.limit_cpu
+        limit = (chain.client or chain.server).room.limit_cpu
+        if chain.client is None:
+            return limit or self._arms.server_cores(chain)
         return limit * len(chain.clients) if limit else self._arms.client_cores(chain)
 
     def client(
@@ -174,6 +183,11 @@ class KubernetesSite:
         chain = self._chain(arm)
         if chain.outside:
             return self._clients_outside().client(argv, out, err, env, number, begin_at)
+        if chain.inside:
+            server = chain.servers[several.server_of(number, len(chain.servers))]
+            return PodClient(
+                Job(self.ground.cluster, self.ground.namespace, server.pod, argv, (), begin_at).into(out, err)
+            )
         pod = self._arms.pod(chain.clients[number])
         # What the client connects to is the part whose bytes it can count.
         hops = hop(argv, "proxy" if chain.proxy is not None else "server")
@@ -246,8 +260,9 @@ class KubernetesSite:
         assert self._outside is not None
         return self._outside
 
-    def _endpoint(self, host: str, port: int) -> Endpoint:
-        return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret)
+    def _endpoint(self, host: str, port: int, is_inside: bool = False) -> Endpoint:
+        path = engines.SOCKETS[self.study.engine.name] if is_inside else None
+        return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret, socket=path)
 
     def _server(self, arm: str | None) -> Any:
         return self._arms.server(self._chain(arm).server)

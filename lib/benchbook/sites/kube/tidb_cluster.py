@@ -119,6 +119,10 @@ class TidbCluster:
         kinds = ("tidb", "tikv", "pd")
         return [(kind, pod.metadata.name, 1) for kind in kinds for pod in self.parts.pods[kind]]
 
+    def threads(self) -> list[dict[str, float]] | None:
+        """Return the processor time of each thread pool of each TiKV; None if one does not tell."""
+        return self.parts.threads()
+
     def log_mark(self) -> float:
         """Return now: its logs are asked for by time."""
         return time.monotonic()

@@ -15,12 +15,12 @@ from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import PARTS
 from benchbook.sites.kube.tidb_pod import PodStatus
 from benchbook.sites.kube.tunnel import get
-from benchbook.sites.tidb import config
+from benchbook.sites.tidb import config, pools
 from benchbook.sites.tidb.server import CRASH
 from benchbook.sites.tidb.status import flat
 
 # Ports that the operator gives them, and the administrator of a new cluster.
-PORT, STATUS, PD = 4000, 10080, 2379
+PORT, STATUS, PD, TIKV_STATUS = 4000, 10080, 2379, 20180
 ADMIN = "root"
 SETTLED_S = 5.0
 NOT_SHOWN = "not available: PD's own port does not answer"
@@ -110,6 +110,17 @@ class Parts:
             "nodes": nodes,
             "data": "loaded once and taken as they are: no copy can be put back",
         }
+
+    def threads(self) -> list[dict[str, float]] | None:
+        """Return the processor time of each thread pool of each TiKV; None if one does not tell."""
+        found = []
+        for pod in self.pods["tikv"]:
+            try:
+                tunnel = self.ground.cluster.socket(self.ground.namespace, pod.metadata.name, TIKV_STATUS)
+                found.append(pools.seconds(get(tunnel, pools.PATH)))
+            except (OSError, ValueError):
+                return None
+        return found
 
     def log_errors(self, since_s: float) -> list[str]:
         """Return the lines of the last seconds in every pod's log that tell of an error or a crash."""

@@ -21,12 +21,13 @@ from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites.lab import Lab
-from benchbook.sites.ssh import cluster_facts, stream, tidb, topology
-from benchbook.sites.ssh.arrange import Part, Place
+from benchbook.sites.ssh import cluster_facts, far, stream, tidb, topology
+from benchbook.sites.ssh.arrange import TIKV_AT, Part, Place
 from benchbook.sites.ssh.far import FarStatus
 from benchbook.sites.ssh.host import Host
 from benchbook.sites.ssh.tiup import Commands
 from benchbook.sites.tidb import data as accounts
+from benchbook.sites.tidb import pools
 
 LOOK_S = 1.0
 REFUSED = 1045
@@ -163,6 +164,20 @@ class Cluster:
         known, made = self._record("loaded.json"), self._record("made.json")
         is_same = bool(known.get("label")) and known.get("id") == made.get("id")
         return is_same and label in (None, known.get("label"))
+
+    def threads(self) -> list[dict[str, float]] | None:
+        """Return the processor time of each thread pool of each TiKV; None if one does not tell."""
+        base, most = self.part.places[0].port + TIKV_AT, max(1, len(self.numa.tikv) if self.numa else 1)
+        found = []
+        for role, name in self.part.others:
+            for rank in range(most if role == "tikv" else 0):
+                host, port = self.hosts[name], base + 2 * rank + 1
+                try:
+                    told = far.request(host, host.target.address, port, "GET", pools.PATH)
+                except OSError:
+                    return None
+                found.append(pools.seconds(told))
+        return found
 
     def log_mark(self) -> list[int]:
         """Return a place in the log of each TiDB."""

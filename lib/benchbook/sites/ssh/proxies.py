@@ -124,9 +124,22 @@ class HAProxy(Proxy):
         lines = dict(line.split(None, 1) for line in self.config.splitlines() if len(line.split()) > 1)
         return super().facts() | {
             "threads": int(lines["nbthread"]),
+            **({"cores_of_threads": self.mapped()} if "cpu-map" in lines else {}),
             "max_connections": int(lines["maxconn"]),
             "balance": lines["balance"],
         }
+
+
+    def mapped(self) -> list[list[int]]:
+        """Return the cores that each of its threads may use; SiteError if its map changed nothing, since
+        HAProxy passes over some without a word."""
+        found: list[list[int]] = self.host.call("affinity", pid=self.pid)
+        if int(self.look["facts"]["cores"]) > 1 and all(len(cores) >= self.threads for cores in found):
+            raise SiteError(
+                f"arms.{self.part.arm}.proxy.settings.cpu-map: {self.asked.settings.get('cpu-map')}: HAProxy "
+                f"did not take it, its threads may use {found}; write one such as auto:1/1-4 0-3"
+            )
+        return found
 
 
 class TiProxy(Proxy):

@@ -25,6 +25,7 @@ from benchbook.sites.ssh.client import RemoteClient
 from benchbook.sites.ssh.connect import Refused
 from benchbook.sites.ssh.living import Living
 from benchbook.sites.ssh.watch import RemoteWatch
+from benchbook.sites.tidb import pools
 
 
 class SshSite:
@@ -186,9 +187,13 @@ class SshSite:
         self._errors_ms.clear()
         if self._living.has_probes(chain):
             record["has_probes"] = True
+        threads = self._server(arm).threads if chain.server.places else None
+        started = threads() if threads is not None else None
         with beside.of_arm(self.study.arms[arm], chain, self._living, self.lab) as kept:
             record |= kept
             yield record
+        if threads is not None and started is not None and (ended := threads()) is not None:
+            record["tikv_threads"] = pools.spent(started, ended)
         # How far off the beginning of each of several clients may be, as clocks were compared.
         if self._errors_ms:
             record["begun_known_to_ms"] = self._errors_ms
