@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -25,6 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except BenchbookError as error:
         print(f"benchbook: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        said = f"no space left on the disk ({error.filename or 'which one is not known'})"
+        print(f"benchbook: {said}; what was complete is kept: free some space, run it again", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

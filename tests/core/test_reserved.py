@@ -101,7 +101,7 @@ def test_what_we_start_from_ourselves_is_not_refused() -> None:
 
 
 def test_plan_names_the_setting_and_what_to_write() -> None:
-    changed = {**STUDY, "site": {}, "engine": {"settings": {"loose_bind_address": "0.0.0.0", "max_connections": 100}}}
+    changed = {**STUDY, "site": {}, "engine": {"settings": {"loose_bind_address": "0.0.0.0"}}}
     with pytest.raises(ValueError, match=r"engine.settings.loose_bind_address: not a study's to set"):
         Study.model_validate(changed)
     arms = {"direct": {}, "other": {"engine": {"settings": {"bind_addres": "0.0.0.0"}}}}
