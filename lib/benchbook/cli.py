@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchbook import cluster
-from benchbook.core import load, paths
+from benchbook.core import load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 
 
@@ -19,7 +19,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     wrong."""
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
+    surroundings.close()
     try:
+        if command not in (_repro, _stage):
+            surroundings.hide()
         return command(arguments)
     except InputErrors as error:
         print("\n".join(error.errors), file=sys.stderr)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core import files, load, paths
+from benchbook.core import files, load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites import supervise
 
@@ -26,6 +26,8 @@ STAGES = {
     "report": "07_report",
     "runs": "runs",
 }
+# Those that connect to a server.
+MEASURING = ("provision", "prepare", "warm-up", "run-matrix")
 
 # With less than this a notebook can't be written.
 FULL_BYTES = 1 << 20
@@ -40,7 +42,9 @@ def run(stage: str, name: str) -> int:
     The study file is checked before anything starts (exit 2). A failed notebook is kept in
     `data/NAME/failed`, where DVC does not delete it.
     """
-    load.study(name)
+    asked = load.study(name).site.existing
+    needed = asked.password_env if asked is not None and stage in MEASURING else None
+    surroundings.hide([needed] if needed else [])
     load.params()
     where = paths.study(name)
     code = execute(STAGES[stage], "study", name, where.notebooks, where.failed)
