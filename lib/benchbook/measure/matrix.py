@@ -14,7 +14,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import paths, registry, runfolder
 from benchbook.core.engines import engine_of
-from benchbook.core.errors import SiteError
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.measure import dataset, preflight, warm_up
@@ -198,7 +197,7 @@ def _group(
         tries = [attempts(state.void, run.run_id) + 1 for run in batch]
         try:
             folders = execute_together(runs, state.raw, tries)
-        except (SQLAlchemyError, SiteError) as error:
+        except SQLAlchemyError as error:
             _gone(state, members, error)
             missing.update(run.run_id for run in members)
             return False
