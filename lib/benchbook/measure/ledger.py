@@ -41,6 +41,8 @@ COUNTERS = (
 )
 # What is looked at of tables that are too large to count: windows over all tables, and ids of each.
 SAMPLED_WINDOWS, WINDOW = 64, 200
+# How long sessions of ours that were closed may stay in a server's list.
+LEFT_S = 1.0
 
 # What MariaDB counts by account (`userstat`), under our names; prepared statements count as what they do.
 OF_ACCOUNT = {
@@ -83,10 +85,18 @@ def sessions(site: Any, study: Study, arms: Iterable[str]) -> Iterator[dict[str,
             for key in keys:
                 if key not in opened:
                     opened[key] = stack.enter_context(session(site, arm, key[1]))
-                    snapshot(opened[key])
-                    state.begin(opened[key])
+                    _begin(opened[key])
             found[arm] = tuple(opened[key] for key in keys)
         yield found
+
+
+def _begin(connection: Connection) -> None:
+    """Keep what a server is, once sessions of ours that were just closed are in its counters."""
+    deadline = time.monotonic() + LEFT_S
+    while foreign_sessions(connection) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    snapshot(connection)
+    state.begin(connection)
 
 
 def absent(connection: Connection) -> dict[str, dict[str, str]]:
