@@ -3,6 +3,8 @@
 # notebook that says where to start. Kernels get what stages get in the pipeline: this clone's environment,
 # and hashes that are the same every time.
 set -eu
+# Nothing that is made here is others' to change, whatever the umask.
+umask g-w,o-w
 root=''
 if [ "$(id -u)" = 0 ]; then root=--allow-root; fi
 browser=''

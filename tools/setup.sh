@@ -8,6 +8,8 @@
 # PYTHON=/path/to/python3.12 chooses the interpreter. The tests of this script describe other
 # machines with BENCHBOOK_UNAME, BENCHBOOK_OS_RELEASE, BENCHBOOK_UID and BENCHBOOK_SBIN.
 set -eu
+# Nothing that is made here is others' to change, whatever the umask.
+umask g-w,o-w
 CDPATH='' cd -- "$(dirname -- "$0")/.."
 here=$(pwd -P)
 missing='' packages='' wanted=''

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchbook import cluster
-from benchbook.core import load, paths
+from benchbook.core import load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 
 
@@ -18,13 +19,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     wrong."""
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
+    surroundings.close()
     try:
+        if command not in (_repro, _stage):
+            surroundings.hide()
         return command(arguments)
     except InputErrors as error:
         print("\n".join(error.errors), file=sys.stderr)
         return 2
     except BenchbookError as error:
         print(f"benchbook: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        said = f"no space left on the disk ({error.filename or 'which one is not known'})"
+        print(f"benchbook: {said}; what was complete is kept: free some space, run it again", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core import files, load, paths
+from benchbook.core import files, load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites import supervise
 
@@ -26,6 +26,11 @@ STAGES = {
     "report": "07_report",
     "runs": "runs",
 }
+# Those that connect to a server.
+MEASURING = ("provision", "prepare", "warm-up", "run-matrix")
+
+# With less than this a notebook can't be written.
+FULL_BYTES = 1 << 20
 
 # Notebooks about everything, and the pages they become.
 PAGES = {"method": "method.html", "findings": "index.html"}
@@ -37,7 +42,9 @@ def run(stage: str, name: str) -> int:
     The study file is checked before anything starts (exit 2). A failed notebook is kept in
     `data/NAME/failed`, where DVC does not delete it.
     """
-    load.study(name)
+    asked = load.study(name).site.existing
+    needed = asked.password_env if asked is not None and stage in MEASURING else None
+    surroundings.hide([needed] if needed else [])
     load.params()
     where = paths.study(name)
     code = execute(STAGES[stage], "study", name, where.notebooks, where.failed)
@@ -124,9 +131,13 @@ def execute(notebook: str, parameter: str | None, value: str | None, into: Path,
             ]
         )
     if code != 0:
-        kept = _keep(target, log, failed)
-        print(f"{notebook} failed: {_message(kept) or f'exit code {code}'}", file=sys.stderr)
-        print(f"the executed notebook and its log are kept in {_short(failed, root)}", file=sys.stderr)
+        said = _message(target) or f"exit code {code}"
+        print(f"{notebook} failed: {said}{_full(target, said)}", file=sys.stderr)
+        try:
+            _keep(target, log, failed)
+            print(f"the executed notebook and its log are kept in {_short(failed, root)}", file=sys.stderr)
+        except OSError as error:
+            print(f"the executed notebook could not be kept: {error.strerror}", file=sys.stderr)
     log.unlink(missing_ok=True)
     return code
 
@@ -171,13 +182,23 @@ def _stderr_to(log: Path) -> Iterator[None]:
         os.close(terminal)
 
 
-def _keep(target: Path, log: Path, failed: Path) -> Path:
+def _full(target: Path, said: str) -> str:
+    """Return what to do about a full disk, where that is what a failure comes from; else nothing."""
+    free = shutil.disk_usage(target.parent).free
+    if "No space left" not in said and free > FULL_BYTES:
+        return ""
+    return (
+        f"; the disk of {target.parent} is full ({free >> 10} KiB free): what was complete is kept and taken "
+        "up again; free some space and run the stage again"
+    )
+
+
+def _keep(target: Path, log: Path, failed: Path) -> None:
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     failed.mkdir(parents=True, exist_ok=True)
     for file, suffix in ((target, ".ipynb"), (log, ".log")):
         if file.is_file():
             shutil.copyfile(file, failed / f"{target.stem}-{stamp}{suffix}")
-    return failed / f"{target.stem}-{stamp}.ipynb"
 
 
 def _message(notebook: Path) -> str | None:

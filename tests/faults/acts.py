@@ -89,6 +89,20 @@ def setting(name: str, value: int, usual: int) -> Callable[[Scene], None]:
     return act
 
 
+def renice(scene: Scene) -> None:
+    """Let the server's threads stand behind all others."""
+    for thread in os.listdir(f"/proc/{scene.server}/task"):
+        os.setpriority(os.PRIO_PROCESS, int(thread), 5)
+
+
+def elsewhere_on_the_machine(scene: Scene) -> None:
+    """Let the server use all cores, or one where it has them all already."""
+    cores = os.sched_getaffinity(0)
+    now = os.sched_getaffinity(scene.server)
+    for thread in os.listdir(f"/proc/{scene.server}/task"):
+        os.sched_setaffinity(int(thread), {min(cores)} if now == cores else cores)
+
+
 def partition(seconds: float | None) -> Callable[[Scene], None]:
     """Drop every packet to the server's port, for a while or until the attempt is judged."""
 

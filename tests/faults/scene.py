@@ -136,7 +136,8 @@ class Scene:
         start, look = self.site.client, self.site.identity
 
         def identity(arm: str) -> dict[str, Any]:
-            if self.client is None and fault is not None and when == "early":
+            has_begun = any(self.raw.glob("*.part"))
+            if self.client is None and fault is not None and when == "early" and has_begun:
                 fault(self)
             return look(arm)
 

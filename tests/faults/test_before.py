@@ -15,12 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import psutil
 import pytest
 
+from benchbook import stage
 from benchbook.core import paths, runfolder
 from benchbook.core.errors import SiteError
-from benchbook.measure import matrix, preflight
+from benchbook.measure import dataset, matrix, preflight
 from benchbook.measure.ledger import session
 from benchbook.measure.preflight import NotReady
 from benchbook.sites import ports, process, procfs
@@ -243,3 +245,54 @@ def _another_server(here: Scene, folder: Path) -> Iterator[int]:
         other.wait()
         shutil.rmtree(folder)
         config.unlink()
+
+
+@needs_root
+def test_a_disk_that_fills_up_in_a_stage_is_told_in_words(
+    tmp_path: Path,
+    small_disk: Callable[[Path, str], Path],
+    inject: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+):
+    """Papermill can't save the notebook then, and nothing but an exit code would be left."""
+    inject("F21", "the disk of the clone full in a stage")
+    root = small_disk(tmp_path / "clone", "2m")
+    cell = nbformat.v4.new_code_cell("open('filler', 'wb').write(bytes(4_000_000))")
+    (root / "notebooks").mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), root / "notebooks" / "full.ipynb")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(root))
+    assert stage.execute("full", None, None, root / "data", root / "data" / "failed") != 0
+    said = capfd.readouterr().err
+    assert (
+        "full failed: " in said and "is full (" in said and "free some space and run the stage again" in said
+    )
+    assert "Traceback" not in said
+
+
+@pytest.mark.server
+def test_a_server_that_is_started_again_between_runs_is_told_in_words(
+    scene: Callable[..., Scene], inject: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+):
+    inject("F54", "the server killed while its data are read into memory")
+    here = scene()
+    here.site.up("direct")
+
+    def kill(*_: Any) -> None:
+        os.kill(here.server, signal.SIGKILL)
+        time.sleep(0.2)
+        with session(here.site) as connection:
+            connection.exec_driver_sql("SELECT 1")
+
+    monkeypatch.setattr(dataset, "prewarm_all", kill)
+    with (
+        pytest.raises(
+            NotReady, match=r"ended, was restarted or refused while no run was going on .* are kept"
+        ),
+        preflight.lost_server_is_told(here.raw),
+    ):
+        here.walk(None)
+    monkeypatch.undo()
+    here.walk(None)
+    here.assert_resumed()
+    here.assert_nothing_left()

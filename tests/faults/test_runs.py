@@ -66,6 +66,30 @@ CLIENT = (
     Fault("F2", "unknown host", acts.elsewhere("nowhere.invalid", 3306), ("V1", "V3"), when="before",
           words="2005"),
 )  # fmt: skip
+SLOW = "CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW SET NEW.pad = REVERSE(NEW.pad)"
+BETWEEN = (
+    Fault("F53", "the flush setting changed between runs",
+          acts.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0"), ("V12",), when="early",
+          words="innodb_flush_log_at_trx_commit was 1, is 0 between the runs", is_long=False),
+    Fault("F53", "the general log switched on between runs", acts.sql("SET GLOBAL general_log = ON"),
+          ("V12",), when="early", words="general_log was OFF, is ON between the runs"),
+    Fault("F53", "the query cache switched on between runs", acts.sql("SET GLOBAL query_cache_type = ON"),
+          ("V12",), when="early", words="query_cache_type was OFF, is ON between the runs"),
+    Fault("F53", "a trigger on every update between runs", acts.sql(SLOW), ("V13",), when="early",
+          words="trigger sbtest1.slow was added"),
+    Fault("F53", "an index more between runs", acts.sql("CREATE INDEX more ON sbtest2 (pad)"), ("V13",),
+          when="early", words="index sbtest2.more was added"),
+    Fault("F53", "an index less between runs", acts.sql("DROP INDEX k_1 ON sbtest1"), ("V13",), when="early",
+          words="index sbtest1.k_1 was removed"),
+    Fault("F53", "another row format between runs", acts.sql("ALTER TABLE sbtest1 ROW_FORMAT = COMPRESSED"),
+          ("V13",), when="early", words="Compressed"),
+    Fault("F53", "all k set to 1 between runs", acts.sql("UPDATE sbtest1 SET k = 1"), ("V14",),
+          when="early", words="Com_update grew by 1 between the runs"),
+    Fault("F53", "the server reniced between runs", acts.renice, ("V12",), when="early",
+          words="'nice': '5'"),
+    Fault("F53", "the server given other cores between runs", acts.elsewhere_on_the_machine, ("V12",),
+          when="early", words="_place changed from"),
+)  # fmt: skip
 NETWORK = (Fault("F27", "partition of 2.5 s", acts.partition(2.5), ("V7",), is_long=False),)
 
 
@@ -81,6 +105,21 @@ def test_a_fault_in_a_run_costs_that_run_alone(
 ):
     if fault in NETWORK and os.geteuid() != 0:
         pytest.skip("rules of the firewall need root")
+    here = scene(fault.arm)
+    inject(fault.row, fault.what)
+    here.walk(fault.act, fault.when)
+    here.assert_noticed(*fault.checks, words=fault.words)
+    here.assert_resumed()
+    here.assert_nothing_left()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(fault, id=fault.what, marks=[pytest.mark.faults] * fault.is_long) for fault in BETWEEN],
+)
+def test_what_is_done_between_two_runs_costs_the_second(
+    fault: Fault, scene: Callable[..., Scene], inject: Callable[..., None]
+):
     here = scene(fault.arm)
     inject(fault.row, fault.what)
     here.walk(fault.act, fault.when)

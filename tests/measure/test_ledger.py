@@ -58,3 +58,19 @@ def test_a_session_sees_what_others_have_just_written(up: Any):
 def test_a_session_without_encryption_has_no_cipher(up: Any):
     with ledger.session(up) as mine:
         assert ledger.cipher(mine) == ""
+
+
+def test_a_sample_sees_a_table_that_was_cut_and_rows_that_are_gone(up: Any, monkeypatch: pytest.MonkeyPatch):
+    """Two tables of 200 rows share 8 windows of 10 ids: four each, 40 rows looked for."""
+    monkeypatch.setattr(ledger, "SAMPLED_WINDOWS", 8)
+    monkeypatch.setattr(ledger, "WINDOW", 10)
+    whole = {"first": 1, "last": 200, "asked": 40, "there": 40}
+    with ledger.session(up) as mine, ledger.session(up) as other:
+        assert ledger.sample(mine) == {"sbtest1": whole, "sbtest2": whole}
+        other.exec_driver_sql("DELETE FROM sbtest1 WHERE id > 100")
+        other.exec_driver_sql("DELETE FROM sbtest2 WHERE id BETWEEN 5 AND 8")
+        found = ledger.sample(mine)
+    assert found["sbtest1"]["last"] == 100
+    # The first window is 1 to 10.
+    assert found["sbtest2"] == whole | {"there": 36}
+    up.restore()

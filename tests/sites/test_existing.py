@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,46 @@ def test_a_shared_server_gives_no_ledger_and_says_so(study, theirs, open_folder,
         judged, _ = measured(site, tmp_path / "raw")
     assert (judged.status, judged.reasons) == ("valid", [])
     assert judged.ledger == "ledger not available: others use the server too, as the study says"
+
+
+def judged_of(site: Any, into: Path, connection: Any, number: int) -> validity.Judgement:
+    planned = schedule.plan_runs("test", site.study, {})[number]
+    into.mkdir(exist_ok=True)
+    return validity.judge(execute(Run(planned, site, planned.arm, connection, LIMITS), into, 1), LIMITS)
+
+
+def test_a_setting_that_its_owner_changes_between_blocks_is_named(study, theirs, open_folder, tmp_path):
+    """The server is not ours to start again, so it is held to what it was when the walk began."""
+    with sites.open_site(study(), open_folder / "ours") as site:
+        dataset.ensure(site, site.study)
+        with ledger.sessions(site, site.study, site.able) as connections:
+            assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
+        with theirs[1].admin().connect() as connection:
+            connection.exec_driver_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+        try:
+            with ledger.sessions(site, site.study, site.able) as connections:
+                judged = judged_of(site, tmp_path, connections["two"][0], 1)
+        finally:
+            with theirs[1].admin().connect() as connection:
+                connection.exec_driver_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+    said = "server variable innodb_flush_log_at_trx_commit was 2, is 0 between the runs"
+    assert judged.status == "invalid" and said in "; ".join(judged.reasons)
+
+
+def test_rows_that_somebody_changes_between_runs_are_noticed_on_a_shared_server(
+    study, theirs, open_folder, tmp_path
+):
+    with sites.open_site(study(is_shared=True), open_folder / "ours") as site:
+        dataset.ensure(site, site.study)
+        with ledger.sessions(site, site.study, site.able) as connections:
+            assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
+            # The time of a table's last change has seconds.
+            time.sleep(1.1)
+            with theirs[1].admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                connection.exec_driver_sql("UPDATE ours.sbtest1 SET k = 1")
+            judged = judged_of(site, tmp_path, connections["two"][0], 1)
+    assert judged.status == "invalid"
+    assert "sbtest1 was written to between the runs" in "; ".join(judged.reasons)
 
 
 def test_encryption_is_what_was_asked_and_the_server_agrees(

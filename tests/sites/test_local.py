@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -97,7 +98,6 @@ def test_a_setting_that_was_not_taken_stops_the_study_with_both_values(make_stud
     ("settings", "engine", "words"),
     [
         ({"no_such_setting": 1}, {}, "no_such_setting"),
-        ({"bind_address": "0.0.0.0"}, {}, "engine.settings.bind_address"),
         ({}, {"version": "9.9"}, "asked 9.9"),
         ({}, {"binary": "/bin/true"}, "not a MariaDB server"),
     ],
@@ -361,3 +361,21 @@ def test_down_finds_an_orphan_that_still_holds_the_lock(make_study, lab: Path, o
     orphan.wait()
     with sites.open_site(make_study(), lab):
         pass
+
+
+def test_with_any_umask_others_write_nothing_and_read_no_secret(make_study, lab: Path) -> None:
+    before = os.umask(0)
+    place = lab.parent / "deep" / "er" / "lab"
+    try:
+        with sites.open_site(make_study(), place) as site:
+            site.up("direct")
+            found = [lab.parent / "deep", lab.parent / "deep" / "er", *place.rglob("*")]
+            modes = {path: path.stat().st_mode for path in found if not path.is_socket()}
+    finally:
+        os.umask(before)
+    assert len(modes) > 50
+    assert [path for path, mode in modes.items() if mode & 0o002] == []
+    private = [path for path in modes if path.is_relative_to(place / "secrets") or path.suffix == ".cnf"]
+    assert len(private) >= 3
+    assert [path for path in private if modes[path] & 0o077] == []
+    shutil.rmtree(lab.parent / "deep")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import sys
 import threading
@@ -54,6 +55,37 @@ def going_out_from(port: int) -> Iterator[socket.socket]:
         accepted, _ = there.accept()
         with accepted:
             yield client
+
+
+OPEN = """
+import socket, sys, time
+family = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET
+server = socket.create_server((sys.argv[2], int(sys.argv[1])), family=family)
+time.sleep(60)
+"""
+
+
+class Opened(supervised.Supervised):
+    """A part that listens everywhere, in a network namespace where there is nothing to reach."""
+
+    address = "0.0.0.0"
+
+    def ensure(self) -> None:
+        argv = ["unshare", "-n", sys.executable, "-c", OPEN, str(self.place.port), self.address]
+        self._begin(argv, lambda: bool(supervised.ports.of_process(self.running().pid)))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_a_part_that_listens_off_loopback_is_named_and_stopped(
+    tmp_path: Path, port: int, address: str
+) -> None:
+    made = Opened(labs.Lab(tmp_path, "token"), labs.Place("part", "127.0.0.1", port))
+    made.lab.own("run", None)
+    made.address = address
+    with pytest.raises(SiteError, match=f"listens on {address}:{port}, and may on 127.0.0.1 alone"):
+        made.ensure()
+    assert not made.is_up
 
 
 def test_a_port_that_a_connection_goes_out_from_is_tried_again(part: Part) -> None:

@@ -80,6 +80,8 @@ MARIADB = frozenset(
         "slave_load_tmpdir",
         "slow_query_log_file",
         "socket",
+        "ssl_capath",
+        "ssl_crlpath",
         "symbolic_links",
         "tc_heuristic_recover",
         "temp_pool",
@@ -93,7 +95,17 @@ MARIADB = frozenset(
 )
 # Variables that are whole words and also begin a reserved one.
 WHOLE = frozenset(
-    {"flush", "general_log", "lc_messages", "log_bin", "log_slow_query", "old", "slow_query_log"}
+    {
+        "flush",
+        "general_log",
+        "lc_messages",
+        "log_bin",
+        "log_slow_query",
+        "old",
+        "slow_query_log",
+        "ssl_ca",
+        "ssl_crl",
+    }
 )
 # MariaDB reads each before any name of an option.
 PREFIXES = ("loose_", "enable_", "disable_", "maximum_", "autoset_")

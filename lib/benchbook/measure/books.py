@@ -15,13 +15,16 @@ from benchbook.measure import ledger, state
 
 Record = dict[str, Any]
 SETTLED_S, LEFT_S = 5.0, 1.0
+KEPT = ("rows_before", "sample_before", "uptime_before_s", "state")
 
 
 def before(connection: Connection, tables: int | None, user: str | None = None) -> Record:
-    """Look at one server: `rows_before` (None without `tables`), `foreign_sessions`, `before` with the
-    counters, `uptime_before_s`, and `state`: settings, tables, and what went on since the last run.
+    """Look at one server before a run.
 
-    With `user` the counters are those of that account alone."""
+    Returns `rows_before` (without `tables` a `sample_before`), `foreign_sessions`, `before` with counters,
+    `uptime_before_s`, and `state`: settings, tables, and what went on since the last run. With `user` the
+    counters are those of that account alone.
+    """
     rows = ledger.rows(connection, tables) if tables is not None else None
     # Sessions of ours that have just been closed stay in a busy server's list for a moment.
     settle(connection, LEFT_S)
@@ -29,11 +32,13 @@ def before(connection: Connection, tables: int | None, user: str | None = None) 
     if not state.has_begun(connection):
         ledger.snapshot(connection)
         state.begin(connection)
+    sampled = ledger.sample(connection) if tables is None else None
     seen = state.before(connection)
     counters, uptime_s = ledger.snapshot(connection, user)
     return {
         "state": seen | {"between": state.between(connection)},
         "rows_before": rows,
+        "sample_before": sampled,
         "foreign_sessions": foreign,
         "before": counters,
         "uptime_before_s": uptime_s,
@@ -69,6 +74,7 @@ def after(
             },
             "uptime_after_s": uptime_s,
             "rows_after": ledger.rows(connection, tables) if tables is not None else None,
+            "sample_after": ledger.sample(connection) if tables is None else None,
             "foreign_sessions": was["foreign_sessions"] + ledger.foreign_sessions(connection),
             "server_answers": True,
         }
@@ -95,7 +101,7 @@ def silent(was: Record, error: Exception) -> Record:
 
 
 def _known(was: Record) -> Record:
-    return {key: was[key] for key in ("rows_before", "uptime_before_s", "state") if key in was}
+    return {key: was[key] for key in KEPT if key in was}
 
 
 def together(each: Sequence[Record]) -> Record:

@@ -39,6 +39,10 @@ COUNTERS = (
     "Aborted_clients",
     "Questions",
 )
+# What is looked at of tables that are too large to count: windows over all tables, and ids of each.
+SAMPLED_WINDOWS, WINDOW = 64, 200
+# How long sessions of ours that were closed may stay in a server's list.
+LEFT_S = 1.0
 
 # What MariaDB counts by account (`userstat`), under our names; prepared statements count as what they do.
 OF_ACCOUNT = {
@@ -81,10 +85,18 @@ def sessions(site: Any, study: Study, arms: Iterable[str]) -> Iterator[dict[str,
             for key in keys:
                 if key not in opened:
                     opened[key] = stack.enter_context(session(site, arm, key[1]))
-                    snapshot(opened[key])
-                    state.begin(opened[key])
+                    _begin(opened[key])
             found[arm] = tuple(opened[key] for key in keys)
         yield found
+
+
+def _begin(connection: Connection) -> None:
+    """Keep what a server is, once sessions of ours that were just closed are in its counters."""
+    deadline = time.monotonic() + LEFT_S
+    while foreign_sessions(connection) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    snapshot(connection)
+    state.begin(connection)
 
 
 def absent(connection: Connection) -> dict[str, dict[str, str]]:
@@ -165,6 +177,34 @@ def rows(connection: Connection, tables: int) -> dict[str, int]:
             else -1
         )
     return counted
+
+
+def sample(connection: Connection) -> dict[str, dict[str, int]]:
+    """Return of each sysbench table its `first` and `last` id, and of ids `asked` between them how many are
+    `there`; some thousand rows are read, however large the tables are."""
+    names = [str(name) for (name,) in connection.execute(text("SHOW TABLES"))]
+    names = sorted(name for name in names if name.startswith("sbtest") and name[6:].isdigit())
+    found = {}
+    for name in names:
+        first, last = connection.execute(text(f"SELECT MIN(id), MAX(id) FROM {name}")).one()
+        first, last = int(first or 0), int(last or 0)
+        windows = _windows(first, last, max(1, SAMPLED_WINDOWS // len(names)))
+        counted = (
+            connection.execute(text(f"SELECT COUNT(*) FROM {name} WHERE id BETWEEN {low} AND {high}"))
+            for low, high in windows
+        )
+        there = sum(int(one.scalar_one()) for one in counted)
+        asked = sum(high - low + 1 for low, high in windows)
+        found[name] = {"first": first, "last": last, "asked": asked, "there": there}
+    return found
+
+
+def _windows(first: int, last: int, count: int) -> list[tuple[int, int]]:
+    """Return windows of ids from the first to the last, evenly apart; all ids where they would overlap."""
+    if last - first < count * WINDOW:
+        return [(first, last)] if last else []
+    step = (last - first + 1 - WINDOW) // max(1, count - 1)
+    return [(first + step * number, first + step * number + WINDOW - 1) for number in range(count)]
 
 
 def cipher(connection: Connection) -> str:

@@ -88,7 +88,8 @@ def run(
     brought back.
     """
     state = Walk(study, runs, None, where.raw, where.void, judge, limits, stop=stop)
-    missing = set(tidy_up(runs, where.raw, where.void, judge))
+    with preflight.full_disk_is_told(where.raw):
+        missing = set(tidy_up(runs, where.raw, where.void, judge))
     if not missing:
         print(f"all {len(runs)} runs are there already")
         return state
@@ -96,7 +97,8 @@ def run(
         return state
     lab = lab_folder(paths.root(), name)
     preflight.refuse(preflight.machine(study, {"raw logs": where.raw, "the lab": lab}, limits))
-    with open_site(study, lab) as site, preflight.full_disk_is_told(where.raw):
+    told = preflight.full_disk_is_told(where.raw), preflight.lost_server_is_told(where.raw)
+    with told[0], told[1], open_site(study, lab) as site:
         state.site = site
         provision.verify(site, study, facts)
         for event in dataset.ensure(site, study, data)["events"]:
@@ -247,7 +249,10 @@ def _tell(state: Walk, run: PlannedRun, verdict: Judgement, left_s: float, left:
 
 def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
     """Set aside the runs of a group that could not begin, because the server went away."""
-    reason = f"the server went away before the run: {type(error).__name__}"
+    said = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
+    reason = (
+        f"the server went away before the run: it ended or was started again ({type(error).__name__}: {said})"
+    )
     state.say(f"{members[0].group}: {reason}")
     for part in runfolder.unfinished(state.raw):
         runfolder.void(part, state.void, "invalid", [reason])

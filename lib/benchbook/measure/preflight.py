@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
@@ -98,6 +99,20 @@ def full_disk_is_told(raw: Path) -> Iterator[None]:
         raise NotReady(
             f"no space left on the disk of {raw} ({free // 1024} KiB free): the run that went on is lost, "
             "all before it are kept; free some space and run it again"
+        ) from None
+
+
+@contextmanager
+def lost_server_is_told(raw: Path) -> Iterator[None]:
+    """Turn the error of a server that went away, or ran out of disk, into words with what is kept."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+        raise NotReady(
+            "a server that is measured ended, was restarted or refused while no run was going on "
+            f"({said}); the runs in {raw} are kept. See that no other program stops or starts it and that "
+            "its disk has room, then run the stage again: it goes on where it stopped"
         ) from None
 
 

@@ -48,7 +48,8 @@ def not_held(run: Evidence) -> list[str]:
     if not isinstance(state, dict):
         return []
     lacking = {**(state.get("not_held") or {}), **((state.get("between") or {}).get("not_held") or {})}
-    return [f"not held between the runs: {what} ({why})" for what, why in sorted(lacking.items())]
+    sampled = ["rows not counted, a sample was: too many"] if run.seen.get("sample_before") else []
+    return sampled + [f"not held between the runs: {what} ({why})" for what, why in sorted(lacking.items())]
 
 
 def _changed(run: Evidence, kind: str) -> list[str]:

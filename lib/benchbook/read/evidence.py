@@ -18,7 +18,18 @@ from benchbook.read.sysbench_log import parse
 
 # What is one client's or one server's own, and must not be taken from the whole where it lacks.
 OF_CLIENTS = frozenset({"exit_code", "ended_by", "argv", "options"})
-OF_SERVERS = frozenset({"ledger", "rows_before", "rows_after", "uptime_before_s", "uptime_after_s", "state"})
+OF_SERVERS = frozenset(
+    (
+        "ledger",
+        "rows_before",
+        "rows_after",
+        "sample_before",
+        "sample_after",
+        "uptime_before_s",
+        "uptime_after_s",
+        "state",
+    )
+)
 IDENTITIES = ("identity_at_start", "identity_before", "identity_after")
 
 

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchbook.core import registry
+from benchbook.core import registry, surroundings
 from benchbook.core.errors import LockHeld, SettingsDiffer, SiteError
 from benchbook.sites import supervise
 
@@ -39,5 +39,7 @@ def open_site(study: Study, lab: Path) -> Iterator[Any]:
     Takes the machine's lock (LockHeld within a second if another holds it). Nothing is started before `up`.
     """
     supervise.die_with_parent()
+    surroundings.close()
+    surroundings.hide()
     with load(registry.SITES[study.site.kind])(study, lab) as site:
         yield site

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from benchbook.core import surroundings
 from benchbook.core.errors import SiteError
 from benchbook.core.study_existing import Existing
 from benchbook.sites import lab as labs
@@ -22,6 +22,11 @@ WHO = ("version", "hostname", "port", "server_uid", "server_uuid", "datadir")
 TELLING = (
     *("innodb_", "max_", "sync_", "query_cache", "thread_", "table_", "character_set_", "collation_"),
     *(
+        "event_scheduler",
+        "general_log",
+        "log_output",
+        "optimizer_",
+        "slow_query_log",
         "sql_mode",
         "binlog_",
         "log_bin",
@@ -46,7 +51,7 @@ def account(asked: Existing, lab: labs.Lab) -> Path:
             raise SiteError(f"{path}: others may read this account; `chmod 600 {path}`")
         return path.resolve()
     assert asked.password_env is not None
-    password = os.environ.get(asked.password_env, "")
+    password = surroundings.password(asked.password_env)
     if not password:
         raise SiteError(
             f"site.existing.password_env: {asked.password_env}: this variable is not set; set it first"

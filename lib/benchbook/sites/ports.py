@@ -76,8 +76,14 @@ def strays(pid: int, allowed: str) -> list[str]:
     return [
         f"{address}:{port}"
         for address, port in of_process(pid)
-        if address != allowed and not ipaddress.ip_address(address).is_loopback
+        if address != allowed and not _is_loopback(address)
     ]
+
+
+def _is_loopback(address: str) -> bool:
+    found = ipaddress.ip_address(address)
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
 
 
 def must_be_free(port: int, what: str) -> None:

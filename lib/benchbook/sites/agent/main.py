@@ -60,6 +60,7 @@ def _look(folder: Path) -> dict[str, Any]:
 
 def _serve(folder: Path) -> dict[str, Any]:
     order = json.loads(sys.stdin.readline())
+    os.umask(os.umask(0o077) | 0o022)
     folder.mkdir(mode=0o711, parents=True, exist_ok=True)
     # A server's own user has to pass through; it can't look around.
     folder.chmod(0o711)

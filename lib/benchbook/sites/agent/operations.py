@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import begin
+from benchbook.sites import begin, procfs
 from benchbook.sites.agent import facts, kernel, last, listening
 from benchbook.sites.agent.jobs import GRACE_S, Job, Jobs
 from benchbook.sites.agent.streams import PIECE, Stream
@@ -56,6 +56,10 @@ class Operations:
     def look(self, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
         """Return what this host is; `programs` has the paths of some that it is not to look for."""
         return facts.look(self._folder, programs)
+
+    def place(self, pid: int) -> dict[str, str]:
+        """Return where a process's threads may run, and how: nice, policy, cores, groups, limits."""
+        return procfs.place(pid)
 
     def own(self, name: str, user: str | None = None) -> str:
         """Make a folder that only a user (None: we) and root can enter; return its path."""

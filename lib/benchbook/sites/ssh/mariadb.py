@@ -48,7 +48,7 @@ class MariaDB(Remote):
     ) -> None:
         super().__init__(host, part, look, "mysql")
         self.engine, self.lab, self.peers, self.tls_from = engine, lab, peers, tls_from
-        self.word = ""
+        self.word, self.opened = "", 0
         self._admin: sqlalchemy.Engine | None = None
         self.binary = look["tools"]["mariadbd"]
         if self.binary is None:
@@ -93,8 +93,9 @@ class MariaDB(Remote):
         }
         if self.tls_from is not None:
             places |= {f"ssl_{name}": f"{self.folder}/{name}.pem" for name in ("ca", "cert", "key")}
-        lines = [f"{key}={value}" for key, value in places.items()]
-        lines += [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        lines = [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        # The last word counts.
+        lines += [f"{key}={value}" for key, value in places.items()]
         self.configure("[mariadbd]\n" + "\n".join(lines) + "\n")
         argv = [
             self.binary,
@@ -139,6 +140,7 @@ class MariaDB(Remote):
 
     def connect(self, read_timeout: float | None = READ_S) -> pymysql.Connection:
         """Open an administrative connection over the server's socket: known by the user there."""
+        self.opened += 1
         return stream.connect(
             self.host, f"{self.role}/m.sock", user=self.look["user"], read_timeout=read_timeout
         )
@@ -146,7 +148,7 @@ class MariaDB(Remote):
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account over the socket, one new connection each time."""
         if self._admin is None:
-            self._admin = sql.engine(self.connect)
+            self._admin = sql.engine(self.connect, lambda: self.opened)
             if self.tls_from is not None:
                 sqlalchemy.event.listen(self._admin, "connect", self._inform)
         return self._admin
@@ -181,6 +183,7 @@ class MariaDB(Remote):
 
     def _said(self, host: Host, address: str, port: int, statement: str) -> Any:
         account = {"user": USER, "password": self.lab.password(), "database": SCHEMA, "read_timeout": 30}
+        self.opened += 1
         context = tls.FarContext(self.lab) if self.tls_from is not None else None
         with (
             stream.connect(host, (address, port), context, **account) as connection,

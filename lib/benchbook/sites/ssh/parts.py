@@ -149,6 +149,11 @@ class Remote:
         return [(one["pid"], one["address"]) for one in there] == [(self.pid, self.part.address)]
 
     @property
+    def place(self) -> dict[str, str]:
+        """Where its threads may run, and how, as its host says it."""
+        return dict(self.host.call("place", pid=self.pid))
+
+    @property
     def pids(self) -> dict[str, list[int]]:
         """Its processes by host."""
         return {self.host.name: [self.pid]}

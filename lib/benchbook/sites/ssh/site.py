@@ -122,7 +122,10 @@ class SshSite:
         seen: dict[str, Any] = {}
         chain = self._chain(arm)
         for part in chain.parts:
-            said = self._living.part(part).identity()
+            living = self._living.part(part)
+            said = living.identity()
+            if hasattr(living, "place"):
+                seen[f"{part.name}_place"] = living.place
             seen |= {part.name: said} if part in chain.servers[1:] else said
         return seen
 

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchbook.core import files
+from benchbook.core import files, surroundings
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import process
@@ -197,6 +197,8 @@ def _wait(child: process.Child, version: str, begun: float) -> int:
 
 def main() -> None:
     """Build the versions given as arguments, or all there are, as `make tidb` does."""
+    surroundings.close()
+    surroundings.hide()
     try:
         folder = engines()
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)

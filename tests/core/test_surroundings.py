@@ -1,0 +1,83 @@
+"""A password reaches the programs that need it and no other; what is made can't be written by others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchbook import stage
+from benchbook.core import surroundings
+
+STUDY = """title: There
+question: Does it hold?
+site: {kind: existing, existing: {host: 127.0.0.1, user: me, password_env: THEIR_WORD}}
+engine: {}
+arms: {one: {}, two: {endpoint: {host: 127.0.0.1, port: 3307}}}
+aa: null
+dataset: {tables: 1, table_size: 100}
+workloads: {oltp_read_write: {}}
+threads: [1]
+plan: {seed: 3, blocks: 3, discard_s: 1, run_s: 10}
+warm_up: {}
+claims: []
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A clone with one study that names a variable, which is set."""
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "there.yaml").write_text(STUDY)
+    (tmp_path / "params.yaml").write_text("studies: [there]\nsources: []\nanalysis: {}\nlimits: {}\n")
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    monkeypatch.setenv("THEIR_WORD", "s3cret")
+    monkeypatch.setattr(surroundings, "_hidden", {})
+    yield tmp_path
+
+
+def test_a_password_that_is_hidden_is_inherited_by_nothing_and_still_known_here(clone: Path) -> None:
+    surroundings.hide()
+    shown = subprocess.run(["env"], capture_output=True, text=True).stdout
+    assert "s3cret" not in shown and "THEIR_WORD" not in shown
+    assert surroundings.password("THEIR_WORD") == "s3cret"
+    assert surroundings.password("ANOTHER") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "is_there"),
+    [("provision", True), ("run-matrix", True), ("parse", False), ("analyze", False), ("report", False)],
+)
+def test_only_stages_that_connect_have_the_password(
+    clone: Path, name: str, is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def execute(*_: object) -> int:
+        seen.append("THEIR_WORD" in os.environ)
+        return 1
+
+    monkeypatch.setattr(stage, "execute", execute)
+    stage.run(name, "there")
+    assert seen == [is_there]
+
+
+def test_commands_that_connect_to_nothing_run_without_it(clone: Path) -> None:
+    program = (
+        "import os; from benchbook import cli; "
+        "cli._check = lambda _: print('THEIR_WORD' in os.environ) or 0; cli.main(['check'])"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.stdout == "False\n", said.stderr
+
+
+@pytest.mark.parametrize(("umask", "then"), [("000", "022"), ("002", "022"), ("077", "077"), ("027", "027")])
+def test_a_umask_that_lets_others_write_is_closed_at_the_entry(clone: Path, umask: str, then: str) -> None:
+    program = "import os; from benchbook import cli; cli.main(['check']); print(f'{os.umask(0):03o}')"
+    shell = f"umask {umask}; exec {sys.executable} -c \"$1\""
+    said = subprocess.run(["sh", "-c", shell, "sh", program], capture_output=True, text=True)
+    assert said.stdout.splitlines()[-1] == then, said.stderr
