@@ -147,7 +147,7 @@ def test_signs_that_differ_leave_no_headline(found, make_runs, make_study):
     assert (one["headline"], one["label"]) == (False, "depends on threads")
     assert [level["label"] for level in one["levels"]] == ["lower", "higher"]
     assert one["sentence"].startswith("HAProxy served 31.2\xa0% fewer queries per second than direct")
-    assert " and 20.2\xa0% more at 16 threads (98\xa0% interval " in one["sentence"]
+    assert " and 20.2\xa0% more at 16 threads (+17.0 to " in one["sentence"]
 
 
 def test_an_aa_pair_that_differs_casts_doubt_on_every_finding(found, make_runs, make_study):

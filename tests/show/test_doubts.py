@@ -14,7 +14,7 @@ def test_a_sound_study_asks_for_care_only_where_it_warns(made):
     assert next(iter(found)) == "A/A"
     assert numbers.span(made.findings["aa"]["low"], made.findings["aa"]["high"]) in found["A/A"].text
     assert "65\xa0runs, each measured for 6 s after 2 s of discard." in found["Runs"].text
-    assert "direct 1 of 31 and haproxy 1 of 31" in found["Voids"].text
+    assert "1 of 31\xa0runs of direct connections and 1 of 31\xa0runs of HAProxy" in found["Voids"].text
 
 
 def test_a_difference_where_there_is_none_asks_for_care(made):
