@@ -24,8 +24,8 @@ def test_the_answer_comes_in_one_sentence_with_subject_number_and_interval(made)
     amounts = [f"{numbers.decimal(-100 * found['effect'])}\xa0% fewer" for found in (first, second)]
     ends = [numbers.span(found["low"], found["high"]) for found in (first, second)]
     assert line == (
-        f"HAProxy served {amounts[0]} queries per second than direct connections on point selects (98\xa0% interval "
-        f"{ends[0]}, 5 blocks) and {amounts[1]} on read-write transactions ({ends[1]})."
+        f"HAProxy served {amounts[0]} queries per second than direct connections on point selects "
+        f"(98\xa0% interval {ends[0]}, 5 blocks) and {amounts[1]} on read-write transactions ({ends[1]})."
     )
 
 
@@ -79,8 +79,8 @@ def test_an_effect_that_depends_on_threads_is_said_at_each_level(made):
     line = "".join(map(_plain, prose.headline({**made.findings, "findings": [one]}))).replace("\xa0", " ")
     assert line == (
         "HAProxy served 24.4 % fewer queries per second than direct connections on point selects at 1 thread "
-        "(98 % interval −25.0 to −23.8 %) and 11.9 % fewer at 4 threads (−14.0 to −10.0 %); no difference was "
-        "shown at 16 threads."
+        "(98 % interval −25.0 to −23.8 %) and 11.9 % fewer at 4 threads (−14.0 to −10.0 %); no difference "
+        "was shown at 16 threads."
     )
 
 

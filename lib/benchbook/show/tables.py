@@ -133,7 +133,7 @@ def threads(findings: Findings) -> Table:
     ]
     caption = (
         "What is shown at a level is decided with Holm's correction over all levels and treatments of its "
-        "workload, so an interval that only just leaves zero may not decide."
+        "workload, and only where the effect over all threads is shown, or shown to depend on threads."
     )
     empty = "No effect by thread count was computed."
     return Table("by-threads", "Effect at each thread count", columns, rows, caption, empty, notes)
