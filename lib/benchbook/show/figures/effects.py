@@ -51,12 +51,13 @@ class _Row:
         return self.is_headline and not self.effect["headline"]
 
 
-def forest(findings: Mapping[str, Any], arms: Sequence[str]) -> Picture:
+def forest(findings: Mapping[str, Any], arms: Sequence[str], is_linked: bool = True) -> Picture:
     """Draw the effect of every finding: the headline, then each thread level, with intervals and claim bands.
 
     Effects are fractions of the baseline, on a scale of ratios. An interval that leaves the axis ends in an
     arrow. A finding without a headline shows its thread levels only. Findings with thread levels have a panel
-    each, those without share one; all panels have one scale.
+    each, those without share one; all panels have one scale. Markers lead to the tables of the study's page,
+    unless they stand on another page (`is_linked` false).
     """
     every = _all(findings)
     own_panel = [len(levels_of(found)) > 1 and _is_drawn(found) for found in every]
@@ -76,7 +77,9 @@ def forest(findings: Mapping[str, Any], arms: Sequence[str]) -> Picture:
                 (_LEFT / _WIDTH, _FOOT / height, (_WIDTH - _LEFT - _RIGHT) / _WIDTH, 1 - _FOOT / height)
             )
             points = tuple(_draw(axes, own, limits, arms))
-        panels.append(Panel(figure, " ".join(row.title for row in own if row.title), points))
+        panels.append(
+            Panel(figure, " ".join(row.title for row in own if row.title), points if is_linked else ())
+        )
     has_band = any(row.band for own in rows for row in own)
     caption = (
         "Each marker is the change against the baseline, each line its interval: heavy over all thread "
