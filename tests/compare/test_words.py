@@ -12,7 +12,7 @@ FOUND = {
     "headline": True,
     "names": {"workload": "point selects", "baseline": "direct connections", "treatment": "HAProxy"},
     "levels": [], "depends_on_threads": None,
-    "more_blocks": {"for_half_width": 0.02, "blocks": 12, "minutes": 25.2},
+    "blocks_to_useful": {"blocks": 12, "minutes": 25.2},
 }  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def test_an_interval_that_is_of_no_use_says_what_would_help():
         label="no useful interval", withheld="Equal arms (A/A) came out anywhere from −40 % to +47 % apart."
     )
     assert said.endswith("apart. About 12 more blocks, some 25 minutes, or a quieter machine would help.")
-    assert _said(label="no useful interval", more_blocks=None).endswith("A quieter machine would help.")
+    assert _said(label="no useful interval", blocks_to_useful=None).endswith("A quieter machine would help.")
 
 
 @pytest.mark.parametrize(

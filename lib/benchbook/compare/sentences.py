@@ -197,7 +197,7 @@ def _depends(found: Finding) -> str:
 def _help(found: Finding) -> str:
     """Say what would make an interval useful."""
     reason = f" {found['withheld']}" if found.get("withheld") else ""
-    more = found.get("more_blocks")
+    more = found.get("blocks_to_useful")
     if not more or more["blocks"] < 1:
         return f"{reason} A quieter machine would help."
     minutes = "" if more["minutes"] is None else f", some {_minutes(more['minutes'])}"
