@@ -231,12 +231,12 @@ def test_checks_facts_and_voids_are_carried(found, make_runs):
 
 
 def test_what_a_wide_aa_pair_withholds_says_how_many_blocks_the_pair_needs(found, make_runs, make_study):
-    """The A/A pair's log ratios have s = .2236 (a factor of 2.1 between the ends), those of the effect .008."""
+    """The A/A pair's log ratios have s = .2236, those of the effect .008."""
     noise = list(np.exp([-0.9, -0.7, -0.8, -0.5, -1.1]))
     made = found(make_runs({"haproxy": {4: LOWER}, "direct_again": {4: noise}}), make_study(aa=AA))
     (one,) = made["findings"]
     assert (one["label"], made["aa"]["label"]) == ("no useful interval", "no useful interval")
-    # s with 80 % assurance is .2236 × √(4 / 1.6488) = .3483; t × .3483 / √n ≤ ln √1.5 = .2027 wants 20 blocks:
+    # s with 80 % assurance is .2236 × √(4 / 1.6488) = .3483; t × .3483 / √n ≤ ln √1.5 = .2027 wants 20:
     # 2.552 × .3483 / √19 = .2039 is too much, 2.539 × .3483 / √20 = .1977 is not. 20 less 5 are 15.
     assert one["blocks_to_useful"]["blocks"] == made["aa"]["blocks_to_useful"]["blocks"] == 15
     assert "Equal arms (A/A) came out anywhere from" in one["sentence"]
