@@ -166,9 +166,9 @@ def _look(complete: int, looks: Sequence[int], level: float) -> dict[str, Any]:
     if look is None:
         note = f"{count(complete, 'complete block')}: nothing is decided before {looks[0]}"
     elif following is None:
-        note = f"decided with {count(look, 'block')}, the last look"
+        note = f"judged at {count(look, 'block')}, the last look"
     else:
-        note = f"decided with {count(look, 'block')}; the next look is at {following}"
+        note = f"judged at {count(look, 'block')}; the next look is at {following}"
     return {"n": look or 0, "level": level, "next": following, "note": note}
 
 
