@@ -48,7 +48,7 @@ def points(
     yield twin(findings.get("aa"))
     yield from _quiet(findings.get("quiet"))
     yield _blocks(findings)
-    yield from _turns(findings.get("turns"), runs)
+    yield from _turns(findings, runs)
     yield from _partners(findings.get("partners"))
     yield from more
     yield _lengths(runs)
@@ -90,11 +90,17 @@ def _quiet(quiet: Mapping[str, Any] | None) -> Iterator[Doubt]:
         yield Doubt("How quiet was this machine", quiet["line"])
 
 
-def _turns(turns: Mapping[str, Any] | None, runs: pd.DataFrame) -> Iterator[Doubt]:
+def _turns(findings: Findings, runs: pd.DataFrame) -> Iterator[Doubt]:
+    turns = findings.get("turns")
     if not turns:
         return
-    stopped = [f"{numbers.listing(parts)} of {arm}" for arm, parts in turns["stopped"].items()]
-    still = f" Between its turns an arm stands still: {'; '.join(stopped)}." if stopped else ""
+    arms: dict[str, list[str]] = {}
+    for arm, parts in turns["stopped"].items():
+        if not arm.endswith(words.AGAIN):
+            name = (findings.get("names") or {}).get("arms", {}).get(arm, arm)
+            arms.setdefault(numbers.listing(parts), []).append(name)
+    stopped = [f"{parts} of {numbers.listing(names)}" for parts, names in arms.items()]
+    still = f" Between the turns of an arm these stand still: {'; '.join(stopped)}." if stopped else ""
     lost = f" {of_turns.ABSENT}" if of_turns.lacks_percentiles(runs) else ""
     yield Doubt(
         "Turns",
