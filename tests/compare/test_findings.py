@@ -147,7 +147,7 @@ def test_signs_that_differ_leave_no_headline(found, make_runs, make_study):
     assert (one["headline"], one["label"]) == (False, "depends on threads")
     assert [level["label"] for level in one["levels"]] == ["lower", "higher"]
     assert one["sentence"].startswith("HAProxy served 31.2\xa0% fewer queries per second than direct")
-    assert " and 20.2\xa0% more at 16 threads (98\xa0% interval " in one["sentence"]
+    assert " and 20.2\xa0% more at 16 threads (+17.0 to " in one["sentence"]
 
 
 def test_an_aa_pair_that_differs_casts_doubt_on_every_finding(found, make_runs, make_study):
@@ -228,3 +228,16 @@ def test_checks_facts_and_voids_are_carried(found, make_runs):
     assert made["facts_differ"] == [{"fact": "flush", "values": facts and {"direct": 1, "haproxy": 2}}]
     assert made["voids"]["by_arm"]["haproxy"] == {"runs": 6, "voided": 1}
     assert any(warning["text"].startswith("Check failed: little") for warning in made["warnings"])
+
+
+def test_what_a_wide_aa_pair_withholds_says_how_many_blocks_the_pair_needs(found, make_runs, make_study):
+    """The A/A pair's log ratios have s = .2236, those of the effect .008."""
+    noise = list(np.exp([-0.9, -0.7, -0.8, -0.5, -1.1]))
+    made = found(make_runs({"haproxy": {4: LOWER}, "direct_again": {4: noise}}), make_study(aa=AA))
+    (one,) = made["findings"]
+    assert (one["label"], made["aa"]["label"]) == ("no useful interval", "no useful interval")
+    # s with 80 % assurance is .2236 × √(4 / 1.6488) = .3483; t × .3483 / √n ≤ ln √1.5 = .2027 wants 20:
+    # 2.552 × .3483 / √19 = .2039 is too much, 2.539 × .3483 / √20 = .1977 is not. 20 less 5 are 15.
+    assert one["blocks_to_useful"]["blocks"] == made["aa"]["blocks_to_useful"]["blocks"] == 15
+    assert "Equal arms (A/A) came out anywhere from" in one["sentence"]
+    assert "About 15 more blocks" in one["sentence"]

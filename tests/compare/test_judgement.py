@@ -162,3 +162,12 @@ def test_an_aa_pair_that_wide_withholds_what_is_compared_beside_it(make_runs):
         [_candidate(make_runs, {4: FIVE})], 5, twins=[_candidate(make_runs, {4: FIVE}, "direct_again")]
     )
     assert quiet.label == "higher"
+
+
+def test_a_level_alone_decides_nothing_where_the_effect_over_all_threads_is_open(make_runs):
+    """+3 % at 4 threads and about zero at 16, but not shown to differ: all of it may be chance."""
+    levels = {4: [1.030, 1.031, 1.029, 1.032, 1.028], 16: [1.06, 0.97, 1.05, 0.96, 1.03]}
+    (found,) = judge([_candidate(make_runs, levels)], 5)
+    assert found.label == "not shown"
+    assert found.levels[0].level.interval.low > 0
+    assert (found.levels[0].label, "over all threads" in found.levels[0].note) == ("not shown", True)

@@ -93,3 +93,22 @@ def test_what_is_not_known_is_left_out(names):
     bare = _runs().drop(columns=["cpu_machine_pct", "sent_server_mib_s", "steal_pct"])
     assert _by_title(bare, names, {}) == {}
     assert quiet.seen(bare, {}, None, None)["line"] == "Nothing was recorded about it."
+
+
+def test_in_turns_the_machine_was_busy_for_all_arms_of_a_group(names):
+    """direct used 1.0 and HAProxy 1.8 cores in their own turns; the machine 70 % of 2 cores, their mean."""
+    runs = _runs(
+        cpu_proxy_cores=[None, 1.0] * 2, cpu_machine_pct=70.0, order="turns", block=1,
+        group=["b1-t1", "b1-t1", "b1-t16", "b1-t16"],
+    )  # fmt: skip
+    assert _by_title(runs, names) == {}
+    # One and the same run order by order: 1.4 cores beside direct's 1.0 leave 0.4, beside HAProxy's 1.8 none.
+    assert "Other programs" in _by_title(runs.assign(order="runs"), names)
+
+
+def test_in_turns_the_size_of_results_is_what_the_monitor_saw(names):
+    paced = _facts(machine={"cores": 2, "congestion_control": "bbr"})
+    monitor = pd.DataFrame(
+        {"run_id": list("abcd"), "part": "server", "sent_mib_s": 200.0, "psi_cpu_pct": None}
+    )
+    assert "205 KiB a query" in _by_title(_runs(sent_server_mib_s=None), names, paced, monitor)["BBR"]["text"]

@@ -82,3 +82,11 @@ def test_littles_law_is_not_asked_of_a_printed_mean_that_carries_pauses():
     assert checks.get("Little's law") is not False
     whole = {one["check"]: one["passed"] for one in consistency.of_runs(_runs(order=["runs"] * 2))}
     assert any("ittle" in name and passed is False for name, passed in whole.items())
+
+
+def test_what_stands_still_is_told_by_the_runs_themselves():
+    runs = _runs(stopped=["client", "client, server"])
+    assert turns.summary(runs, {"haproxy": {"stopped": ["client"]}})["stopped"] == {
+        "direct": ["client"],
+        "haproxy": ["client", "server"],
+    }

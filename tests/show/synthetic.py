@@ -308,6 +308,7 @@ def _finding(runs: pd.DataFrame, workload: str, baseline: str, treatment: str) -
         "label": label,
         "headline": True,
         "withheld": None,
+        "blocks_to_useful": {"blocks": 3, "minutes": 7.0},
         "levels": decided,
         "by_threads": levels,
         "depends_on_threads": {"f": 0.4, "p": 0.68, "df1": 2, "df2": 8},

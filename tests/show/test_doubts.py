@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from benchbook.compare import turns
 from benchbook.show import numbers
 from benchbook.show.doubts import points
 
@@ -14,7 +15,7 @@ def test_a_sound_study_asks_for_care_only_where_it_warns(made):
     assert next(iter(found)) == "A/A"
     assert numbers.span(made.findings["aa"]["low"], made.findings["aa"]["high"]) in found["A/A"].text
     assert "65\xa0runs, each measured for 6 s after 2 s of discard." in found["Runs"].text
-    assert "direct 1 of 31 and haproxy 1 of 31" in found["Voids"].text
+    assert "1 of 31\xa0runs of direct connections and 1 of 31\xa0runs of HAProxy" in found["Voids"].text
 
 
 def test_a_difference_where_there_is_none_asks_for_care(made):
@@ -55,3 +56,21 @@ def test_each_weakness_asks_for_care(made):
     assert "little" in found["Checks"].text
     assert _by_name({**weak, "checks": []}, made.runs)["Checks"].is_care
     assert _by_name(weak, made.runs.head(0))["Runs"].is_care
+
+
+def test_turns_say_what_stands_still_and_why_the_log_has_other_rates(made):
+    runs = made.runs.assign(order="turns", turn_ms=50, turns=60, active_s=3.0, stopped="client")
+    runs.loc[runs["arm"] == "haproxy", "stopped"] = "client, proxy"
+    said = _by_name({**made.findings, "turns": turns.summary(runs, {})}, turns.described(runs))["Turns"].text
+    assert "these stand still: client of direct connections; client and proxy of HAProxy." in said
+    assert "too small by the number of arms" in said and "percentiles are left out" in said
+    assert "Turns" not in _by_name(made.findings, made.runs)
+
+
+def test_the_machine_and_the_time_between_partners_are_told_in_one_line_each(made):
+    found = _by_name(made.findings, made.runs)
+    assert found["How quiet was this machine"].text.startswith("Load 0.4 on 2 cores")
+    # Every run starts 10.4 s after the one before.
+    assert found["Time between partners"].text.startswith(
+        "Runs that are compared started 10.4 s apart (median)"
+    )

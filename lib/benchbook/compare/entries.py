@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ from benchbook.compare.effects import Effect, p_value
 from benchbook.compare.judgement import Candidate, Judged, JudgedLevel
 from benchbook.compare.multiple import benjamini_hochberg
 from benchbook.compare.sentences import count, sentence
+from benchbook.compare.verdicts import USEFUL_RATIO
 from benchbook.core.params import Analysis
 
 Cell = tuple[str, str, str, str, int]
@@ -49,7 +51,7 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> d
     depends = effect.depends_on_threads
     runs = [run_id for ids in contrast.run_ids.values() for run_id in ids]
     arms, workloads = context.names["arms"], context.names["workloads"]
-    made = {
+    made: dict[str, Any] = {
         "id": _identifier(candidate, context.baseline),
         "workload": contrast.workload,
         "baseline": contrast.baseline,
@@ -70,6 +72,7 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> d
         "label": judged.label,
         "headline": effect.has_headline,
         "withheld": judged.withheld,
+        "blocks_to_useful": _to_useful(judged, context) if judged.withheld else None,
         "levels": [_level(one) for one in judged.levels],
         "by_threads": [] if contrast.is_pooled else _by_threads(effect, q_values),
         "depends_on_threads": asdict(depends) if depends else None,
@@ -90,6 +93,28 @@ def entry(judged: Judged, context: Context, q_values: Mapping[Cell, float]) -> d
         "warnings": [*judged.notes, *_warnings(candidate)],
     }
     return {**made, "sentence": sentence(made)}
+
+
+def more_for_aa(found: dict[str, Any], aa: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return an entry that asks for as many blocks as its A/A pair needs, if that is what withholds it."""
+    both = [one["blocks_to_useful"] for one in (found, aa) if one and one.get("blocks_to_useful")]
+    if not found["withheld"] or not both:
+        return found
+    most = max(both, key=lambda more: more["blocks"])
+    told = {**found, "blocks_to_useful": most}
+    return {**told, "sentence": sentence(told)}
+
+
+def _to_useful(judged: Judged, context: Context) -> dict[str, Any] | None:
+    """Return how many more blocks, and minutes, make an interval that is narrow enough to be quoted."""
+    candidate, interval = judged.candidate, judged.candidate.effect.interval
+    if candidate.effect.spread is None:
+        return None
+    half = math.sqrt(USEFUL_RATIO) - 1
+    more = context.planner.more_blocks(
+        candidate.effect.spread, interval.n, candidate.complete, half, interval.level, context.block_s
+    )
+    return more and {"blocks": more.blocks, "minutes": more.minutes}
 
 
 def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:

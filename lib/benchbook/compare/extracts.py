@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchbook.compare import partners, turns
 from benchbook.compare.pairs import block_ratios
 from benchbook.core.study import Study
 
@@ -53,7 +54,8 @@ def by_threads(found: Mapping[str, Any]) -> pd.DataFrame:
 
 def by_block(study: Study, runs: pd.DataFrame) -> pd.DataFrame:
     """Return workload, treatment, block, effect_pct of QPS, the mean over thread levels, one row a complete
-    block."""
+    block that counts."""
+    runs, _ = partners.usable(turns.of_one_order(runs, study)[0])
     rows = []
     for workload in study.workloads:
         for treatment in study.treatments:

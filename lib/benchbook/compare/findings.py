@@ -17,7 +17,7 @@ import pandas as pd
 from benchbook.compare import conditions, doubts, partners, quiet, turns, words
 from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.contrasts import Evidence, judged, metrics
-from benchbook.compare.entries import Context, Planner, entry, q_values
+from benchbook.compare.entries import Context, Planner, entry, more_for_aa, q_values
 from benchbook.compare.intervals import Interval
 from benchbook.compare.judgement import Judged
 from benchbook.compare.scaling import Scaling, scaling
@@ -63,6 +63,7 @@ def make(
     q = q_values([one.candidate for one in found])
     entries = [entry(one, context, q) for one in found]
     aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
+    entries = [more_for_aa(one, aa) for one in entries]
     if _differs(aa):
         for one in entries:
             one["warnings"].append(
@@ -165,9 +166,9 @@ def _look(complete: int, looks: Sequence[int], level: float) -> dict[str, Any]:
     if look is None:
         note = f"{count(complete, 'complete block')}: nothing is decided before {looks[0]}"
     elif following is None:
-        note = f"decided with {count(look, 'block')}, the last look"
+        note = f"judged at {count(look, 'block')}, the last look"
     else:
-        note = f"decided with {count(look, 'block')}; the next look is at {following}"
+        note = f"judged at {count(look, 'block')}; the next look is at {following}"
     return {"n": look or 0, "level": level, "next": following, "note": note}
 
 
@@ -209,7 +210,7 @@ def _warnings(
         add(
             "A/A", f"The A/A pair differs: {aa['sentence']} Something other than the arms makes a difference."
         )
-    elif aa["low"] is None or aa["low"] < -MARGIN or aa["high"] > MARGIN:
+    elif not aa["withheld"] and (aa["low"] is None or aa["low"] < -MARGIN or aa["high"] > MARGIN):
         add("A/A", f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms.")
     heavy = [one["id"] for one in entries if (one["second_opinion"] or {}).get("agrees") is False]
     if heavy:

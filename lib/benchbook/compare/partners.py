@@ -54,7 +54,7 @@ def usable(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 def span(seconds: float) -> str:
     """Write a length of time so that it is read at a glance."""
-    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.1f} s"
 
 
 def _groups(runs: pd.DataFrame) -> pd.DataFrame:

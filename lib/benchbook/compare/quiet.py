@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import words
+from benchbook.compare import turns, words
 from benchbook.compare.doubts import STEAL_PCT, doubt
 from benchbook.compare.sentences import count, interval, listing
 
@@ -61,7 +61,7 @@ def doubts(
         *_other_work(own, facts, arms),
         *_waiting(own, facts, monitor, arms),
         *_steal(own, arms),
-        *_paced(own, facts, names),
+        *_paced(own, facts, monitor, names),
     ]
 
 
@@ -151,16 +151,16 @@ def _steal(runs: pd.DataFrame, arms: Mapping[str, str]) -> Iterator[dict[str, An
 
 
 def _paced(
-    runs: pd.DataFrame, facts: Facts, names: Mapping[str, Mapping[str, str]]
+    runs: pd.DataFrame,
+    facts: Facts,
+    monitor: pd.DataFrame | None,
+    names: Mapping[str, Mapping[str, str]],
 ) -> Iterator[dict[str, Any]]:
     paced = [arm for arm, found in facts.items() if "bbr" in _congestion(found)]
-    if not paced or "sent_server_mib_s" not in runs:
+    sent = _sent(runs, monitor)
+    if not paced or sent is None:
         return
-    sizes = (
-        (1024 * runs["sent_server_mib_s"] / runs["qps"].where(runs["qps"] > 0))
-        .groupby(runs["workload"])
-        .mean()
-    )
+    sizes = (1024 * sent / runs["qps"].where(runs["qps"] > 0)).groupby(runs["workload"]).mean()
     large = sizes[sizes >= LARGE_KIB]
     if large.empty:
         return
@@ -212,9 +212,24 @@ def _others(runs: pd.DataFrame, cores: int | None) -> pd.Series | None:
     """Return the cores that programs of no arm used in each run; None where that is not known."""
     if cores is None or "cpu_machine_pct" not in runs or not set(PARTS) <= set(runs):
         return None
-    others = runs["cpu_machine_pct"] * cores / 100 - runs[PARTS].fillna(0.0).sum(axis=1)
+    used = runs[PARTS].fillna(0.0).sum(axis=1)
+    is_turns = turns.orders(runs) == turns.TURNS
+    if is_turns.any():
+        # The machine was watched while all arms of a group took turns, so its use is that of their mean.
+        used = used.where(~is_turns, used.groupby([runs["block"], runs["group"]]).transform("mean"))
+    others = runs["cpu_machine_pct"] * cores / 100 - used
     known = others.where(runs["cpu_server_cores"].notna()).clip(lower=0.0)
     return known if known.notna().any() else None
+
+
+def _sent(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:
+    """Return MiB/s that the server sent in each run; of turns what the monitor saw, for all arms together."""
+    if "sent_server_mib_s" not in runs:
+        return None
+    if monitor is None or runs["sent_server_mib_s"].notna().all() or "sent_mib_s" not in monitor:
+        return runs["sent_server_mib_s"]
+    seen = monitor[monitor["part"] == "server"].groupby("run_id")["sent_mib_s"].mean()
+    return runs["sent_server_mib_s"].fillna(runs["run_id"].map(seen))
 
 
 def _pressure(runs: pd.DataFrame, monitor: pd.DataFrame | None) -> pd.Series | None:

@@ -42,8 +42,12 @@ def listing(items: Sequence[str], last: str = "and") -> str:
 
 def interval(part: Finding) -> str:
     """Write an interval with its level: 98 % interval −28.4 to −18.8 %."""
-    ends = f"{_signed(part['low'])} to {_signed(part['high'])}{NBSP}%"
-    return f"{100 * part['level']:g}{NBSP}% interval {ends}"
+    return f"{100 * part['level']:g}{NBSP}% interval {ends(part)}"
+
+
+def ends(part: Finding) -> str:
+    """Write the two ends of an interval: −28.4 to −18.8 %."""
+    return f"{_signed(part['low'])} to {_signed(part['high'])}{NBSP}%"
 
 
 def sentence(found: Finding) -> str:
@@ -85,21 +89,21 @@ def headline(group: Sequence[Finding]) -> str:
         by_label.setdefault(_outcome(found), []).append(found)
     said = []
     for label, own in by_label.items():
-        on = [f"{_names(found)[2]}{_ends(found)}" for found in own]
+        on = [f"{_names(found)[2]}{_seen(found, place > 0)}" for place, found in enumerate(own)]
         if label == "shown":
             first, *others = own
             more = [f"{_amount(found)} on {name}" for found, name in zip(others, on[1:], strict=True)]
-            said.append(f"{listing([f'{_compared(first)}{_ends(first)}', *more])}.")
+            said.append(f"{listing([f'{_compared(first)}{_seen(first)}', *more])}.")
             said += [_depends(found).strip() for found in own if _depends(found)]
         elif label == "depends on threads":
-            said += [f"{_by_level(found, with_ends=len(own) == 1)}." for found in own]
+            said += [f"{_by_level(found, is_short=True)}." for found in own]
         elif label == "not compared":
             said += [sentence(found) for found in own]
         elif label == "no useful interval":
             where = listing([_names(found)[2] for found in own])
             blocks = count(min(found["n"] for found in own), "block")
             said.append(f"No useful interval yet for {treatment} against {baseline} on {where} ({blocks}).")
-            said.append(_help(own[0]).strip())
+            said.append(_help(own[0]).strip() if len(by_label) == 1 else "")
         else:
             said.append(f"{_QUIET[label].format(f'between {treatment} and {baseline}', listing(on))}.")
     return " ".join(text for text in said if text)
@@ -112,19 +116,19 @@ _QUIET = {
 }
 
 
-def level_told(found: Finding, part: Finding, with_ends: bool = True) -> str:
-    """Say what is known at one thread level: 24.4 % fewer at 1 thread (98 % interval −28.0 to −20.5 %)."""
+def _level_told(found: Finding, part: Finding, with_ends: bool = True) -> str:
+    """Say what is known at one thread level: 24.4 % fewer at 1 thread (−28.0 to −20.5 %)."""
     where = f"at {count(part['threads'], 'thread')}"
-    ends = f" ({interval(part)})" if with_ends and part["low"] is not None else ""
+    seen = f" ({ends(part)})" if with_ends and part["low"] is not None else ""
     label = part.get("label")
     if label in SHOWN:
-        return f"{_amount(found, part)} {where}{ends}"
+        return f"{_amount(found, part)} {where}{seen}"
     quiet = {
         "no practical difference": "no practical difference",
         "no useful interval": "no useful interval yet",
         "not decided yet": "nothing is decided yet",
     }
-    return f"{quiet.get(label, 'no difference was shown')} {where}{ends}"
+    return f"{quiet.get(label, 'no difference was shown')} {where}{seen}"
 
 
 def _names(found: Finding) -> tuple[str, str, str]:
@@ -137,8 +141,9 @@ def _outcome(found: Finding) -> str:
     return "shown" if found["label"] in SHOWN else found["label"]
 
 
-def _ends(found: Finding) -> str:
-    return f" ({interval(found)}, {count(found['n'], 'block')})"
+def _seen(found: Finding, is_short: bool = False) -> str:
+    """Write interval and blocks in brackets; what was said before in the same sentence is not said again."""
+    return f" ({ends(found)})" if is_short else f" ({interval(found)}, {count(found['n'], 'block')})"
 
 
 def _noun(found: Finding) -> str:
@@ -165,19 +170,18 @@ def _levels(found: Finding) -> list[Finding]:
     return [part for part in found.get("levels") or [] if part["effect"] is not None]
 
 
-def _by_level(found: Finding, with_ends: bool = True) -> str:
-    """Say what is known at each thread level, those with a difference first."""
+def _by_level(found: Finding, is_short: bool = False) -> str:
+    """Say what is known at each thread level, those with a difference first, the others short of numbers."""
     treatment, baseline, workload = _names(found)
     levels = _levels(found)
     shown = [part for part in levels if part.get("label") in SHOWN]
-    rest = [level_told(found, part, with_ends) for part in levels if part not in shown]
+    rest = [_level_told(found, part, not is_short) for part in levels if part not in shown]
     if not shown:
         head = f"How {treatment} compares with {baseline} on {workload} depends on threads"
         return "; ".join([head, *rest])
     first, *others = shown
-    ends = f" ({interval(first)})" if with_ends else ""
-    head = f"{_compared(found, first)} at {count(first['threads'], 'thread')}{ends}"
-    told = listing([head, *(level_told(found, part, with_ends) for part in others)])
+    head = f"{_compared(found, first)} at {count(first['threads'], 'thread')} ({interval(first)})"
+    told = listing([head, *(_level_told(found, part) for part in others)])
     return "; ".join([told, *rest])
 
 
@@ -186,14 +190,14 @@ def _depends(found: Finding) -> str:
     test = found.get("depends_on_threads")
     if not test or test["p"] >= 0.05 or len(_levels(found)) < 2:
         return ""
-    told = [level_told(found, part, with_ends=False) for part in _levels(found)]
+    told = [_level_told(found, part, with_ends=False) for part in _levels(found)]
     return f" The effect depends on threads: {listing(told)}."
 
 
 def _help(found: Finding) -> str:
     """Say what would make an interval useful."""
     reason = f" {found['withheld']}" if found.get("withheld") else ""
-    more = found.get("more_blocks")
+    more = found.get("blocks_to_useful")
     if not more or more["blocks"] < 1:
         return f"{reason} A quieter machine would help."
     minutes = "" if more["minutes"] is None else f", some {_minutes(more['minutes'])}"

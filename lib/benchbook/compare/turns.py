@@ -65,8 +65,17 @@ def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[
         "turn_ms": sorted({int(value) for value in _known(own, "turn_ms").dropna()}),
         "turns": int(by_block.median()) if len(by_block) else None,
         "active_s": float(active.median()) if len(active) else None,
-        "stopped": {arm: list(found["stopped"]) for arm, found in facts.items() if found.get("stopped")},
+        "stopped": _stopped(own, facts),
     }
+
+
+def _stopped(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return by arm what stands still out of its turn: as its runs say, else its facts."""
+    found = {arm: list(told["stopped"]) for arm, told in facts.items() if told.get("stopped")}
+    if "stopped" in runs:
+        told = runs[runs["stopped"].fillna("") != ""].groupby("arm", sort=False)["stopped"].first()
+        found |= {arm: text.split(", ") for arm, text in told.items()}
+    return found
 
 
 def described(runs: pd.DataFrame) -> pd.DataFrame:

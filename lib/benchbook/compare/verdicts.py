@@ -26,6 +26,8 @@ Label = Literal[
 ]
 Direction = Literal["right", "no effect", "opposite"]
 
+DECIDED = frozenset({"higher", "lower", "no practical difference"})
+
 MARGIN = 0.02
 RELATIVE_MARGIN = 0.2
 PRACTICAL = 0.01

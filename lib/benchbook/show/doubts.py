@@ -48,12 +48,12 @@ def points(
     yield twin(findings.get("aa"))
     yield from _quiet(findings.get("quiet"))
     yield _blocks(findings)
-    yield from _turns(findings.get("turns"), runs)
+    yield from _turns(findings, runs)
     yield from _partners(findings.get("partners"))
     yield from more
     yield _lengths(runs)
     yield from _steady(warm_up)
-    yield _voids(findings["voids"])
+    yield _voids(findings["voids"], (findings.get("names") or {}).get("arms") or {})
     yield _checks(findings["checks"])
     yield _differences(findings["facts_differ"])
     yield Doubt("Scope", f"These numbers hold for {findings['scope']}; another machine is another study.")
@@ -73,9 +73,10 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
             "A/A", "No arm was compared with itself: what this set-up sees in nothing is unknown.", True
         )
     told = f"One arm under two names, on {words.of(aa, 'workload')}: {numbers.percent(aa['effect'])}, "
+    blocks = numbers.count(aa["n"], "block")
     if aa["low"] is None:
-        return Doubt("A/A", f"{told}n = {aa['n']}. Without an interval it shows nothing yet.", True)
-    told += f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, n = {aa['n']}."
+        return Doubt("A/A", f"{told}{blocks}. Without an interval it shows nothing yet.", True)
+    told += f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, {blocks}."
     if aa["label"] in ("higher", "lower"):
         care = "A difference was shown where there is none: take effects of about this size for noise."
         return Doubt("A/A", f"{told} {care}", True)
@@ -89,11 +90,17 @@ def _quiet(quiet: Mapping[str, Any] | None) -> Iterator[Doubt]:
         yield Doubt("How quiet was this machine", quiet["line"])
 
 
-def _turns(turns: Mapping[str, Any] | None, runs: pd.DataFrame) -> Iterator[Doubt]:
+def _turns(findings: Findings, runs: pd.DataFrame) -> Iterator[Doubt]:
+    turns = findings.get("turns")
     if not turns:
         return
-    stopped = [f"{numbers.listing(parts)} of {arm}" for arm, parts in turns["stopped"].items()]
-    still = f" Between its turns an arm stands still: {'; '.join(stopped)}." if stopped else ""
+    arms: dict[str, list[str]] = {}
+    for arm, parts in turns["stopped"].items():
+        if not arm.endswith(words.AGAIN):
+            name = (findings.get("names") or {}).get("arms", {}).get(arm, arm)
+            arms.setdefault(numbers.listing(parts), []).append(name)
+    stopped = [f"{parts} of {numbers.listing(names)}" for parts, names in arms.items()]
+    still = f" Between the turns of an arm these stand still: {'; '.join(stopped)}." if stopped else ""
     lost = f" {of_turns.ABSENT}" if of_turns.lacks_percentiles(runs) else ""
     yield Doubt(
         "Turns",
@@ -152,10 +159,13 @@ def _steady(warm_up: Findings | None) -> Iterator[Doubt]:
         yield Doubt("Warm-up", f"The pilots did not show a steady state{reason}.", True)
 
 
-def _voids(voids: Mapping[str, Any]) -> Doubt:
+def _voids(voids: Mapping[str, Any], arms: Mapping[str, str]) -> Doubt:
     if not any(arm["voided"] for arm in voids["by_arm"].values()):
         return Doubt("Voids", "No run was voided.")
-    by_arm = [f"{name} {arm['voided']} of {arm['runs']}" for name, arm in voids["by_arm"].items()]
+    by_arm = [
+        f"{arm['voided']} of {numbers.count(arm['runs'], 'run')} of {arms.get(name, name)}"
+        for name, arm in voids["by_arm"].items()
+    ]
     p = voids.get("fisher_p")
     tested = f" Fisher's exact test for equal rates: {numbers.p_value(p)}." if numbers.is_known(p) else ""
     is_care = numbers.is_known(p) and p < 0.05

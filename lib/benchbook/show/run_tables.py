@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
 from benchbook.show import numbers
@@ -49,7 +52,7 @@ def runs(table: pd.DataFrame, link: str, pages: str) -> Table:
             *run["warnings"].split(";"),
             *([] if run["ledger"] == "agrees" else [f"ledger {run['ledger']}"]),
         ]
-        way = element("a", run["position"], href=_section(pages, run), id=f"run-{slug(run['run_id'])}")
+        way = element("a", run["position"], href=section(pages, run), id=f"run-{slug(run['run_id'])}")
         rows.append(
             [
                 Html(way.text + notes.marks(doubts).text),
@@ -84,7 +87,7 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
             element(
                 "a",
                 run["block"],
-                href=_section(pages, run),
+                href=section(pages, run),
                 aria_label=f"{run['block']}, run {run['run_id']}",
             ).text
             for run in own.sort_values("block", kind="stable").to_dict("records")
@@ -134,7 +137,7 @@ def voids(table: pd.DataFrame, link: str, pages: str) -> Table:
     """List every voided attempt with all its reasons and the ways to what it left."""
     rows = [
         [
-            element("a", f"{void['run_id']}, attempt {void['attempt']}", href=_section(pages, void)),
+            element("a", f"{void['run_id']}, attempt {void['attempt']}", href=section(pages, void)),
             void["block"],
             void["arm"],
             void["workload"],
@@ -151,7 +154,8 @@ def voids(table: pd.DataFrame, link: str, pages: str) -> Table:
     return Table("voids", "Voided attempts", _VOID_COLUMNS, rows, caption, "No run was voided.")
 
 
-def _section(pages: str, run: dict) -> str:
+def section(pages: str, run: Mapping[str, Any]) -> str:
+    """Give the way to a run's own section on the page of its block."""
     return f"{pages}{address(run['block'], run['folder'])}"
 
 

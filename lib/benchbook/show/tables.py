@@ -84,7 +84,7 @@ def contrast(found: Mapping[str, Any]) -> str:
 
 def _below(found: Mapping[str, Any]) -> str:
     """Lead from an effect to what it is made of: its thread counts if they are listed, else its cells."""
-    levels = _parts(found)
+    levels = levels_of(found)
     if len(levels) > 1:
         return f"#{_level_anchor(found, levels[0])}"
     return f"#{cell_anchor(found['workload'], min(found['threads']))}"
@@ -94,7 +94,7 @@ def _level_anchor(found: Mapping[str, Any], point: Mapping[str, Any]) -> str:
     return f"level-{slug(found['id'])}-{point['threads']}"
 
 
-def _parts(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def levels_of(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the decided thread levels; findings made before levels were decided have exploratory ones."""
     return found.get("levels") or found["by_threads"]
 
@@ -102,7 +102,7 @@ def _parts(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def threads(findings: Findings) -> Table:
     """List the effect at every thread level with its label; why a level is not decided is a footnote."""
     notes = Notes("by-threads")
-    points = [(found, point) for found in findings["findings"] for point in _parts(found)]
+    points = [(found, point) for found in findings["findings"] for point in levels_of(found)]
     rows = [
         [
             Html(
@@ -133,7 +133,7 @@ def threads(findings: Findings) -> Table:
     ]
     caption = (
         "What is shown at a level is decided with Holm's correction over all levels and treatments of its "
-        "workload, so an interval that only just leaves zero may not decide."
+        "workload, and only where the effect over all threads is shown, or shown to depend on threads."
     )
     empty = "No effect by thread count was computed."
     return Table("by-threads", "Effect at each thread count", columns, rows, caption, empty, notes)

@@ -83,7 +83,7 @@ def style() -> AbstractContextManager[None]:
     return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **_RC})
 
 
-def canvas(width_in: float = 4.8, height_in: float = 3.1) -> tuple[Figure, Axes]:
+def canvas(width_in: float = 4.2, height_in: float = 2.9) -> tuple[Figure, Axes]:
     """Start a figure with one pair of axes; the width suits half a page or a whole phone."""
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     return figure, figure.subplots()

@@ -41,21 +41,21 @@ def test_the_forest_tells_every_effect_interval_and_n(made):
     for found in [made.findings["aa"], *made.findings["findings"]]:
         assert numbers.percent(found["effect"]) in alt
         assert f"{numbers.span(found['low'], found['high'])}, n = {found['n']}, {found['label']}" in alt
-        for point in found["by_threads"]:
+        for point in found["levels"]:
             assert numbers.span(point["low"], point["high"]) in alt
 
 
 def test_the_forest_draws_no_headline_where_there_is_none(made):
-    found = {**made.findings["findings"][0], "headline": False}
+    found = {**made.findings["findings"][0], "headline": False, "label": "depends on threads"}
     picture = figures.forest({**made.findings, "findings": [found]}, made.arms)
-    assert "no headline, the effect depends on threads" in picture.alt
-    assert f"haproxy against direct, QPS: {numbers.percent(found['effect'])}" not in picture.alt
+    assert "no single number, n = 5, depends on threads" in picture.alt
+    assert f"point selects, QPS: {numbers.percent(found['effect'])}" not in picture.alt
 
 
 def test_the_forest_bears_what_could_not_be_computed(made):
     nothing = {"effect": None, "low": None, "high": None}
     found = {**made.findings["findings"][0], **nothing}
-    found["by_threads"] = [{**point, **nothing} for point in found["by_threads"]]
+    found["levels"] = [{**point, **nothing} for point in found["levels"]]
     one_sided = {**made.findings["findings"][1], "band": [None, -0.05]}
     picture = figures.forest({**made.findings, "aa": None, "findings": [found, one_sided]}, made.arms)
     assert "not computed" in picture.alt

@@ -1,80 +1,112 @@
-"""The effect forest: every effect with its interval on one axis, the A/A pair on top."""
+"""The effect forest: every effect with its interval on one axis of ratios, the A/A pair on top."""
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
+from benchbook.compare import sentences
 from benchbook.show import numbers, theme
-from benchbook.show.picture import Panel, Picture
+from benchbook.show.markup import slug
+from benchbook.show.picture import Panel, Picture, Point
+from benchbook.show.tables import contrast, levels_of
 
 Finding = Mapping[str, Any]
 
 # Inches: names stand left of the axes, numbers right of them, and both stay readable on a phone.
-_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = 5.0, 0.86, 1.86, 0.45, 0.235
-
-_OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 1.2}
+_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = 4.2, 0.86, 1.72, 0.45, 0.235
+_LETTERS = 54
+# Effects beyond a quarter or four times the baseline stand at the edge; intervals may go half as far again.
+_FARTHEST, _ROOM = math.log(4), math.log(1.5)
+_TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2, 5, 10, 15, 20,
+          25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900)  # fmt: skip
+_MOST_TICKS = 5
+_SHOWN = ("higher", "lower", "no practical difference", None)
+_OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 2.5}
 
 
 @dataclass(frozen=True)
 class _Row:
+    """A line of the drawing: a heading if it has no effect, else an effect over all threads or one level."""
+
     label: str
     effect: Finding | None = None
     is_headline: bool = False
     arm: str = ""
-    band: Sequence[float] | None = None
+    band: Sequence[float | None] | None = None
+    anchor: str = ""
+    title: str = ""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether there is no number to draw, or none that stands for all thread levels."""
+        if self.effect is None or not numbers.is_known(self.effect["effect"]):
+            return True
+        return self.is_headline and not self.effect["headline"]
 
 
-def forest(findings: Mapping[str, Any], arms: Sequence[str]) -> Picture:
+def forest(findings: Mapping[str, Any], arms: Sequence[str], is_linked: bool = True) -> Picture:
     """Draw the effect of every finding: the headline, then each thread level, with intervals and claim bands.
 
-    Effects are fractions of the baseline. An interval that leaves the axis ends in an arrow. A finding
-    without a headline, because its effect changes sign with the threads, shows its thread levels only.
+    Effects are fractions of the baseline, on a scale of ratios. An interval that leaves the axis ends in an
+    arrow. A finding without a headline shows its thread levels only. Findings with thread levels have a panel
+    each, those without share one; all panels have one scale. Markers lead to the tables of the study's page,
+    unless they stand on another page (`is_linked` false).
     """
-    rows = list(_rows(findings))
-    shown = [row.effect for row in rows if row.effect and numbers.is_known(row.effect["effect"])]
-    panels = ()
-    if shown:
+    every = _all(findings)
+    own_panel = [len(levels_of(found)) > 1 and _is_drawn(found) for found in every]
+    groups = [[found for found, is_own in zip(every, own_panel, strict=True) if not is_own]]
+    groups += [[found] for found, is_own in zip(every, own_panel, strict=True) if is_own]
+    rows = [[row for found in group for row in _rows(found, found is findings.get("aa"))] for group in groups]
+    drawn = [row for own in rows for row in own if not row.is_hidden]
+    # A panel of findings that could not be computed still says so, beside others.
+    rows = [own for own in rows if own and drawn]
+    limits = _limits(drawn)
+    panels = []
+    for own in rows:
         with theme.style():
-            figure = Figure(figsize=(_WIDTH, _FOOT + _ROW * len(rows)))
-            height = figure.get_figheight()
+            height = _FOOT + _ROW * len(own)
+            figure = Figure(figsize=(_WIDTH, height))
             axes = figure.add_axes(
                 (_LEFT / _WIDTH, _FOOT / height, (_WIDTH - _LEFT - _RIGHT) / _WIDTH, 1 - _FOOT / height)
             )
-            _draw(axes, rows, shown, arms)
-        panels = (Panel(figure, forest_alt(findings)),)
+            points = tuple(_draw(axes, own, limits, arms))
+        panels.append(
+            Panel(figure, " ".join(row.title for row in own if row.title), points if is_linked else ())
+        )
+    has_band = any(row.band for own in rows for row in own)
     caption = (
         "Each marker is the change against the baseline, each line its interval: heavy over all thread "
-        "counts, light for one thread count alone. Left of zero is less than the baseline."
-        + (" The shaded band is what was claimed." if any(row.band for row in rows) else "")
+        "counts, light for one thread count alone; hollow where no difference is shown. Left of zero is less "
+        "than the baseline; halving and doubling are equally far from it. An arrow means that the interval "
+        "goes on." + (" The shaded band is what was claimed." if has_band else "")
     )
-    return Picture("effects", "Effects and their intervals", panels, caption)
+    return Picture("effects", "Effects and their intervals", tuple(panels), caption)
 
 
 def forest_alt(findings: Mapping[str, Any]) -> str:
     """Say in words what the forest shows: each effect with interval, level and n, then its thread levels."""
-    told = [_told(found) for found in _all(findings)]
-    return "Effects with their intervals. " + " ".join(told)
+    return "Effects with their intervals. " + " ".join(_told(found) for found in _all(findings))
 
 
 def _told(found: Finding) -> str:
-    metric = numbers.metric(found["metric"])
-    head = f"{found['workload']}, {found['treatment']} against {found['baseline']}, {metric}: "
+    head = f"{contrast(found)}, {numbers.metric(found['metric'])}: "
     whole = (
         f"{numbers.percent(found['effect'])}, {numbers.level(found['level'])} interval "
         f"{numbers.span(found['low'], found['high'])}, n = {found['n']}, {found['label']}"
         if found["headline"]
-        else f"no headline, the effect depends on threads, n = {found['n']}"
+        else f"no single number, n = {found['n']}, {found['label']}"
     )
     levels = "; ".join(
         f"{numbers.count(point['threads'], 'thread')} {numbers.percent(point['effect'])} "
         f"({numbers.span(point['low'], point['high'])})"
-        for point in found["by_threads"]
+        for point in levels_of(found)
     )
     return head + whole + (f". By threads: {levels}." if levels else ".")
 
@@ -83,34 +115,35 @@ def _all(findings: Mapping[str, Any]) -> list[Finding]:
     return [found for found in (findings.get("aa"), *findings["findings"]) if found]
 
 
-def _rows(findings: Mapping[str, Any]) -> Iterator[_Row]:
-    aa = findings.get("aa")
-    for found in _all(findings):
-        name = (
-            "A/A: one arm under two names"
-            if found is aa
-            else f"{found['treatment']} against {found['baseline']}"
-        )
-        what = "" if found["metric"] == "qps" else f", {numbers.metric(found['metric'])}"
-        yield _Row(f"{theme.short(found['workload'], 24)}{what} · {theme.short(name, 34)}")
-        band = found.get("band")
-        yield _Row("all threads", found, True, found["treatment"], band)
-        for point in found["by_threads"] if len(found["by_threads"]) > 1 else ():
-            yield _Row(numbers.count(point["threads"], "thread"), point, False, found["treatment"], band)
+def _is_drawn(found: Finding) -> bool:
+    return any(numbers.is_known(part["effect"]) for part in (found, *levels_of(found)))
 
 
-def _draw(axes: Axes, rows: Sequence[_Row], shown: Sequence[Finding], arms: Sequence[str]) -> None:
-    low, high = _limits(rows, shown)
-    axes.set_xlim(100 * low, 100 * high)
+def _rows(found: Finding, is_aa: bool) -> Iterator[_Row]:
+    what = "" if found["metric"] == "qps" else f", {numbers.metric(found['metric'])}"
+    head, *more = textwrap.wrap(f"{contrast(found)}{what}", _LETTERS)
+    arm, band = found["treatment"], found.get("band")
+    yield _Row(head, title=_told(found))
+    yield from (_Row(line) for line in more)
+    yield _Row("all threads", found, True, arm, band, f"#finding-{slug(found['id'])}")
+    for point in levels_of(found) if len(levels_of(found)) > 1 else ():
+        anchor = f"#level-{slug(found['id'])}-{point['threads']}" if not is_aa else ""
+        yield _Row(sentences.count(point["threads"], "thread"), point, False, arm, band, anchor)
+
+
+def _draw(
+    axes: Axes, rows: Sequence[_Row], limits: tuple[float, float], arms: Sequence[str]
+) -> Iterator[Point]:
+    axes.set_xlim(*limits)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", visible=True)
     axes.axvline(0, color=theme.MUTED, linewidth=1, zorder=1)
     axes.spines["left"].set_visible(False)
     axes.set_yticks([])
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(
-        lambda value, _: numbers.decimal(value, 0 if high - low > 0.06 else 1, True)
+    ticks = _ticks(limits)
+    axes.set_xticks(
+        [math.log1p(tick / 100) for tick in ticks], [numbers.decimal(tick, 0, True) for tick in ticks]
     )
     axes.set_xlabel("change against the baseline, %")
     sides = axes.get_yaxis_transform()
@@ -131,46 +164,68 @@ def _draw(axes: Axes, rows: Sequence[_Row], shown: Sequence[Finding], arms: Sequ
             continue
         weight = {"weight": "bold"} if row.is_headline else {"color": theme.MUTED}
         axes.text(-edge, y, row.label, transform=sides, va="center", fontsize=8.5, **weight)
-        axes.text(1.03, y, _label(row), transform=sides, va="center", fontsize=8.5, **weight)
+        told = {} if row.is_headline else weight
+        axes.text(1.04, y, _label(row), transform=sides, va="center", fontsize=8.5, **told)
         if row.band and row.is_headline:
             _claim(axes, y, row)
-        if not _is_hidden(row):
-            _mark(axes, y, row, theme.colour(row.arm, arms) if row.arm in arms else theme.MUTED)
+        if not row.is_hidden:
+            shade = theme.colour(row.arm, arms) if row.arm in arms else theme.MUTED
+            x = _mark(axes, y, row, shade)
+            if row.anchor:
+                yield Point(axes, x, y, f"{row.label}: {_label(row)}", row.anchor)
+
+
+def _ticks(limits: tuple[float, float]) -> list[int]:
+    """Choose round percentages, zero among them, that stand far enough apart to be read."""
+    low, high = limits
+    gap = (high - low) / _MOST_TICKS
+    chosen = [0]
+    for side in ([tick for tick in _TICKS if tick > 0], [tick for tick in reversed(_TICKS) if tick < 0]):
+        last = 0.0
+        for tick in side:
+            place = math.log1p(tick / 100)
+            if low <= place <= high and abs(place - last) >= gap:
+                chosen.append(tick)
+                last = place
+    return sorted(chosen)
 
 
 def _claim(axes: Axes, y: int, row: _Row) -> None:
     """Shade what was claimed behind all rows of a finding; a band without an end runs to the edge."""
-    low, high = ((100 * edge if numbers.is_known(edge) else None) for edge in row.band)
     left, right = axes.get_xlim()
-    levels = len(row.effect["by_threads"])
+    low, high = (_log(edge) if numbers.is_known(edge) else None for edge in row.band)
+    levels = len(levels_of(row.effect))
     axes.fill_betweenx(
         [y - 0.5, y + 0.5 + (levels if levels > 1 else 0)],
-        left if low is None else low,
-        right if high is None else high,
+        left if low is None else max(low, left),
+        right if high is None else min(high, right),
         color=theme.CLAIM,
         linewidth=0,
         zorder=0,
     )
 
 
-def _is_hidden(row: _Row) -> bool:
-    return not numbers.is_known(row.effect["effect"]) or (row.is_headline and not row.effect["headline"])
-
-
 def _label(row: _Row) -> str:
+    if not numbers.is_known(row.effect["effect"]):
+        return numbers.NOT_COMPUTED
     if row.is_headline and not row.effect["headline"]:
-        return "depends on threads"
-    ends = numbers.span(row.effect["low"], row.effect["high"]).removesuffix("\N{NO-BREAK SPACE}%")
+        return "by threads, see below"
+    if not numbers.is_known(row.effect["low"]):
+        return f"{numbers.percent(row.effect['effect'])}  no interval"
+    is_wide = max(abs(row.effect["low"]), abs(row.effect["high"])) >= 1
+    ends = numbers.span(row.effect["low"], row.effect["high"], 0 if is_wide else 1)
+    ends = ends.removesuffix("\N{NO-BREAK SPACE}%")
     return f"{numbers.percent(row.effect['effect'])}  ({ends})"
 
 
-def _mark(axes: Axes, y: int, row: _Row, colour: str) -> None:
+def _mark(axes: Axes, y: int, row: _Row, colour: str) -> float:
+    """Draw one effect with its interval, inside the axes; return where its marker stands."""
     left, right = axes.get_xlim()
-    effect, heavy = 100 * row.effect["effect"], row.is_headline
+    heavy, effect = row.is_headline, _log(row.effect["effect"])
     if numbers.is_known(row.effect["low"]) and numbers.is_known(row.effect["high"]):
-        low, high = 100 * row.effect["low"], 100 * row.effect["high"]
+        low, high = _log(row.effect["low"]), _log(row.effect["high"])
         axes.plot(
-            [max(low, left), min(high, right)],
+            [min(max(low, left), right), max(min(high, right), left)],
             [y, y],
             color=colour,
             linewidth=3.2 if heavy else 1.3,
@@ -180,27 +235,35 @@ def _mark(axes: Axes, y: int, row: _Row, colour: str) -> None:
         for end, arrow, is_beyond in ((left, "<", low < left), (right, ">", high > right)):
             if is_beyond:
                 axes.plot(end, y, arrow, color=colour, markersize=6, clip_on=False)
+    place = min(max(effect, left), right)
+    is_shown = row.effect.get("label") in _SHOWN
     axes.plot(
-        effect,
+        place,
         y,
         "D" if heavy else "o",
         color=colour,
+        markerfacecolor=colour if is_shown else theme.PAPER,
+        markeredgecolor=theme.PAPER if is_shown else colour,
         markersize=6 if heavy else 4.5,
-        markeredgecolor=theme.PAPER,
-        markeredgewidth=0.8,
+        markeredgewidth=0.8 if is_shown else 1.2,
         zorder=4,
     )
+    return place
 
 
-def _limits(rows: Sequence[_Row], shown: Sequence[Finding]) -> tuple[float, float]:
-    """Keep every effect, headline interval and band inside, and thread intervals up to twice that width."""
-    must = [0.0, *(effect["effect"] for effect in shown)]
-    for row in rows:
-        must += [edge for edge in row.band or () if numbers.is_known(edge)]
-        if row.is_headline and row.effect["headline"]:
-            must += [row.effect[key] for key in ("low", "high") if numbers.is_known(row.effect[key])]
-    wide = max(max(must) - min(must), 0.01)
-    want = [effect[key] for effect in shown for key in ("low", "high") if numbers.is_known(effect[key])]
-    low = max(min([*must, *want]), min(must) - wide / 2)
-    high = min(max([*must, *want]), max(must) + wide / 2)
-    return low - 0.05 * (high - low), high + 0.05 * (high - low)
+def _limits(rows: Sequence[_Row]) -> tuple[float, float]:
+    """Return the ends of the scale: every effect up to a factor of 4 inside, intervals as far as useful."""
+    effects = [min(max(_log(row.effect["effect"]), -_FARTHEST), _FARTHEST) for row in rows]
+    effects += [_log(edge) for row in rows for edge in row.band or () if numbers.is_known(edge)]
+    ends = [
+        _log(row.effect[key]) for row in rows for key in ("low", "high") if numbers.is_known(row.effect[key])
+    ]
+    low, high = min([0.0, *effects]), max([0.0, *effects])
+    low, high = max(min([low, *ends]), low - _ROOM), min(max([high, *ends]), high + _ROOM)
+    room = 0.05 * max(high - low, 0.01)
+    return low - room, high + room
+
+
+def _log(fraction: float) -> float:
+    """Return the logarithm of a ratio; nothing at all is far left of every scale."""
+    return math.log1p(max(fraction, -0.999))

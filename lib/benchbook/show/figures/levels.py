@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,13 +12,17 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from benchbook.show import numbers, theme
-from benchbook.show.picture import Panel, Picture
+from benchbook.show.picture import Panel, Picture, Point
+from benchbook.show.run_tables import section
 
 _PARTS = {"client": "cpu_client_cores", "proxy": "cpu_proxy_cores", "server": "cpu_server_cores"}
 
 
-def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
-    """Draw queries per second over threads, a panel a workload: runs as points, geometric means as a line."""
+def qps(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -> Picture:
+    """Draw queries per second over threads, a panel a workload: runs as points, geometric means as a line.
+
+    Points lead to the pages of their runs, if `pages` says where these are.
+    """
     panels = []
     for workload, part in runs.groupby("workload", sort=True):
         with theme.style():
@@ -29,7 +33,9 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
             axes.set_ylim(0, 1.08 * part["qps"].max())
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             theme.legend(figure, present, arms)
-        panels.append(Panel(figure, f"{workload}, queries per second. {_told(part, present, 'qps')}"))
+        told = f"{workload}, queries per second. {_told(part, present, 'qps')}"
+        points = tuple(_points(axes, part, present, "qps", "QPS", pages)) if pages else ()
+        panels.append(Panel(figure, told, points))
     return Picture(
         "throughput",
         "Throughput by threads",
@@ -38,10 +44,15 @@ def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
     )
 
 
-def latency(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
-    """Draw the 95th and 99th latency percentile in ms over threads, one panel a workload, runs as points."""
+def latency(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -> Picture:
+    """Draw the 95th and 99th latency percentile in ms over threads, one panel a workload, runs as points.
+
+    A workload whose runs have no percentile is left out.
+    """
     panels = []
     for workload, part in runs.groupby("workload", sort=True):
+        if part[["latency_p95_ms", "latency_p99_ms"]].isna().all(axis=None):
+            continue
         with theme.style():
             figure, axes = theme.canvas()
             present = _lines(axes, part, arms, "latency_p95_ms", "-", True)
@@ -58,7 +69,8 @@ def latency(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
                 p99=Line2D([], [], color=theme.MUTED, linewidth=1.4, linestyle=(0, (3, 2))),
             )
         told = " ".join(f"p{rank}: {_told(part, present, f'latency_p{rank}_ms', ' ms')}" for rank in (95, 99))
-        panels.append(Panel(figure, f"{workload}, latency. {told}"))
+        points = tuple(_points(axes, part, present, "latency_p95_ms", "ms (p95)", pages)) if pages else ()
+        panels.append(Panel(figure, f"{workload}, latency. {told}", points))
     return Picture(
         "latency",
         "Latency by threads",
@@ -83,7 +95,7 @@ def cpu(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
         if means[list(_PARTS.values())].isna().all(axis=None):
             continue
         with theme.style():
-            figure, axes = theme.canvas(4.8, 0.95 + 0.25 * len(bars))
+            figure, axes = theme.canvas(4.2, 0.95 + 0.25 * len(bars))
             _stack(axes, means, bars)
             axes.set_title(theme.short(workload), pad=6)
             handles = [
@@ -107,10 +119,9 @@ def _lines(
     """Draw one column over threads for every arm that has it; return those arms."""
     part = part[part[column].notna() & (part[column] > 0)]
     present = [arm for arm in arms if arm in set(part["arm"])]
-    for place, arm in enumerate(present):
+    for arm in present:
         own = part[part["arm"] == arm]
-        # Arms stand a little apart, so that equal points do not hide each other.
-        aside = own.assign(threads=own["threads"] * 1.05 ** (place - (len(present) - 1) / 2))
+        aside = own.assign(threads=own["threads"] * _aside(present, arm))
         shade = theme.colour(arm, arms)
         sns.lineplot(
             aside,
@@ -141,6 +152,23 @@ def _lines(
         )
     _thread_axis(axes, sorted(part["threads"].unique()))
     return present
+
+
+def _points(
+    axes: Axes, part: pd.DataFrame, present: Sequence[str], column: str, unit: str, pages: str
+) -> Iterator[Point]:
+    """Give a link for every run that was drawn: arm, threads, block, value, and the way to the run."""
+    for run in part[part["arm"].isin(present) & part[column].gt(0)].to_dict("records"):
+        x = run["threads"] * _aside(present, run["arm"])
+        told = f"{run['arm']}, {numbers.count(run['threads'], 'thread')}, block {run['block']}: "
+        yield Point(
+            axes, x, run[column], told + f"{numbers.significant(run[column])} {unit}", section(pages, run)
+        )
+
+
+def _aside(present: Sequence[str], arm: str) -> float:
+    """Return by what threads are multiplied so that equal points of several arms do not hide each other."""
+    return 1.05 ** (present.index(arm) - (len(present) - 1) / 2)
 
 
 def _thread_axis(axes: Axes, levels: Sequence[int]) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from benchbook.compare import words
 from benchbook.show import numbers, theme
-from benchbook.show.picture import Panel, Picture
+from benchbook.show.picture import Panel, Picture, Point
+from benchbook.show.run_tables import section
 
 _MANY_BLOCKS = 12
 _CAPTION = (
@@ -19,11 +21,14 @@ _CAPTION = (
 )
 
 
-def run_order(runs: pd.DataFrame, voids: pd.DataFrame, arms: Sequence[str]) -> Picture:
+def run_order(
+    runs: pd.DataFrame, voids: pd.DataFrame, arms: Sequence[str], pages: str | None = None
+) -> Picture:
     """Draw every run against the geometric mean of its cell in order of time, with voided attempts marked.
 
     A drift of the machine shows as a slope that all arms share. Voided attempts have no throughput: they
-    stand at the bottom, at their `started_s` if the table has it, else in the middle of their block.
+    stand at the bottom, at their `started_s` if the table has it, else in the middle of their block. Points
+    lead to the pages of their runs, if `pages` says where these are.
     """
     if runs.empty:
         return Picture("run-order", "The runs in order of time", (), "")
@@ -33,7 +38,7 @@ def run_order(runs: pd.DataFrame, voids: pd.DataFrame, arms: Sequence[str]) -> P
     order = order.sort_values("minute", kind="stable")
     blocks = order.groupby("block")["minute"].agg(["min", "max"])
     with theme.style():
-        figure, axes = theme.canvas(5.0, 3.0)
+        figure, axes = theme.canvas(4.4, 3.0)
         present = [arm for arm in arms if arm in set(order["arm"])]
         for arm in present:
             own, shade = order[order["arm"] == arm], theme.colour(arm, arms)
@@ -45,7 +50,18 @@ def run_order(runs: pd.DataFrame, voids: pd.DataFrame, arms: Sequence[str]) -> P
         axes.set_xlabel("minutes since the first run")
         axes.set_ylabel("off its cell's mean, %")
         theme.legend(figure, present, arms, **extra)
-    return Picture("run-order", "The runs in order of time", (Panel(figure, _told(order, voids)),), _CAPTION)
+    points = _points(axes, order, pages) if pages else ()
+    panel = Panel(figure, _told(order, voids), tuple(points))
+    return Picture("run-order", "The runs in order of time", (panel,), _CAPTION)
+
+
+def _points(axes: Axes, order: pd.DataFrame, pages: str) -> Iterator[Point]:
+    for run in order.to_dict("records"):
+        title = (
+            f"{run['arm']}, {words.workload(run['workload'])}, {numbers.count(run['threads'], 'thread')}, "
+            f"block {run['block']}: {numbers.decimal(run['change'], 1, True)} % off its cell's mean"
+        )
+        yield Point(axes, run["minute"], run["change"], title, section(pages, run))
 
 
 def _blocks(axes: Axes, blocks: pd.DataFrame) -> None:
