@@ -78,14 +78,20 @@ def html(
 
 
 def _crumbs(page: Path, site: Path, study: str | None) -> list[tuple[str, str]]:
-    """Give the pages that every page leads to, and those of its study, without the page itself."""
-    places = [("Findings", site / "index.html"), ("Method", site / "method.html")]
+    """Give the places that every page leads to, and those of its study, without the page itself."""
+    first = site / "index.html"
+    places = [("Findings", first, ""), ("Studies", first, "#studies"), ("Sources", first, "#sources")]
     if study:
-        places += [
-            (study, site / "studies" / f"{study}.html"),
-            ("Runs", site / "runs" / study / "index.html"),
-        ]
-    return [(name, os.path.relpath(place, page.parent)) for name, place in places if place != page]
+        places += [(study, site / "studies" / f"{study}.html", "")]
+    places += [
+        ("Runs", site / "runs" / study / "index.html", "") if study else ("Runs", first, "#runs"),
+        ("Method", site / "method.html", ""),
+    ]
+    return [
+        (name, os.path.relpath(place, page.parent) + anchor)
+        for name, place, anchor in places
+        if anchor or place != page
+    ]
 
 
 class _Exporter(HTMLExporter):
