@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from benchbook.core import files, paths
 from benchbook.show import figures, numbers, prose
@@ -202,6 +203,12 @@ def studies(seen: Overview) -> Table:
     return Table("runs", "Every study and its runs", columns, rows, empty="Nothing has been measured yet.")
 
 
+def _published_at(found: str) -> Html | str:
+    """Link to the document itself where its source says only an address."""
+    host = urlsplit(found).netloc
+    return element("a", host, href=found) if host and " " not in found else ""
+
+
 def _runs(study: str) -> Html | str:
     if not (paths.study(study).run_pages / "index.html").is_file():
         return ""
@@ -215,6 +222,7 @@ def sources(seen: Overview) -> Table:
         [
             element("a", audit["document"]["title"], href=f"sources/{slug(audit['source'])}.html"),
             audit["document"]["publisher"] or "not stated",
+            _published_at(audit["document"].get("found") or ""),
             *(
                 audit["counts"][key]
                 for key in ("tables", "cells", "claims", "holds", "does not hold", "not derivable")
@@ -224,5 +232,5 @@ def sources(seen: Overview) -> Table:
         for audit in seen.audits
     ]
     labels = ("Tables", "Numbers", "Claims", "Hold", "Do not", "Not derivable", "Failed checks")
-    columns = [long("Document"), Column("Publisher"), *map(number, labels)]
+    columns = [long("Document"), Column("Publisher"), Column("Published at"), *map(number, labels)]
     return Table("sources", "Every document", columns, rows, empty="No source has been audited yet.")

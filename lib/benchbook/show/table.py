@@ -118,8 +118,8 @@ class Table:
                 kept.append(place)
             elif values != {""}:
                 column = self.columns[place]
-                label = " ".join(filter(None, [column.label, column.unit]))
-                shared.append(f"{label}: {_words(values.pop())}")
+                unit = f" ({column.unit})" if column.unit else ""
+                shared.append(f"{column.label}{unit}: {_words(values.pop())}")
         rows = [[row[place] for place in kept] for row in self.rows]
         said = f"The same in every row: {'; '.join(shared)}." if shared else ""
         return [self.columns[place] for place in kept], rows, said

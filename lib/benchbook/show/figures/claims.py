@@ -86,7 +86,8 @@ def is_drawn(claim: Claim) -> bool:
 
 
 def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[_Row]:
-    for line in textwrap.wrap(f"{claim['claim']} ({claim['published']})", _LINE):
+    sentence = f"{claim['claim']} ({claim['published']})".replace(" %", "\N{NO-BREAK SPACE}%")
+    for line in textwrap.wrap(sentence, _LINE):
         yield _Row(line, band=claim["band"])
     yield _Row(
         "its own tables",
