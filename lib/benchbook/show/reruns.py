@@ -119,7 +119,7 @@ def ends(found: Mapping[str, Any]) -> str:
 def twins(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
     """Say what the A/A pairs of both showed, and first of all whether there are two measurements."""
     if is_same_data(first, second):
-        yield "Each number is that of the first run to the last digit: the same data, not a second measurement."
+        yield "The numbers are the first run's to the last digit: the same data, not a second measurement."
     for who, found in (("first run", first), ("rerun", second)):
         yield f"A/A of the {who}: {_told(found.get('aa'))}."
 
