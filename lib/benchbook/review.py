@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from benchbook.show.table import Column, Table, long
 _ABSENT = "not there"
 # What a notebook's output or metadata says never decides a review: they are stored without either.
 _MOST_OF_A_DIFF = 40_000
+_MOST_OF_ALL = 600_000
 
 
 def review(base: str) -> Path:
@@ -43,11 +45,13 @@ def review(base: str) -> Path:
     parts = [
         _opening(base, commit, names),
         Html("<h2>Findings</h2>"),
-        *_findings(commit),
+        *_findings(commit, stale()),
         Html("<h2>Keys of studies and params.yaml</h2>"),
         _keys(commit, [name for name in names if _is_settings(name)]),
         Html("<h2>Notebooks</h2>"),
         *_notebooks(commit, [name for name in names if name.endswith(".ipynb")]),
+        Html("<h2>Code</h2>"),
+        *_code(commit, [(kind, name) for kind, name in changed if name.endswith(_CODE)]),
         Html("<h2>Every changed file</h2>"),
         Table("files", "Files", [long("File"), Column("Change")],
               [[name, _KINDS.get(kind, kind)] for kind, name in changed], empty="No file changed.",
@@ -88,7 +92,31 @@ def _is_settings(name: str) -> bool:
     return name == "params.yaml" or (name.startswith("studies/") and name.endswith(".yaml"))
 
 
-def _findings(commit: str) -> Iterator[Table]:
+def stale() -> dict[str, list[str]]:
+    """Return the stages of each study whose inputs changed after they ran, as `dvc status` has them.
+
+    Empty where DVC can't say; it asks no network.
+    """
+    asked = [sys.executable, "-m", "dvc", "status", "--json"]
+    done = subprocess.run(asked, cwd=paths.root(), capture_output=True, text=True)
+    try:
+        status = json.loads(done.stdout)
+    except ValueError:
+        return {}
+    found: dict[str, list[str]] = {}
+    for name, changes in status.items():
+        stage, _, study = str(name).partition("@")
+        moved = [change for change in changes if isinstance(change, dict) and "changed deps" in change]
+        if study and moved and stage in _MEASURING:
+            found.setdefault(study, []).append(stage)
+    return found
+
+
+# What the numbers of a study come from; pages are made of them and decide nothing.
+_MEASURING = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
+
+
+def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
     """Put the findings of each study side by side: as DVC has them for the commit, and as they are."""
     here = {file.parent.name for file in (paths.root() / "data").glob("*/findings.json")}
     then = {name.split("/")[1] for name in _locked(commit)}
@@ -103,6 +131,11 @@ def _findings(commit: str) -> Iterator[Table]:
         rows = list(side_by_side(before, now))
         columns = [long("Finding"), long("Then"), long("Now"), Column("Change")]
         caption = why or ("" if now else "Nothing is there now: `dvc pull` or `make repro` brings it.")
+        if now and study in old:
+            caption += (
+                f" Now is stale: what {numbers.listing(old[study])} read has changed since; "
+                f"`make repro STUDY={study}` brings the numbers of these files."
+            )
         yield Table(f"findings-{study}", study, columns, rows, caption, caption or "None.", is_whole=True)
 
 
@@ -190,7 +223,37 @@ def _notebooks(commit: str, names: Sequence[str]) -> Iterator[Html]:
         yield element("p", "No notebook changed.", class_="empty")
     for name in names:
         text, file = _git("show", f"{commit}:{name}"), paths.root() / name
-        yield join([element("h3", name), element("pre", _difference(text, file), tabindex="0")])
+        yield join([element("h3", name), coloured(_difference(text, file))])
+
+
+_CODE = (".py", ".sh", ".lua", ".css", ".js", ".j2", ".toml", "Makefile")
+
+
+def _code(commit: str, changed: Sequence[tuple[str, str]]) -> Iterator[Html]:
+    """Write what changed in each file of code, as git shows it; a new file in full."""
+    if not changed:
+        yield element("p", "No code changed.", class_="empty")
+    left = _MOST_OF_ALL
+    for kind, name in changed:
+        if kind in _KINDS:
+            text = _git("diff", commit, "--", name) or ""
+        else:
+            lines = (paths.root() / name).read_text(encoding="utf-8", errors="replace").splitlines()
+            text = "\n".join(["--- new, not in git", *(f"+{line}" for line in lines)])
+        most = min(_MOST_OF_A_DIFF, left)
+        text = text if len(text) <= most else f"{text[:most]}\n… and more"
+        left = max(left - len(text), 0)
+        yield join([element("h3", name), coloured(text)])
+
+
+def coloured(text: str) -> Html:
+    """Write a difference with added and removed lines marked; the sign in front says it without colour."""
+    kinds = {"+": "added", "-": "removed"}
+    lines = (
+        element("span", line, class_=kinds[line[0]]) if line[:1] in kinds else line
+        for line in text.split("\n")
+    )
+    return element("pre", join(lines), class_="diff", tabindex="0")
 
 
 def _difference(then: str | None, file: Path) -> str:

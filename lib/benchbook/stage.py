@@ -35,6 +35,9 @@ FULL_BYTES = 1 << 20
 # Notebooks about everything, and the pages they become.
 PAGES = {"method": "method.html", "findings": "index.html"}
 
+# What makes numbers and pages; studies and params.yaml have doubts of their own.
+CODE = ("lib", "notebooks", "dvc.yaml", "requirements.lock")
+
 
 def run(stage: str, name: str) -> int:
     """Execute the notebook of a stage for a study; return 0, or the exit code of what failed.
@@ -79,15 +82,19 @@ def page(name: str) -> int:
 def _render(notebook: Path, page: Path, study: str | None = None) -> None:
     from benchbook.show import page as pages
 
-    pages.render(notebook, page, study=study, commit=commit(), root=paths.root())
+    pages.render(notebook, page, study=study, commit=commit(), root=paths.root(), edited=edited())
     print(f"report: {_short(page, paths.root())}")
 
 
 def _summarise(name: str) -> None:
-    from benchbook.show import evidence, registration, summary
+    from benchbook.show import doubts, evidence, registration, summary
+    from benchbook.show import page as page_
 
     seen = evidence.load(name)
-    text = summary.markdown(seen, [registration.doubt(name, seen.runs)])
+    more = [registration.doubt(name, seen.runs)]
+    if count := edited():
+        more.append(doubts.Doubt("Edited code", page_.edited_code(commit(), count), True))
+    text = summary.markdown(seen, more)
     files.write_text(paths.study(name).summary, text)
 
 
@@ -164,6 +171,16 @@ def commit_of_evidence(study: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return found.stdout.strip()[:10] or None
+
+
+def edited() -> int:
+    """Count the files of the code that differ from the commit; 0 where git does not say."""
+    argv = ["git", "-C", str(paths.root()), "status", "--porcelain", "--untracked-files=all", "--", *CODE]
+    try:
+        found = subprocess.run(argv, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    return len(found.stdout.splitlines())
 
 
 @contextlib.contextmanager

@@ -156,11 +156,11 @@ def test_a_voided_attempt_says_why_it_was_set_aside():
         (lambda: bb.study("two-arms").report, "reports/studies/two-arms.html is not there yet"),
         (
             lambda: bb.study("not_yet").runs,
-            "data/not_yet/tidy is not there yet; add `- not_yet` under studies",
+            "data/not_yet/tidy is not there yet; make repro STUDY=not_yet",
         ),
-        (lambda: bb.study("not_yet").findings, "make repro ARGS=report@not_yet"),
+        (lambda: bb.study("not_yet").findings, "make repro STUDY=not_yet"),
         (lambda: bb.study("not_yet").schedule, "schedule.csv is not there yet"),
-        (lambda: bb.study("not_yet").run("b01"), "there is no run; add"),
+        (lambda: bb.study("not_yet").run("b01"), "there is no run; make repro STUDY=not_yet"),
     ],
 )
 def test_what_is_not_there_is_said_with_the_remedy_and_without_a_traceback(ask, answer):
@@ -168,6 +168,13 @@ def test_what_is_not_there_is_said_with_the_remedy_and_without_a_traceback(ask, 
         ask()
     assert answer in str(raised.value)
     assert raised.value._render_traceback_() == [f"NotThere: {raised.value}"]
+
+
+def test_what_was_measured_is_listed_and_the_rest_folded():
+    text, html = repr(bb.studies()), bb.studies()._repr_html_()
+    assert text.index("two-arms") < text.index("not measured yet: not_yet")
+    shown, _, folded = html.partition("<details>")
+    assert "two-arms" in shown and "not_yet" not in shown and "not_yet" in folded
 
 
 def test_a_wrong_study_file_does_not_hide_the_others(made):

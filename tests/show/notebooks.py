@@ -16,12 +16,13 @@ def execute(path: Path, root: Path, **parameters: Any) -> NotebookNode:
     notebook = nbformat.read(path, as_version=4)
     shown: list[NotebookNode] = []
 
-    def display(*values: object) -> None:
+    def display(*values: object, metadata: dict[str, Any] | None = None) -> None:
         for value in values:
             data = {"text/plain": repr(value)}
-            if hasattr(value, "_repr_html_"):
-                data["text/html"] = value._repr_html_()
-            shown.append(nbformat.v4.new_output("display_data", data))
+            # Figures of matplotlib have the method, and answer None.
+            if (html := getattr(value, "_repr_html_", lambda: None)()) is not None:
+                data["text/html"] = html
+            shown.append(nbformat.v4.new_output("display_data", data, metadata=metadata or {}))
 
     names: dict[str, Any] = {"display": display}
     with mock.patch.dict("os.environ", {"BENCHBOOK_ROOT": str(root)}):

@@ -91,17 +91,31 @@ def test_a_run_shows_its_checks_its_command_and_its_log_as_text(site):
 def test_pages_lead_to_each_other(site):
     reports = site / "reports"
     for page in pages(reports):
-        crumbs = {(page.parent / link["href"]).resolve() for link in soup(page).select("header.site a")}
+        crumbs = {
+            (page.parent / link["href"].partition("#")[0]).resolve()
+            for link in soup(page).select("header.site a")
+        }
         wanted = {reports / "index.html", reports / "method.html"} - {page}
         if "made" in str(page.relative_to(reports)):
             wanted |= {reports / "studies" / "made.html", reports / "runs" / "made" / "index.html"} - {page}
         assert {file.resolve() for file in wanted} <= crumbs, page
 
 
-def test_the_first_page_begins_with_one_sentence_and_a_drawing_of_every_share(site):
+def test_every_page_leads_to_studies_sources_runs_and_method(site):
+    for page in pages(site / "reports"):
+        named = {link.get_text() for link in soup(page).select("header.site a")}
+        assert {"Studies", "Sources"} <= named, page
+        assert page.name == "method.html" or "Method" in named
+        assert "Runs" in named or page.parent.name == "made"
+
+
+def test_the_first_page_begins_with_what_was_measured_and_its_forest_then_come_the_claims(site):
     page = soup(site / "reports" / "index.html")
-    told = page.select_one("section.answer .verdict").get_text()
-    assert told.count(".") == 1 and "Of 8 published claims" in told.replace("\xa0", " ")
+    own = page.select_one("section.answer li")
+    assert "What does a made-up proxy cost?" in own.get_text() and "direct" in own.select_one(".verdict").text
+    assert page.find("img")["alt"].startswith("Effects with their intervals.")
+    told = page.find(id="claims").find_next(class_="verdict").get_text()
+    assert told.count(".") == 2 and "Of 8 published claims" in told.replace("\xa0", " ")
     assert page.find(id="claims-figure").find_next("img")["alt"].startswith("Measuring MySQL")
 
 

@@ -43,6 +43,8 @@ def test_keys_notebooks_and_new_findings_stand_on_one_page_without_network(clone
     study.write_text(STUDY.replace("threads: [4]\nplan", "threads: [4, 8]\nplan"))
     notebook = clone / "notebooks" / "06_analyze.ipynb"
     notebook.write_text(notebook.read_text().replace("## The findings", "## <script>alert(1)</script>"))
+    (clone / "lib").mkdir()
+    (clone / "lib" / "new.py").write_text("print('<b>')\n")
     (clone / "data" / "made").mkdir()
     (clone / "data" / "made" / "findings.json").write_text(json.dumps({"findings": [FOUND], "aa": None}))
     text = review.review("main").read_text()
@@ -54,6 +56,8 @@ def test_keys_notebooks_and_new_findings_stand_on_one_page_without_network(clone
     assert "−10.0" in found.get_text() and found.get_text().endswith("new")
     difference = page.find(id="notebooks-06_analyze.ipynb").find_next("pre").get_text()
     assert "-  ## The findings" in difference and "+  ## <script>alert(1)</script>" in difference
+    code = page.find(id="lib-new.py").find_next("pre")
+    assert [line.get_text() for line in code.select(".added")] == ["+print('<b>')"]
     assert len(page.find_all("script")) == 1 and "http" not in page.style.string
 
 
@@ -145,3 +149,29 @@ def test_a_rerun_that_is_kept_stands_on_the_study_s_page(site, tmp_path, monkeyp
     with pytest.raises(InputErrors, match="lower case"):
         rerun.keep({**taken, "name": "../out"})
     assert "Nobody has rerun" in shown.tables(seen.findings, [])[0]._repr_html_()
+
+
+def test_findings_of_other_inputs_are_called_stale(clone, monkeypatch):
+    status = {
+        "analyze@made": [{"changed deps": {"lib/benchbook/compare": "modified"}}],
+        "report@made": [{"changed deps": {"lib/benchbook/show": "modified"}}],
+        "parse@made": [{"changed outs": {"data/made/tidy": "not in cache"}}],
+    }
+    done = subprocess.CompletedProcess([], 0, json.dumps(status), "")
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "run", lambda *_, **__: done)
+        assert review.stale() == {"made": ["analyze"]}
+    monkeypatch.setattr(review, "stale", lambda: {"made": ["analyze"]})
+    (clone / "data" / "made").mkdir()
+    (clone / "data" / "made" / "findings.json").write_text(json.dumps({"findings": [FOUND], "aa": None}))
+    assert "Now is stale: what analyze read has changed since" in review.review("main").read_text()
+
+
+def test_the_same_data_is_no_rerun():
+    """Equal to the last digit: a copy. It may confirm nothing, also where its effect lies in its own band."""
+    found = {"title": "T", "findings": [FOUND], "aa": None}
+    text = shown.markdown(found, {"findings": found, "differs": []})
+    assert "the same data, not a second measurement" in text
+    assert "not judged" in text and "confirmed" not in text.replace(shown.RULE, "")
+    other = {"title": "T", "findings": [{**FOUND, "effect": -0.1001}], "aa": None}
+    assert "same data" not in shown.markdown(found, {"findings": other, "differs": []})

@@ -5,17 +5,44 @@ from __future__ import annotations
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.api.names import Named
+from benchbook.api.names import Named, frame_html
 from benchbook.api.source import Source
 from benchbook.api.study import Study
 from benchbook.core import paths, source
 from benchbook.core.errors import BenchbookError
+from benchbook.show.markup import Html, element
+
+
+class Studies(Named[Study]):
+    """All studies; what was measured is shown first, and the rest folded away."""
+
+    def _split(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        is_measured = (self.table["runs"] > 0) | (self.table["findings"] > 0)
+        return self.table[is_measured], self.table[~is_measured]
+
+    def __repr__(self) -> str:
+        measured, others = self._split() if self.names else (self.table, self.table)
+        if measured.empty:
+            return super().__repr__()
+        wrong = [step for step in others["next"] if step.startswith("mend")]
+        rest = [f"not measured yet: {', '.join(others['study'])}"] if len(others) else []
+        return "\n".join([measured.to_string(index=False), *rest, *wrong])
+
+    def _repr_html_(self) -> str:
+        if not self.names:
+            return super()._repr_html_()
+        measured, others = self._split()
+        if measured.empty:
+            return element("p", "Nothing was measured here yet.").text + frame_html(others)
+        count = f"{len(others)} not measured yet"
+        rest = element("details", element("summary", count), Html(frame_html(others)))
+        return frame_html(measured) + (rest.text if len(others) else "")
 
 
 def studies() -> Named[Study]:
     """Return every study that has a file, sorted by name."""
     names = paths.studies()
-    return Named("study", names, Study, lambda: _studies(names), "write one: docs/tutorial.md shows how")
+    return Studies("study", names, Study, lambda: _studies(names), "write one: docs/tutorial.md shows how")
 
 
 def sources() -> Named[Source]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.core import load, paths
+from benchbook.core import paths
 
 STAGES = (
     ("provision", "01_provision", "facts"),
@@ -43,10 +43,7 @@ def next_step(places: paths.StudyPaths) -> str:
 
 def command(name: str) -> str:
     """Return the command that measures one study and renders its page."""
-    run = f"make repro ARGS=report@{name}"
-    if name in load.params().studies:
-        return run
-    return f"add `- {name}` under studies in params.yaml, then {run}"
+    return f"make repro STUDY={name}"
 
 
 def absent(places: paths.StudyPaths, place: Path) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from benchbook.core import files, paths
 from benchbook.show import figures, numbers, prose
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.picture import Picture
-from benchbook.show.record import doubted
 from benchbook.show.table import Column, Table, long, number
 
 _OWN = ("holds", "does not hold", "not derivable")
@@ -49,19 +49,15 @@ def load(source: str = "") -> Overview:
 
 
 def opening(seen: Overview) -> Html:
-    """Write what the page is and how far the record has come."""
-    claims = seen.claims
-    verdicts = [claim["verdict"] for claim in claims]
-    measured = sum(bool(seen.answers(claim["id"])) for claim in claims)
+    """Write what the page is and how much stands behind it."""
+    blocks = sum(found["blocks"]["complete"] for found in seen.studies.values())
+    studies = numbers.count(len(seen.studies), "study", "studies")
+    claims, documents = numbers.count(len(seen.claims), "claim"), numbers.count(len(seen.audits), "document")
     basis = [
-        f"{numbers.count(len(claims), 'claim')} of {numbers.count(len(seen.audits), 'published document')}",
-        f"{verdicts.count('holds')} hold in their own tables, {verdicts.count('does not hold')} do not, "
-        f"{verdicts.count('not derivable')} cannot be derived",
-        f"{measured} measured here",
+        f"{studies} measured here, in {numbers.count(blocks, 'block')}",
+        f"{claims} of {documents} computed again",
     ]
-    question = (
-        "What was published about database performance, what its own tables say, and what is measured here?"
-    )
+    question = "What was measured here, what was published about database performance, and do they agree?"
     return join(
         [
             element("h1", "Findings"),
@@ -72,35 +68,53 @@ def opening(seen: Overview) -> Html:
 
 
 def answer(seen: Overview) -> Html:
-    """Write one sentence to quote about the record, and one line for each study."""
+    """Write what each study found, in a sentence with its numbers and the way to its page."""
+    told = element("ul", *(_line(name, found) for name, found in seen.studies.items()), class_="answers")
+    if not seen.studies:
+        command = element("code", "make repro")
+        told = element("p", "Nothing has been measured here yet. ", command, " does it.", class_="verdict")
+    return element("section", element("h2", "What was measured here", id="answer"), told, class_="answer")
+
+
+def _line(study: str, found: Mapping[str, Any]) -> Html:
+    sentence = prose.headline(found) or ["No finding could be computed."]
+    page = f"studies/{slug(study)}.html"
+    way = element("a", "the study, with its doubts", href=page, class_="way", aria_label=f"the study {study}")
+    return element("li", element("b", found["title"]), element("p", *sentence, class_="verdict"), way)
+
+
+def effects(seen: Overview) -> list[Picture]:
+    """Draw the effects of each study with their intervals; thread levels only where they are the answer."""
+    return [_forest(name, found) for name, found in seen.studies.items() if found["findings"]]
+
+
+def _forest(study: str, found: Mapping[str, Any]) -> Picture:
+    own = [{**one, "by_threads": [] if one["headline"] else one["by_threads"]} for one in found["findings"]]
+    aa = found.get("aa") and {**found["aa"], "by_threads": []}
+    arms = list(dict.fromkeys([found["baseline"], *(one["treatment"] for one in own)]))
+    drawn = figures.forest({**found, "findings": own, "aa": aa}, arms)
+    caption = "Each marker is the change against the baseline, each line its interval." + (
+        " The A/A pair is one arm under two names: there is nothing to find in it." if aa else ""
+    )
+    return Picture(f"effects-{slug(study)}", found["title"], drawn.panels, caption)
+
+
+def record(seen: Overview) -> Html:
+    """Write one sentence to quote about the published claims."""
     counts = {verdict: sum(one["verdict"] == verdict for one in seen.claims) for verdict in _OWN}
     told = (
         f"Of {numbers.count(len(seen.claims), 'published claim')} about database performance, "
-        f"{counts['holds']} hold in their own tables, {counts['does not hold']} do not and "
-        f"{counts['not derivable']} cannot be derived from them; "
+        f"{counts['holds']} hold in the tables of their own document, {counts['does not hold']} do not, and "
+        f"{counts['not derivable']} cannot be derived from them. "
     )
     judged = [found["verdict"] for one in seen.claims for _, found in seen.answers(one["id"])]
     here = {verdict: judged.count(verdict) for verdict in _HERE}
     told += (
-        f"measured here, {numbers.listing([f'{count} are {verdict}' for verdict, count in here.items()])}."
+        f"Measured here, {numbers.listing([f'{count} are {verdict}' for verdict, count in here.items()])}."
         if any(here.values())
-        else "none of them has been judged by a measurement here yet."
+        else "No measurement made here answers one of them yet."
     )
-    lines = (_line(name, found) for name, found in seen.studies.items())
-    return element(
-        "section",
-        element("h2", "The answer", id="answer"),
-        element("p", told, class_="verdict"),
-        element("ul", *lines, class_="answers"),
-        element("p", "Stop here if all you want is the answer.", class_="stop"),
-        class_="answer",
-    )
-
-
-def _line(study: str, found: Mapping[str, Any]) -> Html:
-    told = prose.headline(found) or ["No finding could be computed."]
-    way = element("a", "study", href=f"studies/{slug(study)}.html", class_="way", aria_label=f"study {study}")
-    return element("li", "Measured here: ", *told, " ", way)
+    return element("p", told, class_="verdict")
 
 
 def figure(seen: Overview) -> Picture:
@@ -116,15 +130,17 @@ def claims(seen: Overview) -> Table:
     ]
     columns = [
         long("Claim"),
-        Column("Source"),
+        Column("Document"),
         long("Published"),
-        long("Recomputed from its own table"),
+        long("Its own tables"),
         long("Measured here"),
     ]
     caption = (
-        "Recomputed: from the numbers the document itself prints, one of each, so without any interval. "
-        "Measured here: effect, interval, number of blocks n, verdict; empty until a study answers the claim."
+        "Its own tables: computed again from the numbers that the document itself prints, one of each, so "
+        "without any interval."
     )
+    if any(seen.answers(claim["id"]) for claim in seen.claims):
+        caption += " Measured here: effect, interval, number of blocks n, verdict."
     empty = "No source has been audited yet."
     return Table("claims", "Every claim", columns, rows, caption, empty, is_whole=True)
 
@@ -143,8 +159,11 @@ def _source(claim: Mapping[str, Any]) -> Html:
 
 
 def _recomputed(claim: Mapping[str, Any]) -> Html:
-    doubt = element("span", doubted(claim), class_="claim") if claim["doubts"] else ""
-    return element("span", claim["recomputed"], " ", badge(claim["verdict"]), doubt)
+    name, _, short = claim["id"].partition("/")
+    way = f"sources/{slug(name)}.html#claim-{slug(short)}"
+    count = numbers.count(len(claim["doubts"]), "check of its numbers fails", "checks of its numbers fail")
+    doubt = element("a", f"Care: {count}.", href=way, class_="care-note") if claim["doubts"] else ""
+    return element("span", badge(claim["verdict"]), " ", claim["recomputed"], doubt)
 
 
 def _measured(seen: Overview, claim: Mapping[str, Any]) -> Html:
@@ -168,12 +187,33 @@ def studies(seen: Overview) -> Table:
             found["question"],
             found["blocks"]["complete"],
             len(found["findings"]),
+            _runs(name),
             found["scope"],
         ]
         for name, found in seen.studies.items()
     ]
-    columns = [long("Study"), long("Question"), number("Blocks"), number("Findings"), long("Holds for")]
-    return Table("studies", "Studies", columns, rows, empty="Nothing has been measured yet.")
+    columns = [
+        long("Study"),
+        long("Question"),
+        number("Blocks"),
+        number("Findings"),
+        Column("Runs"),
+        long("Holds for"),
+    ]
+    return Table("runs", "Every study and its runs", columns, rows, empty="Nothing has been measured yet.")
+
+
+def _published_at(found: str) -> Html | str:
+    """Link to the document itself where its source says only an address."""
+    host = urlsplit(found).netloc
+    return element("a", host, href=found) if host and " " not in found else ""
+
+
+def _runs(study: str) -> Html | str:
+    if not (paths.study(study).run_pages / "index.html").is_file():
+        return ""
+    place = f"runs/{slug(study)}/index.html"
+    return element("a", "every run", href=place, aria_label=f"every run of {study}")
 
 
 def sources(seen: Overview) -> Table:
@@ -182,6 +222,7 @@ def sources(seen: Overview) -> Table:
         [
             element("a", audit["document"]["title"], href=f"sources/{slug(audit['source'])}.html"),
             audit["document"]["publisher"] or "not stated",
+            _published_at(audit["document"].get("found") or ""),
             *(
                 audit["counts"][key]
                 for key in ("tables", "cells", "claims", "holds", "does not hold", "not derivable")
@@ -191,5 +232,5 @@ def sources(seen: Overview) -> Table:
         for audit in seen.audits
     ]
     labels = ("Tables", "Numbers", "Claims", "Hold", "Do not", "Not derivable", "Failed checks")
-    columns = [long("Document"), Column("Publisher"), *map(number, labels)]
-    return Table("sources", "Documents", columns, rows, empty="No source has been audited yet.")
+    columns = [long("Document"), Column("Publisher"), Column("Published at"), *map(number, labels)]
+    return Table("sources", "Every document", columns, rows, empty="No source has been audited yet.")

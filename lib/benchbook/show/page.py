@@ -32,10 +32,11 @@ def render(
     study: str | None = None,
     commit: str | None = None,
     root: Path | None = None,
+    edited: int = 0,
 ) -> Path:
     """Write the page of an executed notebook; see `html`. Links in it are relative to the page's place."""
     crumbs = _crumbs(page, root / "reports", study) if root else ()
-    text = html(nbformat.read(notebook, as_version=4), title, study, commit, root, crumbs)
+    text = html(nbformat.read(notebook, as_version=4), title, study, commit, root, crumbs, edited)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")
     return page
@@ -48,17 +49,19 @@ def html(
     commit: str | None = None,
     root: Path | None = None,
     crumbs: Sequence[tuple[str, str]] = (),
+    edited: int = 0,
 ) -> str:
     """Return the page of an executed notebook; the same outputs give the same bytes.
 
     A cell tagged `hide` or `hide-output` shows nothing; the code of all cells is at the end, folded. The
     title is the first level-1 heading unless given. Study and commit stand in the foot, `crumbs` (name and
-    link of other pages) on top. Raises ValueError
-    for a picture without alt text: somebody could not read it.
+    link of other pages) on top. `edited` files of the code were changed since the commit: foot and doubts
+    say so. Raises ValueError for a picture without alt text: not every reader sees it.
     """
     notebook = canonical(notebook, root)
     _check_pictures(notebook)
-    provenance = {"benchbook": version("benchbook"), "study": study, "commit": commit}
+    made_by = commit and commit + (f", with {changed_files(edited)}" if edited else "")
+    provenance = {"benchbook": version("benchbook"), "study": study, "commit": made_by}
     exporter = _Exporter(config=Config({"NbConvertBase": {"display_data_priority": _SHOWN}}))
     script = (_TEMPLATES / "page" / "sort.js").read_text(encoding="utf-8")
     body, _ = exporter.from_notebook_node(
@@ -74,18 +77,38 @@ def html(
             }
         },
     )
-    return _finish(body, title)
+    return _finish(body, title, edited_code(commit, edited) if edited else "")
+
+
+def changed_files(count: int) -> str:
+    """Write how many files were changed: 1 changed file, 3 changed files."""
+    return f"{count} changed file{'' if count == 1 else 's'}"
+
+
+def edited_code(commit: str | None, count: int) -> str:
+    """Say, as a doubt, that a page was not made by the code of any commit."""
+    since = f"commit {commit}" if commit else "the last commit"
+    return (
+        f"This page was made by {since} with {changed_files(count)} in its code. Nobody else has that code: "
+        "commit it and render the page again."
+    )
 
 
 def _crumbs(page: Path, site: Path, study: str | None) -> list[tuple[str, str]]:
-    """Give the pages that every page leads to, and those of its study, without the page itself."""
-    places = [("Findings", site / "index.html"), ("Method", site / "method.html")]
+    """Give the places that every page leads to, and those of its study, without the page itself."""
+    first = site / "index.html"
+    places = [("Findings", first, ""), ("Studies", first, "#studies"), ("Sources", first, "#sources")]
     if study:
-        places += [
-            (study, site / "studies" / f"{study}.html"),
-            ("Runs", site / "runs" / study / "index.html"),
-        ]
-    return [(name, os.path.relpath(place, page.parent)) for name, place in places if place != page]
+        places += [(study, site / "studies" / f"{study}.html", "")]
+    places += [
+        ("Runs", site / "runs" / study / "index.html", "") if study else ("Runs", first, "#runs"),
+        ("Method", site / "method.html", ""),
+    ]
+    return [
+        (name, os.path.relpath(place, page.parent) + anchor)
+        for name, place, anchor in places
+        if anchor or place != page
+    ]
 
 
 class _Exporter(HTMLExporter):
@@ -112,7 +135,7 @@ def _check_pictures(notebook: NotebookNode) -> None:
                 )
 
 
-def _finish(body: str, title: str | None) -> str:
+def _finish(body: str, title: str | None, edited: str) -> str:
     """Give headings and repeated ids anchors of their own, fill the contents list, name the page."""
     soup = BeautifulSoup(body, "html.parser")
     _separate_ids(soup)
@@ -127,9 +150,24 @@ def _finish(body: str, title: str | None) -> str:
         link = soup.new_tag("a", href=f"#{heading['id']}", attrs={"class": "anchor"})
         link["aria-label"] = f"Link to “{heading.get_text(' ', strip=True)}”"
         heading.append(link)
+    if edited:
+        _doubt(soup, "Edited code", edited)
     _contents(soup)
     # The parser has resolved character references, so what a log wrote as &#8238; is seen here too.
     return visible(str(soup))
+
+
+def _doubt(soup: BeautifulSoup, name: str, text: str) -> None:
+    """Put a doubt last into the page's list of doubts, or right below the title where there is no list."""
+    listed = soup.select_one("ul.doubts")
+    item = soup.new_tag("li" if listed else "p", attrs={"class": "care" if listed else "broken"})
+    strong = soup.new_tag("b")
+    strong.string = f"{name}. "
+    item.extend([strong, text])
+    if listed:
+        listed.append(item)
+    else:
+        soup.find("h1").insert_after(item)
 
 
 def _separate_ids(soup: BeautifulSoup) -> None:

@@ -42,7 +42,7 @@ def _table(first: Mapping[str, Any], kept: Mapping[str, Any]) -> Table:
             one.second["n"] if one.second else "",
             badge(one.verdict) if one.verdict else "not judged",
         ]
-        for one in reruns.judge(first, kept["findings"])
+        for one in judged(first, kept["findings"])
     ]
     columns = [
         long("Finding"),
@@ -69,13 +69,32 @@ def markdown(first: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
         "",
         "| Finding | First | Rerun | Verdict | |",
         "|---|---|---|---|---|",
-        *(_row(one) for one in reruns.judge(first, kept["findings"])),
+        *(_row(one) for one in judged(first, kept["findings"])),
         "",
         *(f"- {safe(text)}" for text in twins(first, kept["findings"])),
         *(f"- ⚠ {safe(text)}" for text in cares(kept)),
         f"- {RULE}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def judged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[reruns.Judged]:
+    """Judge a rerun by the first findings; the same data can neither confirm nor contradict itself."""
+    if not is_same_data(first, second):
+        yield from reruns.judge(first, second)
+        return
+    theirs = {found["id"]: found for found in second["findings"]}
+    for found in first["findings"]:
+        yield reruns.Judged(found, theirs.get(found["id"]), obstacle="the same data as the first run")
+
+
+def is_same_data(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Say whether two findings have the same numbers to the last digit, which no second measuring gives."""
+    own, theirs = (
+        [(one["id"], one["effect"], one["low"], one["high"], one["n"]) for one in found["findings"]]
+        for found in (first, second)
+    )
+    return bool(own) and own == theirs and any(effect is not None for _, effect, *_ in own)
 
 
 def title(one: reruns.Judged) -> str:
@@ -98,7 +117,9 @@ def ends(found: Mapping[str, Any]) -> str:
 
 
 def twins(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
-    """Say what the A/A pairs of both showed."""
+    """Say what the A/A pairs of both showed, and first of all whether there are two measurements."""
+    if is_same_data(first, second):
+        yield "The numbers are the first run's to the last digit: the same data, not a second measurement."
     for who, found in (("first run", first), ("rerun", second)):
         yield f"A/A of the {who}: {_told(found.get('aa'))}."
 

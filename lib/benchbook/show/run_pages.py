@@ -108,8 +108,10 @@ def _crumbs(study: str, block: int, blocks: Sequence[int]) -> list[tuple[str, st
     around = [
         (f"Block {other}", file_name(other)) for other in dict.fromkeys((before, after)) if other != block
     ]
-    up = [("Findings", "../../index.html"), ("Method", "../../method.html")]
-    return [*up, (study, f"../../studies/{study}.html"), ("Runs", "index.html"), *around]
+    first = "../../index.html"
+    up = [("Findings", first), ("Studies", f"{first}#studies"), ("Sources", f"{first}#sources")]
+    own = [(study, f"../../studies/{study}.html"), ("Runs", "index.html"), ("Method", "../../method.html")]
+    return [*up, *own, *around]
 
 
 def _notebook(sections: Sequence[Section], file: Path, seen: Evidence, block: int) -> NotebookNode:

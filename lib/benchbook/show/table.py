@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -70,7 +72,9 @@ class Table:
 
     Cells are escaped unless they are `Html`. The first cell of a row is its heading. `empty` is said in
     place of a table without rows. A wide table scrolls inside its own box, which the keyboard can reach; so
-    does a long one, unless it `is_whole` because it is to be seen at a glance.
+    does a long one, unless it `is_whole` because it is to be seen at a glance. The caption stands above the
+    box, so that it does not scroll away. A column that says the same in every row is a line of the caption
+    instead, and an empty one is left out.
     """
 
     anchor: str
@@ -87,9 +91,11 @@ class Table:
         heading = element("h3", self.title, id=self.anchor)
         if not self.rows:
             return join([heading, element("p", self.empty, class_="empty")]).text
+        columns, rows, shared = self._narrowed()
+        caption = " ".join(filter(None, [self.caption, shared]))
         box = element(
             "div",
-            self._table(),
+            _grid(columns, rows),
             class_="scroll whole" if self.is_whole else "scroll",
             role="region",
             tabindex="0",
@@ -97,25 +103,49 @@ class Table:
         )
         if self.is_folded:
             box = element("details", element("summary", f"Show {len(self.rows)} rows"), box)
-        return join([heading, box, self.notes.html() if self.notes else ""]).text
+        said = element("p", caption, class_="caption") if caption else ""
+        return join([heading, said, box, self.notes.html() if self.notes else ""]).text
 
     def __repr__(self) -> str:
         return f"<Table {self.anchor}, {len(self.rows)} rows>"
 
-    def _table(self) -> Html:
-        # A table of runs has thousands of cells: a class is the only attribute that a cell carries.
-        kinds = [f' class="{column.kind}"' if column.kind else "" for column in self.columns]
-        lines = []
-        for first, *others in self.rows:
-            cells = (f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], others, strict=True))
-            lines.append(f'<tr><th scope="row"{kinds[0]}>{escape(first)}</th>{"".join(cells)}</tr>')
-        return element(
-            "table",
-            element("caption", self.caption) if self.caption else "",
-            element("thead", element("tr", *map(_heading, self.columns))),
-            element("tbody", Html("\n".join(lines))),
-            class_="sortable",
-        )
+    def _narrowed(self) -> tuple[list[Column], list[list[object]], str]:
+        """Return the columns that tell rows apart, the rows without the others, and what all rows share."""
+        kept, shared = [0], []
+        for place in range(1, len(self.columns)):
+            values = {escape(row[place]) for row in self.rows}
+            if len(values) > 1 or (len(self.rows) < _FEWEST_ALIKE and values != {""}):
+                kept.append(place)
+            elif values != {""}:
+                column = self.columns[place]
+                unit = f" ({column.unit})" if column.unit else ""
+                shared.append(f"{column.label}{unit}: {_words(values.pop())}")
+        rows = [[row[place] for place in kept] for row in self.rows]
+        said = f"The same in every row: {'; '.join(shared)}." if shared else ""
+        return [self.columns[place] for place in kept], rows, said
+
+
+# Two rows that agree in something still say so of each.
+_FEWEST_ALIKE = 3
+
+
+def _words(cell: str) -> str:
+    return html.unescape(re.sub(r"<[^>]*>", "", cell)).strip()
+
+
+def _grid(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> Html:
+    # A table of runs has thousands of cells: a class is the only attribute that a cell carries.
+    kinds = [f' class="{column.kind}"' if column.kind else "" for column in columns]
+    lines = []
+    for first, *others in rows:
+        cells = (f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], others, strict=True))
+        lines.append(f'<tr><th scope="row"{kinds[0]}>{escape(first)}</th>{"".join(cells)}</tr>')
+    return element(
+        "table",
+        element("thead", element("tr", *map(_heading, columns))),
+        element("tbody", Html("\n".join(lines))),
+        class_="sortable",
+    )
 
 
 def _heading(column: Column) -> Html:

@@ -8,7 +8,7 @@ from benchbook.show import figures
 
 CLAIM = {
     "id": "doc/host-network", "is_share": True, "band": [0.05, 0.09], "mean": 0.061, "low": 0.039,
-    "high": 0.077, "verdict": "holds", "published": "about +7 %",
+    "high": 0.077, "verdict": "holds", "published": "about +7 %", "claim": "Host is faster.",
 }  # fmt: skip
 OTHERS = [
     {**CLAIM, "id": "doc/cpu", "is_share": False},
@@ -31,8 +31,8 @@ def test_published_recomputed_and_measured_stand_side_by_side_in_words_too():
     picture = draw([CLAIM, *OTHERS])
     (panel,) = picture.panels
     told = panel.alt.replace("\xa0", " ")
-    assert "host-network: about +7 %; its own tables: +6.1 %, holds, cells +3.9 to +7.7 %." in told
-    assert "host-network: about +7 %; mine: +3.1 %, contradicted, interval +1.2 to +4.8 %." in told
+    assert "Host is faster. (about +7 %); its own tables: +6.1 %, holds, cells +3.9 to +7.7 %." in told
+    assert "Host is faster. (about +7 %); mine: +3.1 %, contradicted, interval +1.2 to +4.8 %." in told
     assert picture.caption.replace("\xa0", " ").startswith("1 of 4 claims")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ Answers = Callable[[str], Sequence[tuple[str, Mapping[str, Any]]]]
 
 # Inches: names left of the axes, numbers right of them.
 _WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = 4.5, 0.98, 1.62, 0.45, 0.235
+# Characters that fit into a line of the drawing.
+_LINE = 66
 _OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 1.2}
 
 
@@ -60,7 +63,11 @@ def claims(audits: Sequence[Mapping[str, Any]], answers: Answers) -> Picture:
                 )
             )
             figure.text(
-                0.01, 1 - 0.17 / height, theme.short(audit["source"], 60), weight="bold", fontsize=10.5
+                0.01,
+                1 - 0.17 / height,
+                theme.short(audit["document"]["title"], 60),
+                weight="bold",
+                fontsize=10.5,
             )
             _draw(axes, rows)
         panels.append(Panel(figure, f"{audit['document']['title']}. {' '.join(map(_told, _pairs(rows)))}"))
@@ -79,8 +86,9 @@ def is_drawn(claim: Claim) -> bool:
 
 
 def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[_Row]:
-    name = claim["id"].partition("/")[2]
-    yield _Row(f"{theme.short(name, 30)}: {theme.short(claim['published'], 22)}", band=claim["band"])
+    sentence = f"{claim['claim']} ({claim['published']})".replace(" %", "\N{NO-BREAK SPACE}%")
+    for line in textwrap.wrap(sentence, _LINE):
+        yield _Row(line, band=claim["band"])
     yield _Row(
         "its own tables",
         f"{numbers.percent(claim['mean'])}  {claim['verdict']}",
@@ -94,12 +102,15 @@ def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any]]]) -> Ite
 
 
 def _pairs(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
-    heading = ""
+    heading: list[str] = []
+    is_open = False
     for row in rows:
         if row.value is None and not row.told:
-            heading = row.label
+            heading = [*heading, row.label] if is_open else [row.label]
+            is_open = True
         else:
-            yield heading, row
+            is_open = False
+            yield " ".join(heading), row
 
 
 def _told(pair: tuple[str, _Row]) -> str:
@@ -134,7 +145,7 @@ def _draw(axes: Axes, rows: Sequence[_Row]) -> None:
     for y, row in enumerate(rows):
         is_heading = row.value is None and not row.told
         style = {"weight": "bold", "bbox": _OVER} if is_heading else {"color": theme.MUTED}
-        axes.text(-edge, y, row.label, transform=sides, va="center", fontsize=8.5, zorder=3, **style)
+        axes.text(-edge, y, row.label, transform=sides, va="center", fontsize=8, zorder=3, **style)
         axes.text(1.03, y, row.told, transform=sides, va="center", fontsize=8.5, color=theme.INK)
         if not is_heading:
             _band(axes, y, row.band)

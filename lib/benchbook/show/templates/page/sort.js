@@ -10,6 +10,25 @@
     if (typeof a !== typeof b) { return typeof a === "number" ? -1 : 1; }
     return a.localeCompare(b);
   }
+  var narrow = window.matchMedia("(max-width: 34rem)");
+  function cards() {
+    document.querySelectorAll("table.sortable").forEach(function (table) {
+      var labels = Array.from(table.tHead.rows[0].cells).map(function (cell) { return cell.textContent; });
+      table.classList.toggle("cards", narrow.matches);
+      // What is shown as a card is still a table to those who listen to it.
+      var roles = [["rowgroup", [table.tHead, table.tBodies[0]]], ["row", table.rows]];
+      roles.push(["table", [table]], ["columnheader", table.tHead.rows[0].cells]);
+      roles.push(["rowheader", table.querySelectorAll("tbody th")], ["cell", table.querySelectorAll("td")]);
+      roles.forEach(function (pair) {
+        Array.from(pair[1]).forEach(function (part) {
+          if (narrow.matches) { part.setAttribute("role", pair[0]); } else { part.removeAttribute("role"); }
+        });
+      });
+      table.querySelectorAll("td").forEach(function (cell) { cell.dataset.label = labels[cell.cellIndex]; });
+    });
+  }
+  if (narrow.matches) { cards(); }
+  narrow.addEventListener("change", cards);
   document.querySelectorAll("table.sortable").forEach(function (table) {
     if (table.tBodies[0].rows.length < 3) { return; }
     table.querySelectorAll("thead th").forEach(function (heading, column) {
