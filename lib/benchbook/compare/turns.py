@@ -16,9 +16,7 @@ from benchbook.compare.sentences import count
 from benchbook.core.study import Study
 
 TURNS, RUNS = "turns", "runs"
-PERCENTILES = {"latency_p95_ms": 95.0, "latency_p99_ms": 99.0}
-# Events that carry a pause may be this share of those beyond a percentile.
-HARMLESS = 0.1
+PERCENTILES = ("latency_p95_ms", "latency_p99_ms")
 ABSENT = (
     "Latency percentiles are left out where more than a tenth of the events beyond them were in flight at "
     "the end of a turn: such an event carries the pause."
@@ -33,19 +31,23 @@ def orders(runs: pd.DataFrame) -> pd.Series:
 
 
 def of_one_order(runs: pd.DataFrame, study: Study | None = None) -> tuple[pd.DataFrame, list[str]]:
-    """Return the runs of the study's order (else of the one that most runs have), and what was left out.
+    """Return of each workload the runs of one order, the study's own (else that of most), and what was left
+    out.
 
-    Runs of the two orders are never pooled.
+    A study may measure one workload in turns and another in whole runs; within one they are never pooled.
     """
     order = orders(runs)
-    if order.nunique() < 2:
-        return runs, []
     asked = getattr(study.plan, "order", None) if study is not None else None
-    kept = asked if asked in set(order) else order.mode().iloc[0]
-    left = int((order != kept).sum())
-    text = f"{count(left, 'run')} measured in the other order ({'turns' if kept == RUNS else 'whole runs'}) "
-    text += "left out: the two orders are never pooled."
-    return runs[order == kept].reset_index(drop=True), [text]
+    kept = {
+        name: asked if asked in set(found) else found.mode().iloc[0]
+        for name, found in order.groupby(runs["workload"])
+    }
+    is_kept = order == runs["workload"].map(kept)
+    if is_kept.all():
+        return runs, []
+    text = f"{count(int((~is_kept).sum()), 'run')} measured in the other order left out: "
+    text += "turns and whole runs of a workload are never pooled."
+    return runs[is_kept].reset_index(drop=True), [text]
 
 
 def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -78,35 +80,10 @@ def _stopped(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict
     return found
 
 
-def described(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs with latencies that may be shown.
-
-    Of turns the mean is Little's law over active seconds, in ms; a percentile stays only where the events in
-    flight at the ends of turns (threads × turns) are fewer than a tenth of those beyond it; the longest event
-    is a pause and is absent.
-    """
-    is_turns = (orders(runs) == TURNS).to_numpy()
-    if not is_turns.any():
-        return runs
-    shown = runs.copy()
-    events = shown["events"].astype(float)
-    mean = 1000 * shown["threads"] * _known(shown, "active_s") / events.where(events > 0)
-    shown["latency_avg_ms"] = np.where(is_turns, mean, shown["latency_avg_ms"])
-    in_flight = shown["threads"] * _known(shown, "turns")
-    for column, percentile in PERCENTILES.items():
-        beyond = events * (1 - percentile / 100)
-        is_sound = (in_flight < HARMLESS * beyond).to_numpy()
-        shown[column] = shown[column].where(~is_turns | is_sound)
-    for column in ("latency_max_ms", "printed_percentile_ms"):
-        if column in shown:
-            shown[column] = shown[column].where(~is_turns)
-    return shown
-
-
 def lacks_percentiles(runs: pd.DataFrame) -> bool:
-    """Tell whether `described` leaves out a percentile of a run of turns."""
+    """Tell whether a run of turns lacks a percentile, because events in flight at ends of turns spoil it."""
     own = runs[orders(runs) == TURNS]
-    return bool(len(own)) and bool(described(own)[list(PERCENTILES)].isna().any(axis=None))
+    return bool(len(own)) and bool(own[list(PERCENTILES)].isna().any(axis=None))
 
 
 def _known(runs: pd.DataFrame, column: str) -> pd.Series:

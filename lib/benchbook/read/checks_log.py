@@ -14,6 +14,8 @@ from benchbook.read.log import Concern
 
 OVERRUN_SHARE = 0.02
 """A run may end late by this share of its length, if that is more than `overrun_s`."""
+AFTER_TURNS_S = 1.0
+"""Seconds for which a client may stand still at the end of its time, until that of all clients is over."""
 RARE_EVENTS = 20
 """With fewer offered transactions an interval, one without any is chance."""
 BACKLOG_S = 0.05
@@ -87,7 +89,8 @@ def duration(run: Evidence, limits: Limits) -> list[str]:
     discard, length = run.clock_s
     faults = []
     total = run.final.total_time_s
-    if not discard + length <= total <= discard + length + _overrun(discard + length, limits):
+    late = _overrun(discard + length, limits) + (AFTER_TURNS_S if run.is_in_turns else 0.0)
+    if not discard + length <= total <= discard + length + late:
         faults.append(f"total time {total:.4f} s, asked {discard + length} s")
     for block in run.log.checkpoints:
         latest = discard + _overrun(discard, limits)

@@ -53,7 +53,7 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
     seen, final = evidence.seen, log.final
     measured = evidence.active_s
     full = log.histogram.full() if log.histogram else None
-    latency = _latency_in_turns(judged, full) if evidence.is_in_turns else _latency(full)
+    latency = latency_in_turns(judged, full) if evidence.is_in_turns else _latency(full)
     return {
         **{name: scheduled[name] for name in ("run_id", "block", "position", "group", "arm", "workload")},
         "threads": scheduled["threads"],
@@ -72,9 +72,9 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "qps": final.queries / measured,
         "lowest_qps": _lowest(judged),
         "tps": final.transactions / measured,
-        **latency,
         "printed_percentile": final.percentile,
         "printed_percentile_ms": _or_nan(final.latency_percentile_ms),
+        **latency,
         **_order(judged),
         **_load(monitor, evidence.clock_s[0], log.final.total_time_s, seen),
         **(_parts_in_turns(seen) if evidence.is_in_turns else {}),
@@ -88,7 +88,7 @@ def _latency(full: np.ndarray | None) -> Columns:
     return {f"latency_p{p}_ms": _or_nan(percentile(full, p) if full is not None else None) for p in SHOWN}
 
 
-def _latency_in_turns(judged: Judgement, full: np.ndarray | None) -> Columns:
+def latency_in_turns(judged: Judgement, full: np.ndarray | None) -> Columns:
     """Return latencies that the pauses between turns don't reach: the mean by Little's law over the active
     seconds; a percentile where events that carry a pause are fewer than a tenth of those beyond it."""
     run, final = judged.evidence, judged.evidence.final
@@ -98,7 +98,7 @@ def _latency_in_turns(judged: Judgement, full: np.ndarray | None) -> Columns:
         if carry >= CARRYING_SHARE * (final.events or 0) * (1 - p / 100):
             found[f"latency_p{p}_ms"] = math.nan
     mean = 1000 * run.asked("threads") * run.active_s / final.events if final.events else math.nan
-    return found | {"latency_avg_ms": mean, "latency_max_ms": math.nan}
+    return found | {"latency_avg_ms": mean, "latency_max_ms": math.nan, "printed_percentile_ms": math.nan}
 
 
 def _order(judged: Judgement) -> Columns:

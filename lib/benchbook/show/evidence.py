@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import turns
 from benchbook.core import files, paths
 
 # What a page is made of; None stands for all columns. Seconds are many, and few of their columns are shown.
@@ -77,8 +76,6 @@ def load(name: str) -> Evidence:
         for table, columns in TABLES.items()
     }
     facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
-    # Latencies of turns carry pauses; what every figure and table shows does not.
-    tidy["runs"] = turns.described(tidy["runs"])
     findings = files.read_json(place.findings)
     kept = tuple(_json(file) for file in sorted(paths.reruns().glob(f"{name}.*.json")))
     return Evidence(name, place.data, findings, **tidy, **facts, reruns=kept)

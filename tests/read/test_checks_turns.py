@@ -1,0 +1,101 @@
+"""V23 and the latencies of turns: evidence around turns as they are kept, and each fault in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchbook.core.params import Limits
+from benchbook.read import checks_turns, rows
+from benchbook.read.evidence import Evidence
+from tests.read import corpus, synthetic
+
+ARMS = ("direct", "haproxy")
+
+
+def written(lengths_ms: list[float] | None = None, order: str = "abba", gap_ms: float = 0.5) -> str:
+    """Return the file of 40 turns, 20 an arm, of 50 ms but for those given."""
+    lines, now = ["turn,arm,begin_us,end_us"], 100_500_000
+    for number in range(40):
+        length = (lengths_ms or [])[number] if lengths_ms and number < len(lengths_ms) else 50
+        end = now + int(1000 * length)
+        lines.append(f"{number + 1},{ARMS['ab'.index(order[number % 4])]},{now},{end}")
+        now = end + int(1000 * gap_ms)
+    return "\n".join(lines) + "\n"
+
+
+def taken(text: str | None = None, **changed: Any) -> Evidence:
+    """Return a run of the first arm in turns, with what the clock said of it changed."""
+    text = written() if text is None else text
+    run = corpus.healthy(synthetic.output(), synthetic.planned())
+    plan = run.plan | {"order": "turns", "turn_ms": 50, "partners": list(ARMS), "run_s": 1, "arm": "direct"}
+    clock = {"exit_code": 0, "gone": None}
+    active = checks_turns.active_s(checks_turns.read(text), "direct")
+    told = {"clock": clock, "count": 20, "active_s": active, "longest_outside_s": 0.0001, "idle": 0} | changed
+    return replace(run, plan=plan, seen=run.seen | {"turns": told, "ended_monotonic_s": 110.0}, turns=text)
+
+
+def faults(run: Evidence) -> list[str]:
+    return checks_turns.turns(run, Limits())
+
+
+def test_turns_as_planned_pass_and_whole_runs_have_nothing_to_show():
+    assert faults(taken()) == []
+    assert faults(corpus.healthy(synthetic.output(), synthetic.planned())) == []
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        # 101 ms is more than twice 50 ms; the arm then has 51 ms more than the other.
+        (taken(written([101])), "a turn lasted 101 ms, 50 ms planned"),
+        # 1,030 ms against 1,000 ms is 3 % more, 1 % is allowed.
+        (taken(written([80])), "the arms ran for different times: direct 1.030 s, haproxy 1.000 s"),
+        (taken(written(gap_ms=-0.1)), "two turns overlap"),
+        (taken(written(order="abbb")), "the arms had different numbers of turns: direct 10, haproxy 30"),
+        (taken(written([20] * 40)), "the turns make 0.40 s, 1 s asked"),
+        (taken(active_s=1.1), "the turns make 1.000000 s, recorded are 1.100000 s"),
+        (taken(longest_outside_s=0.012), "the client used 12.0 ms of a core out of its turn"),
+        (taken(idle=5), "the client stood still in 5 of its 20 turns"),
+        (taken(clock={"exit_code": -9, "gone": None}), "the clock of the turns ended with -9"),
+        (taken(clock={"exit_code": 3, "gone": 77}), "ended with 3: process 77 of the group ended"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_fault_of_the_turns_is_told(run: Evidence, said: str):
+    assert any(said in fault for fault in faults(run)), faults(run)
+
+
+def test_a_file_of_turns_that_was_cut_is_no_evidence():
+    lines = written().splitlines(keepends=True)
+    for text in ("", "turn,arm\n", "".join(lines[:3] + lines[4:])):
+        with pytest.raises(ValueError):
+            checks_turns.read(text)
+
+
+def latencies(threads: int, turns: int, events: int, active_s: float) -> dict[str, Any]:
+    run = SimpleNamespace(
+        final=SimpleNamespace(events=events),
+        asked={"threads": threads}.__getitem__,
+        get=lambda *path: turns,
+        active_s=active_s,
+    )
+    full = np.zeros(1024, dtype=np.int64)
+    full[384] = events  # all at 1.0068 ms
+    return rows.latency_in_turns(SimpleNamespace(evidence=run), full)
+
+
+def test_the_mean_is_littles_law_and_percentiles_stay_where_pauses_are_few():
+    # 4 threads x 6 s / 141,909 events = 0.16912 ms. 4 x 48 = 192 events carry a pause: fewer than a tenth of
+    # the 7,095 beyond p95, more than a tenth of the 1,419 beyond p99.
+    found = latencies(4, 48, 141_909, 6.0)
+    assert found["latency_avg_ms"] == pytest.approx(0.16912, abs=1e-5)
+    assert found["latency_p95_ms"] == pytest.approx(1.0068, abs=1e-4)
+    assert np.isnan(found["latency_p99_ms"]) and np.isnan(found["latency_max_ms"])
+    # 16 x 52 = 832 of 4,008 events destroy both.
+    found = latencies(16, 52, 4_008, 6.0)
+    assert np.isnan(found["latency_p95_ms"]) and np.isnan(found["latency_p99_ms"])
