@@ -57,6 +57,7 @@ def prove(root: Path, name: str, ours: Path) -> Proof:
         proof.wrong += _found(f"raw/{folder.name}", lambda folder=folder: list(_of_run(held, folder)))
     for note in held.notes:
         proof.wrong += _found(f"void/{note.name}", lambda note=note: list(_of_void(held, note)))
+        proof.noted += _found(f"void/{note.name}", lambda note=note: list(_of_reasons(held, note)))
     proof.noted += _found("this clone", lambda: list(disclosed.beside_ours(held, ours)))
     proof.unproven += [*disclosed.WHO, *disclosed.unproven(held)]
     return proof
@@ -225,15 +226,27 @@ def _of_void(held: Unpacked, note: Path) -> Iterator[str]:
         return
     plan = folder.plan()
     yield from planned.of_name(record["run_id"], plan, "void")
+    if record["status"] == "partner":
+        yield from _of_partner(held, place, plan, record["reasons"])
+
+
+def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
+    """Yield voided attempts that the checks of today, by either limits, would keep or void for other reasons.
+
+    A check may have become another since; or a good run was set aside because its result did not please.
+    """
+    record = runfolder.read_note(note)
+    folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
+    if record["status"] not in ("invalid", "indeterminate") or folder.verify():
+        return
     at_run = folder.evidence()["limits"]
     judged = [validity.judge(folder, limits) for limits in (held.params.limits, at_run)]
     reasons = [reason for one in judged for reason in one.reasons]
-    if record["status"] in ("invalid", "indeterminate") and not reasons:
-        yield f"{place}: its note says {record['status']}, and it passes every check"
-    elif record["status"] in ("invalid", "indeterminate") and not set(record["reasons"]) & set(reasons):
-        yield f"{place}: its note says {short(record['reasons'])}, the checks say {short(reasons)}"
-    if record["status"] == "partner":
-        yield from _of_partner(held, place, plan, record["reasons"])
+    said = f"void/{folder.name}: its note says {record['status']}: {short(record['reasons'])}"
+    if not reasons:
+        yield f"{said}, and it passes every check of this version"
+    elif not set(record["reasons"]) & set(reasons):
+        yield f"{said}, the checks say {short(reasons)}"
 
 
 def _of_partner(held: Unpacked, place: str, plan: dict[str, Any], reasons: list[str]) -> Iterator[str]:

@@ -374,14 +374,11 @@ NAMED: dict[str, tuple[Forgery, str]] = {
         "attempt 2, and void has 0|attempt 1, evid",
     ),
     "voided attempts taken out": (no_void, "evidence.json: attempt 2, and void has 0 attempts before it"),
-    "a good run set aside": (set_aside, "its note says invalid, and it passes every check"),
-    "a partner of none that failed": (no_partner, "no run of b.* in void failed"),
-    "a note's reason": (
-        lambda where: change(
-            next(where.void.glob("*.void.json")), lambda note: note.update(reasons=["the disk was full"])
-        ),
-        "its note says .*disk was full.*the checks say",
+    "a good run set aside": (
+        set_aside,
+        "b02-read-t0004-direct.* was due and not there, and void does not say why",
     ),
+    "a partner of none that failed": (no_partner, "no run of b.* in void failed"),
     "a note of another attempt": (
         lambda where: change(next(where.void.glob("*.void.json")), lambda note: note.update(attempt=3)),
         "its note is of",
@@ -525,6 +522,12 @@ NOTED: dict[str, tuple[Forgery, str]] = {
         stray("void", "README.txt"),
         "void/README.txt: not the text that is written here",
     ),
+    "a note's reason": (
+        lambda where: change(
+            next(where.void.glob("*.void.json")), lambda note: note.update(reasons=["the disk was full"])
+        ),
+        "its note says .*disk was full.*the checks say",
+    ),
     "looser limits": (
         params("limits", "{pause_ms: 60000}"),
         "limits.pause_ms is 60000.0 in the archive, 250.0 here",
@@ -559,6 +562,13 @@ def test_what_an_archive_brings_along_stands_beside_ours(what, honest, here, tmp
     found = prove(root, here)
     assert found.wrong == []
     assert re.search(said, "\n".join(found.noted)), found.noted
+
+
+def test_a_good_run_that_was_set_aside_is_named_by_the_checks_it_passes(honest, here, tmp_path):
+    root = tmp_path / "root"
+    shutil.copytree(honest, root)
+    set_aside(paths.StudyPaths("made", root))
+    assert "passes every check of this version" in "\n".join(prove(root, here).noted)
 
 
 def test_an_honest_archive_has_nothing_wrong_and_says_what_it_can_not_prove(honest, here):
