@@ -69,7 +69,7 @@ def test_it_is_well_formed(built):
 
 def test_every_figure_tells_its_numbers_to_those_who_cannot_see_it(built, made):
     images = built.soup.find_all("img")
-    assert len(images) == 12
+    assert len(images) == 14
     assert all(len(image["alt"]) > 40 for image in images)
     assert len(built.soup.find_all("figcaption")) == 7
 

@@ -47,10 +47,9 @@ def make(
     """Return the content of findings.json for the study called `name`.
 
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `planner` is the
-    module `plan.more_blocks`;
-    `checks` are consistency checks already made (check, passed, where, detail), `facts` one nested
-    mapping by arm, `unanswered` sentences about claims that the study cannot answer. Floats have 8
-    significant digits.
+    module `plan.more_blocks`; `checks` are consistency checks already made (check, passed, where, detail),
+    `facts` one nested mapping by arm, `unanswered` sentences on claims that the study cannot answer. Floats
+    have 8 significant digits.
     """
     facts, names = facts or {}, words.names(study)
     runs = tidy["runs"].sort_values(["block", "position", "run_id"], ignore_index=True)
@@ -60,22 +59,11 @@ def make(
     context = Context(study.baseline, analysis, planner, _block_seconds(runs), names)
     asked, left = conditions.narrowed(claims, runs, facts)
     found, twins = judged(Evidence(study, paired, tidy["histograms"], analysis), asked, looks[0])
-    q = q_values([one.candidate for one in found])
-    entries = [entry(one, context, q) for one in found]
-    aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
-    entries = [more_for_aa(one, aa) for one in entries]
-    if _differs(aa):
-        for one in entries:
-            one["warnings"].append(
-                f"the A/A pair differs by {percent(aa['effect'])}; smaller effects mean nothing"
-            )
+    entries, aa = _entries(found, twins, context)
     checked = [dict(check) for check in checks]
-    arms = [*study.arms, *([study.twin] if study.twin else [])]
-    voids = doubts.void_counts(runs, tidy["voids"], arms, study.baseline)
-    complete = _complete_blocks(found)
-    is_short = complete < study.plan.blocks
-    stopped = stopped_at(study, found) if is_short else None
-    monitor = tidy.get("monitor")
+    voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
+    complete, monitor = _complete_blocks(found), tidy.get("monitor")
+    stopped = stopped_at(study, found) if complete < study.plan.blocks else None
     verdicts = sum(one["verdict"] is not None for one in entries)
     return _rounded(
         {
@@ -108,14 +96,23 @@ def make(
                 *(doubts.doubt("Claim" if "laim" in text else "Set-up", text) for text in unanswered),
                 *(doubts.doubt("Claim", text) for text in left),
             ],
-            "scaling": [
-                _scaling(scaling(runs, arm, workload))
-                for workload in study.workloads
-                if "qps" in metrics(study, workload)
-                for arm in study.arms
-            ],
+            "scaling": _scalings(study, runs),
         }
     )
+
+
+def _entries(
+    found: Sequence[Judged], twins: Sequence[Judged], context: Context
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Return the entries of all findings, and that of the A/A pair, which casts its doubt on them."""
+    q = q_values([one.candidate for one in found])
+    aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
+    entries = [more_for_aa(entry(one, context, q), aa) for one in found]
+    if _differs(aa):
+        text = f"the A/A pair differs by {percent(aa['effect'])}; smaller effects mean nothing"
+        for one in entries:
+            one["warnings"].append(text)
+    return entries, aa
 
 
 def save(path: Path, findings: Mapping[str, Any]) -> None:
@@ -216,6 +213,16 @@ def _warnings(
     if heavy:
         add("Heavy tails", f"Heavy-tailed blocks, where two kinds of interval disagree: {', '.join(heavy)}.")
     return found
+
+
+def _scalings(study: Study, runs: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return how each arm scales with threads, workload by workload, in closed loops."""
+    return [
+        _scaling(scaling(runs, arm, workload))
+        for workload in study.workloads
+        if "qps" in metrics(study, workload)
+        for arm in study.arms
+    ]
 
 
 def _scaling(found: Scaling) -> dict[str, Any]:
