@@ -203,3 +203,28 @@ def test_the_looks_are_quick(scene: Scene):
         each_ms = (time.monotonic() - begun) * 100
     print(f"one look at settings and definitions: {each_ms:.1f} ms")
     assert each_ms < 150
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("set maxconn global 7", "proxy_limits changed from"),
+        ("set weight server/db 0", "proxy_servers changed"),
+    ],
+)
+def test_a_proxy_that_is_told_something_else_between_two_runs_is_named(
+    command: str, words: str, scene: Scene
+):
+    """Its settings file and its process stay the same."""
+    scene.site.up("proxy")
+    before = scene.site.identity("proxy")
+    assert scene.site.identity("proxy") == before
+    part = next(part for part in scene.site.chains["proxy"].every if part.kind == "haproxy")
+    proxy = scene.site._parts.get(part)
+    proxy._ask(command)
+    try:
+        after = scene.site.identity("proxy")
+    finally:
+        proxy.stop()
+    run = Evidence({"arm_setting": {}}, {"identity_at_start": before, "identity_before": after}, "", "")
+    assert words in "\n".join(checks_state.arm(run))

@@ -20,6 +20,8 @@ from benchbook.sites.supervised import Supervised
 INSTALL = "apt-get install haproxy"
 MAX_CONNECTIONS = 4096
 FOR_SYSBENCH = 1024
+# Of what it tells of itself, what can be set while it runs.
+LIMITS = ("Maxconn", "Nbthread", "ConnRateLimit", "SessRateLimit", "SslRateLimit", "MaxZlibMemUsage_MB")
 
 # How connections are relayed, on every site.
 DEFAULTS = """
@@ -91,9 +93,22 @@ class HAProxy(Supervised):
         self._begin([str(self.binary), "-db", "-f", str(self.config)], self._is_answering)
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very proxy from any other; makes no connection through it."""
+        """Return what tells this very proxy from any other, and what was set over its socket since it began;
+        makes no connection through it."""
         child = self.running()
-        return {"proxy_pid": child.pid, "proxy_started": child.started, "proxy_config_hash": self.config_hash}
+        try:
+            info, servers = self._info(), self._ask("show servers state").splitlines()
+        except OSError as error:
+            raise SiteError(f"the proxy does not answer on {self.socket}: {error}; see {self.log}") from None
+        # Address, state, and weights; what follows are times and counts.
+        states = [" ".join(line.split()[3:9]) for line in servers[2:] if line]
+        return {
+            "proxy_pid": child.pid,
+            "proxy_started": child.started,
+            "proxy_config_hash": self.config_hash,
+            "proxy_limits": {name: info[name] for name in LIMITS if name in info},
+            "proxy_servers": states,
+        }
 
     def facts(self) -> dict[str, Any]:
         """Return what the proxy says it is, asked over its own socket."""
@@ -114,12 +129,15 @@ class HAProxy(Supervised):
         return int(self._info()["Pid"]) == self.running().pid and self._holds_port()
 
     def _info(self) -> dict[str, str]:
+        said = self._ask("show info")
+        return dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+
+    def _ask(self, command: str) -> str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
             client.settimeout(2.0)
             client.connect(str(self.socket))
-            client.sendall(b"show info\n")
-            said = b"".join(iter(lambda: client.recv(65536), b"")).decode()
-        return dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+            client.sendall(f"{command}\n".encode())
+            return b"".join(iter(lambda: client.recv(65536), b"")).decode()
 
 
 def version() -> str | None:
