@@ -448,8 +448,7 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
                 assert (judged.status, judged.ledger) == ("valid", "agrees"), judged.reasons
                 told = site.facts("balancer")
                 assert told["site"]["client"] == "on a host outside the cluster"
-                pods = cluster.core.list_namespaced_pod(site.ground.namespace).items
-                assert not [one for one in pods if one.metadata.name.startswith("client")]
+                assert not any(name.startswith("client") for name in site.identity("balancer"))
             with (made.path / "monitor.csv").open() as stream:
                 parts = {row["part"] for row in csv.DictReader(stream)}
             assert {"client", "machine_client", "server", "machine"} <= parts

@@ -20,13 +20,16 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import watch
-from benchbook.sites.kube.api import Cluster
+from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.monitor import COLUMNS
 from benchbook.sites.ssh.client import RemoteClient
 from benchbook.sites.ssh.connect import Refused
 from benchbook.sites.ssh.host import Host
 from benchbook.sites.ssh.living import Living
+from benchbook.sites.ssh.stream import FarSocket
 from benchbook.sites.ssh.watch import RemoteWatch
+
+GREETING_S = 5.0
 
 
 class Outside:
@@ -37,6 +40,7 @@ class Outside:
         self.names = [host for host, target in targets.items() if "client" in target.roles]
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {lab.folder}"
         self._living = Living(study, targets, lab, owner)
+        self._reached: set[tuple[str, str, int]] = set()
 
     def host(self, number: int) -> Host:
         """Return the host of a client: they have them in turn."""
@@ -63,6 +67,20 @@ class Outside:
                 return str(error)
         return None
 
+    def must_reach(self, clients: int, address: str, port: int, wait_s: float) -> None:
+        """Wait until a server greets each host of an arm's clients at an address, which a provider gives
+        before it leads anywhere; SiteError if none does in time."""
+        for number in range(min(clients, len(self.names))):
+            host, place = self.host(number), (self.names[number], address, port)
+            if place in self._reached:
+                continue
+            if not wait_for(lambda host=host: _greets(host, address, port), wait_s, 1.0):
+                raise SiteError(
+                    f"{host.name}: no server answers at {address}:{port} after {wait_s:g} s; see that the "
+                    "balancer's address can be reached from there (routes, firewall)"
+                )
+            self._reached.add(place)
+
     def cores(self, clients: int) -> float:
         """Return the cores of all hosts on which an arm's clients are."""
         used = range(min(clients, len(self.names)))
@@ -83,6 +101,23 @@ class Outside:
     def end(self) -> None:
         """End the agents and let the hosts go."""
         self._living.end()
+
+
+def _greets(host: Host, address: str, port: int) -> bool:
+    """Say whether a server that a host connects to says something first, as MySQL's protocol has it."""
+    try:
+        link = FarSocket(host, (address, port))
+    except (OSError, SiteError):
+        return False
+    try:
+        link.settimeout(GREETING_S)
+        return bool(link.receive())
+    except (OSError, SiteError):
+        return False
+    finally:
+        link.close()
+        # It is closed with the next request; a session that stays open would be seen in the first run.
+        host.call("hello")
 
 
 class OutsideWatch(watch.PodWatch):

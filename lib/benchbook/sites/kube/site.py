@@ -102,7 +102,10 @@ class KubernetesSite:
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
         chain = self._chain(arm)
-        return self._endpoint(*self._arms.ensure(chain), is_inside=bool(chain.inside))
+        host, port = self._arms.ensure(chain)
+        if chain.outside:
+            self._clients_outside().must_reach(chain.outside, host, port, self.ground.here.wait_s)
+        return self._endpoint(host, port, is_inside=bool(chain.inside))
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
