@@ -27,7 +27,8 @@ say() { printf 'set-up: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
 key() { printf '%s\n' "$here"; cksum requirements.lock pyproject.toml tools/setup.sh tools/lock-tests.txt; }
-wants_tests() { [ "$tests" = 1 ] || [ -e $with_tests ]; }
+# Also where an earlier set-up put them: taking away what is there helps no one.
+wants_tests() { [ "$tests" = 1 ] || [ -e $with_tests ] || [ -e .venv/bin/pytest ]; }
 is_ready() {
   [ "$tests" = 0 ] || [ -e $with_tests ] || return 1
   [ -f "$stamp" ] && [ ! -e $unfinished ] && [ "$(cat "$stamp")" = "$(key)" ] && .venv/bin/python -S -c '' 2>/dev/null
@@ -306,7 +307,7 @@ make_venv
 fill_venv
 tell_jupyter
 tell_git
-if [ "$tests" = 1 ]; then : >$with_tests; fi
+if wants_tests; then : >$with_tests; fi
 key >"$stamp"
 rm -f $unfinished
 hand_back

@@ -298,6 +298,20 @@ def test_tests_are_asked_for_by_make_and_stay(machine: Machine):
         assert shown.splitlines()[0].rstrip() == f"sh tools/setup.sh{flag}".rstrip()
 
 
+def test_an_environment_that_has_the_tests_keeps_them(machine: Machine):
+    """One made before there was a choice has no mark that says so."""
+    machine.has("sysbench", "mariadbd", "haproxy")
+    machine.has("python3", script=FILLING)
+    assert machine.set_up().returncode == 0
+    (machine.clone / ".venv" / "benchbook-setup").unlink()
+    (machine.clone / ".venv" / "bin" / "activate").write_text(str(machine.clone.resolve() / ".venv"))
+    (machine.clone / ".venv" / "bin" / "pytest").touch()
+    assert machine.set_up().returncode == 0
+    assert packages(machine.clone / "pip.5.txt") == packages(machine.clone / "requirements.lock")
+    assert machine.set_up("--tests").returncode == 0
+    assert len((machine.clone / "pip.log").read_text().splitlines()) == 6, "nothing is left to install"
+
+
 def test_a_disk_without_room_is_named_before_anything_is_installed(machine: Machine):
     machine.has("sysbench", "mariadbd", "haproxy")
     (machine.bin / "df").unlink()
