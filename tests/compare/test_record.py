@@ -148,6 +148,40 @@ def test_a_changed_digit_changes_the_verdict(sources: dict[str, Published]):
     assert record.judge_claim(changed, "below-80-percent-cpu")["verdict"] == "holds"
 
 
+@pytest.mark.parametrize(
+    ("source", "claim", "table", "row", "metric", "says"),
+    [
+        # An effect, a trend of effects, and a ratio of two metrics, each with one cell that is zero.
+        ("tidb-kubernetes", "host-network", "pod-network", 1, "qps", "the baseline is 0 at workload "),
+        ("tidb-kubernetes", "zones-with-concurrency", "one-zone", 1, "qps", "the baseline is 0 at "),
+        ("tiproxy-haproxy", "cpu-for-a-query", "haproxy-point-select", 1, "qps", "qps is 0 at "),
+    ],
+)
+def test_nothing_is_divided_by_zero(sources, source, claim, table, row, metric, says):
+    changed = with_value(sources[source], table, row, metric, 0.0)
+    found = record.judge_claim(changed, claim)
+    assert found["verdict"] == "not derivable"
+    assert found["reason"].startswith(f"No number: {says}"), found["reason"]
+    assert (found["mean"], found["cells"]) == (None, [])
+
+
+def test_a_treatment_of_zero_has_an_effect_and_no_growth_over_itself(sources: dict[str, Published]):
+    """0 over anything is -100 %, outside its band; a growth over the new value of 0 has no number."""
+    changed = with_value(sources["tidb-kubernetes"], "c2-machines", 1, "qps", 0.0)
+    found = record.judge_claim(changed, "c2-machines")
+    assert (found["verdict"], found["low"], found["other_base"]) == ("does not hold", -1.0, None)
+
+
+def test_a_number_published_as_zero_is_no_multiple_of_anything(sources: dict[str, Published]):
+    source = sources["mysql-kubernetes"]
+    claim = source.source.claims["bare-metal-unit"]
+    zero = claim.model_copy(update={"band": claim.band.model_copy(update={"point": 0.0})})
+    claims = dict(source.source.claims) | {"bare-metal-unit": zero}
+    changed = dataclasses.replace(source, source=source.source.model_copy(update={"claims": claims}))
+    cells = record.judge_claim(changed, "bare-metal-unit")["cells"]
+    assert cells and not [cell for cell in cells if "times the published" in cell["arithmetic"]]
+
+
 def test_two_values_for_one_cell_are_no_number(sources: dict[str, Published]):
     """A second table of the arm, with another value in one cell, makes the claim unanswerable."""
     source = sources["tidb-kubernetes"]

@@ -39,8 +39,7 @@ def geometric_mean(values: Sequence[float]) -> float | None:
 
 def mean_effect(pairs: Sequence[Pair]) -> float | None:
     """Return the geometric mean of treatment over baseline, minus one."""
-    ratios = [pair.treatment.value / pair.baseline.value for pair in pairs]
-    mean = geometric_mean(ratios)
+    mean = geometric_mean([1 + pair.effect for pair in pairs])
     return None if mean is None else mean - 1
 
 

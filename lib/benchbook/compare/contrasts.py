@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -113,7 +114,8 @@ def _ratios(
 ) -> BlockRatios:
     if metric in DERIVED:
         over, under = (evidence.runs[column] for column in DERIVED[metric])
-        derived = evidence.runs.assign(**{metric: over / under})
+        # Infinity is refused with its place; a number that is missing would leave out its block alone.
+        derived = evidence.runs.assign(**{metric: (over / under).where(under != 0, math.inf)})
         return block_ratios(derived, baseline, treatment, workload, threads, metric)
     if metric not in PERCENTILES:
         return block_ratios(evidence.runs, baseline, treatment, workload, threads, metric)

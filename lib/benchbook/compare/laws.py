@@ -24,7 +24,7 @@ def littles_law(cells: pd.DataFrame, statements: Mapping[str, float]) -> list[Ch
     Little (1961): in a closed loop the number of clients is throughput times time. A difference that the
     rounding of the two printed numbers can explain is not flagged.
     """
-    name, found, n = "Little's law", [], 0
+    name, found, unknown, n = "Little's law", [], [], 0
     by_tps, by_qps = (
         {
             (line["table"], line["row"], place_of(line)): line
@@ -35,11 +35,16 @@ def littles_law(cells: pd.DataFrame, statements: Mapping[str, float]) -> list[Ch
     for place, line in (by_qps | by_tps).items():
         is_tps = place in by_tps
         count = 1.0 if is_tps else statements.get(line["workload"])
-        if count is None or not _number(line.get("threads")):
+        if not count or not _number(line.get("threads")):
             continue
-        n += 1
         rate, rate_half, shown_rate = line["tps" if is_tps else "qps"]
         latency, latency_half, shown_latency = line["latency_avg_ms"]
+        if not rate or not latency:
+            where, what = f"{line['table']}, {place_of(line)}", "latency" if rate else "throughput"
+            text = f"The {what} is 0, so there is nothing to hold against it."
+            unknown.append(check(name, None, where, text, [line["table"]], line["row"]))
+            continue
+        n += 1
         work = 1000 * line["threads"] * count
         low = work / (rate + rate_half) / (latency + latency_half)
         high = work / max(rate - rate_half, 1e-9) / max(latency - latency_half, 1e-9)
@@ -53,7 +58,7 @@ def littles_law(cells: pd.DataFrame, statements: Mapping[str, float]) -> list[Ch
             where = f"{line['table']}, {place_of(line)}"
             found.append(check(name, False, where, detail, [line["table"]], line["row"]))
     text = "Cells that agree within 1 % or their rounding"
-    return [*found, *summary(name, n - len(found), text, len(found))]
+    return [*found, *unknown, *summary(name, n - len(found), text, len(found))]
 
 
 def percentile_grid(cells: pd.DataFrame) -> list[Check]:
@@ -92,7 +97,7 @@ def statements_per_transaction(cells: pd.DataFrame, statements: Mapping[str, flo
     name, found, n = "statements per transaction", [], 0
     for line in _wide(cells, ("qps", "tps")):
         count = statements.get(line["workload"])
-        if count is None or line["tps"][0] == 0:
+        if not count or line["tps"][0] == 0:
             continue
         n += 1
         ratio = line["qps"][0] / line["tps"][0]

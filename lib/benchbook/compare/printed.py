@@ -18,12 +18,17 @@ def growth_base(cells: pd.DataFrame, growths: Mapping[str, tuple[str, Mapping[st
 
     `growths` maps a heading to (metric that grew, keys of the cell it grew over).
     """
-    name, found, n = "base of percentages", [], 0
+    name, found, unknown, n = "base of percentages", [], [], 0
     for heading, (metric, over) in growths.items():
         for line in cells[(cells["heading"] == heading) & cells["value"].notna()].to_dict("records"):
             group = cells[(cells["table"] == line["table"]) & (cells["metric"] == metric)]
             new, old = _cell(group, line, {}), _cell(group, line, over)
             if new is None or old is None or all(line[key] == value for key, value in over.items()):
+                continue
+            if not old or not new:
+                where = f"{line['table']}, {place_of(line)}"
+                text = f"printed {line['printed']} %, from {plain(old)} to {plain(new)}: no growth over 0."
+                unknown.append(check(name, None, where, text, [line["table"]]))
                 continue
             n += 1
             by_old, by_new = 100 * (new / old - 1), 100 * (1 - old / new)
@@ -42,6 +47,7 @@ def growth_base(cells: pd.DataFrame, growths: Mapping[str, tuple[str, Mapping[st
                 )
     return [
         *found,
+        *unknown,
         *summary(name, n - len(found), "Percentages divided by the old value, as they should be", len(found)),
     ]
 

@@ -23,7 +23,7 @@ from benchbook.compare.arithmetic import (
 from benchbook.compare.claimed import is_inside, judged_by, limits, published_text
 from benchbook.compare.record_kinds import FAILS, HOLDS, OPEN, peak, proportional, same_effect, trend, unit
 from benchbook.compare.verdicts import Band as Limits
-from benchbook.core.cells import Ambiguous, Cell, Pair, pair, select, values
+from benchbook.core.cells import Ambiguous, Cell, NoNumber, Pair, pair, select, values
 from benchbook.core.claim import Beside, Claim, Condition
 from benchbook.core.source import Published
 
@@ -72,6 +72,8 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
             "reason": f"The tables contradict each other: {error}.",
             "recomputed": OPEN,
         }
+    except NoNumber as error:
+        result |= {"verdict": OPEN, "reason": f"No number: {error}.", "recomputed": OPEN}
     result["beside"] = [_beside(beside, published.cells) for beside in claim.beside]
     return result
 
@@ -84,8 +86,9 @@ def _effect(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
     records = [{**pair_record(one), "is_inside": is_inside(one.effect, band)} for one in kept]
     mean = mean_effect(kept)
     result = _judged([one.effect for one in kept], mean, records, claim, band, True)
-    inverse = [1 - one.baseline.value / one.treatment.value for one in kept]
-    fits = band.low is not None and band.high is not None and all(is_inside(value, band) for value in inverse)
+    inverse = [1 - one.baseline.value / one.treatment.value for one in kept if one.treatment.value]
+    is_closed = band.low is not None and band.high is not None and len(inverse) == len(kept)
+    fits = is_closed and all(is_inside(value, band) for value in inverse)
     if result["verdict"] == FAILS and fits:
         shares = ", ".join(percent(value) for value in inverse)
         result["other_base"] = [tidy(value) for value in inverse]
@@ -233,7 +236,7 @@ def _beside(beside: Beside, cells: pd.DataFrame) -> dict[str, Any]:
             records = [cell_record(one) for one in found]
             for record, one in zip(records, found, strict=True):
                 record["arithmetic"] += f" = {plain(one.value)}" if "/" in one.working else ""
-    except Ambiguous as error:
+    except (Ambiguous, NoNumber) as error:
         return {"says": beside.says, "cells": [], "problem": str(error)}
     return {"says": beside.says, "cells": records, "problem": None}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -205,7 +204,7 @@ def _from_first(claim: Claim, cells: pd.DataFrame) -> list[Pair]:
 def unit(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
     """Judge which of several metrics a published number is, by which of them lies in its band."""
     fits, records = [], []
-    claimed = float(claim.band.point) if isinstance(claim.band.point, int | float) else math.nan
+    claimed = float(claim.band.point) if isinstance(claim.band.point, int | float) else None
     for metric in claim.candidates:
         for one in values(select(cells, claim.cells), metric, claim.across, claim.by):
             inside = band.low <= one.value <= band.high
@@ -214,7 +213,7 @@ def unit(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
                     **cell_record(one),
                     "where": f"as {metric}",
                     "is_inside": inside,
-                    "arithmetic": f"{one.working}: {plain(one.value / claimed)} times the published number",
+                    "arithmetic": one.working + _times(one.value, claimed),
                 }
             )
             fits += [metric] if inside else []
@@ -231,3 +230,8 @@ def unit(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
         "recomputed": f"fits {', '.join(dict.fromkeys(fits)) or 'none'}, "
         f"{'as' if held else 'not'} {claim.metric}",
     }
+
+
+def _times(value: float, claimed: float | None) -> str:
+    """Write how many times a published number a value is; nothing without one, or over zero."""
+    return f": {plain(value / claimed)} times the published number" if claimed else ""

@@ -23,6 +23,10 @@ class Ambiguous(ValueError):
     """One cell has two different values, or two baselines: no number can be told."""
 
 
+class NoNumber(ValueError):
+    """Something is to be divided by zero: there is no number, and the text says of what."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """One value with the way to it: `place` are its keys, `working` how it came from printed numbers."""
@@ -44,7 +48,10 @@ class Pair:
 
     @property
     def effect(self) -> float:
-        """Treatment over baseline, minus one."""
+        """Treatment over baseline, minus one; raises NoNumber over a baseline of zero."""
+        if self.baseline.value == 0:
+            where = f" at {place}" if (place := shown(self.place)) else ""
+            raise NoNumber(f"the baseline is 0{where}, so there is no effect over it")
         return self.treatment.value / self.baseline.value - 1
 
 
@@ -79,7 +86,7 @@ def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str 
 
     `metric` is a metric or a ratio `a / b` of two in one row. With `across`, cells that differ only in
     that key are put together `by` mean, min, max or median first. Raise `Ambiguous` if two tables give one
-    cell different values.
+    cell different values, `NoNumber` where the metric divides by zero.
     """
     names = keys(cells)
     numerator, *denominator = both_metrics(metric)
@@ -96,6 +103,8 @@ def values(cells: pd.DataFrame, metric: str, across: str | None = None, by: str 
             [all(_same(other[key], line[key]) for key in names) for other in match.to_dict("records")]
         ]
         for other in match.to_dict("records"):
+            if other["value"] == 0:
+                raise NoNumber(f"{denominator[0]} is 0 at {shown(place)}, so nothing can be divided by it")
             found.append(
                 Cell(
                     place,
