@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from scipy.special import stdtrit
 
 from benchbook.plan.more_blocks import assured_spread, blocks_for, detectable_effect, more_blocks
 
@@ -54,3 +55,10 @@ def test_the_smallest_visible_effect_adds_both_quantiles():
     # (t.99,4 + t.80,4) · s/√n = (3.746947 + 0.940965) · 0.02/√5
     expected = math.expm1((3.746947 + 0.940965) * 0.02 / math.sqrt(5))
     assert detectable_effect(0.02, 5, 0.98) == pytest.approx(expected, rel=1e-5)
+
+
+def test_ten_thousand_blocks_are_the_most_that_are_planned():
+    # t(0.99, 9999) * s / sqrt(10000) <= ln 1.01: the largest such spread needs the last block.
+    spread = math.log1p(0.01) * 100 / float(stdtrit(9999, 0.99))
+    assert blocks_for(0.01, spread * (1 - 1e-6), 0.98) == 10_000
+    assert blocks_for(0.01, spread * (1 + 1e-6), 0.98) is None

@@ -127,3 +127,16 @@ def test_the_summary_says_that_rates_are_still_open():
     assert schedule.summary("s", make()).splitlines()[-1] == (
         "  rates       50 % of saturation in at-half, 90 % of saturation in at-most; the pilots settle them"
     )
+
+
+@pytest.mark.parametrize("closed, shared", [("oltp_point_select", "named"), ("named", "oltp_point_select")])
+def test_a_workload_that_names_its_script_is_that_of_the_same_name(closed, shared):
+    """`oltp_point_select: {}` and `named: {script: oltp_point_select}` are one workload with two names."""
+    named = {"script": "oltp_point_select"}
+    workloads = {
+        closed: named if closed == "named" else {},
+        shared: (named if shared == "named" else {}) | {"rate": {"share": 0.5}},
+    }
+    study = make(workloads=workloads)
+    assert rates.piloted(study, shared) == closed
+    assert rates.piloted(study, closed) == closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections import Counter
 from itertools import groupby
 from typing import Any
@@ -292,3 +293,22 @@ def test_arms_that_were_skipped_have_no_runs_and_leave_the_others_as_they_were()
     assert {run.arm for run in schedule.pilot_runs("s", study, ["direct", "proxy"])} == {"direct", "proxy"}
     told = schedule.summary("s", study, {"direct": {}, "proxy": {}}).splitlines()
     assert "  skipped     tiproxy" in told and any(f" {len(skipped)}, of them" in line for line in told)
+
+
+@pytest.mark.parametrize(("blocks", "said"), [(1, "about 2 min"), (79, "about 118 min"), (80, "about 2.0 h")])
+def test_units_change_at_ninety_seconds_and_at_two_hours(blocks: int, said: str):
+    # One block of 2 levels x 2 arms: 4 x (5 + 16 + 0.5) + 4 = 90 s; 79 of them are 118.5 min, 80 are 2 h.
+    study = make(
+        workloads={"oltp_insert": {}}, plan={"blocks": blocks, "run_s": 16}, warm_up={"pilot_s": 0}
+    )
+    assert f"measuring   {said}, " in schedule.summary("s", study)
+
+
+def test_the_order_of_cells_is_drawn_from_these_very_words():
+    """Another word would give every study another order, and runs that were made another place in it."""
+    runs = schedule.plan_runs("s", make(), {})
+    for block in (1, 2):
+        cells = [(name, level) for name in ("oltp_point_select", "oltp_read_write") for level in (1, 4)]
+        drawn = {cell: hashlib.sha256(f"7/cells/{block}/{cell}".encode()).digest()[:8] for cell in cells}
+        found = dict.fromkeys((run.workload, run.threads) for run in runs if run.block == block)
+        assert list(found) == sorted(cells, key=drawn.__getitem__)

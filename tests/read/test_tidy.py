@@ -213,6 +213,28 @@ def test_a_folder_of_another_plan_is_refused(tmp_path):
     assert (refused["status"], refused["reasons"]) == ("differs", "threads is 4, the schedule has 8")
 
 
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("block", 3), ("group", "b09-read-t0004"), ("arm", "other"), ("workload", "write"), ("threads", 8),
+     ("seed", 8), ("discard_s", 15), ("run_s", 45)],
+)  # fmt: skip
+def test_whatever_the_schedule_says_of_a_run_is_what_was_run(tmp_path, name, other):
+    raw, void, schedule = study(tmp_path, plans())
+    schedule = schedule.assign(discard_s=2, run_s=5)
+    assert len(tidy.read_study(raw, void, schedule)["runs"]) == 4
+    was = schedule[name].tolist()[0]
+    schedule[name] = [other, *schedule[name].tolist()[1:]]
+    tables = tidy.read_study(raw, void, schedule)
+    (refused,) = tables["refused"].to_pylist()
+    reason = f"{name} is {was!r}, the schedule has {other!r}"
+    assert (refused["run_id"], refused["status"], refused["reasons"]) == (
+        schedule["run_id"][0],
+        "differs",
+        reason,
+    )
+    assert len(tables["runs"]) == 3
+
+
 def test_a_moved_place_in_the_order_is_no_difference(tmp_path):
     raw, void, schedule = study(tmp_path, plans())
     schedule["position"] += 10
