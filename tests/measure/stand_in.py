@@ -17,7 +17,6 @@ from typing import Any
 from sqlalchemy.exc import OperationalError
 
 from benchbook.core import files, runfolder
-from benchbook.core.engines import data_groups
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.measure import books, clients, execute, ledger
@@ -269,9 +268,6 @@ class Site:
 
     def allowance(self, arm: str) -> float:
         return 2.0
-
-    def data_groups(self) -> list[tuple[str, ...]]:
-        return data_groups(self.study.arms)
 
     @contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchbook.core import files, runfolder
+from benchbook.core import files, paths, runfolder
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import books, dataset, ledger, matrix, warm_up
+from benchbook.measure import books, dataset, ledger, matrix, preflight, warm_up
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests.measure import stand_in
@@ -408,6 +409,55 @@ def test_a_loader_that_fails_fails_the_stage(make_study, said, fault):
     with pytest.raises(dataset.DatasetError, match=f"prepare failed: {fault}"):
         dataset.load(site, study)
     assert not site.kept
+
+
+def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loading_is_theirs(make_study):
+    study = make_study(arms={"direct": {}, "again": {}, "before": {"data": {"index": "before"}}})
+    site, started = stand_in.Site(study), []
+    site.spoil = lambda client, out: started.append(client.argv)
+    assert dataset.copies(site, study) == ["direct", "before"]
+    state = dataset.load(site, study)
+    assert ["--index-first=on" in argv for argv in started] == [False, False, True, True]
+    assert {arm: load["index"] for arm, load in state["loads"].items()} == {
+        "direct": "after the rows", "again": "after the rows", "before": "before the rows"
+    }  # fmt: skip
+    assert [word for word in site.done if word.startswith("snapshot")] == [
+        "snapshot direct",
+        "snapshot before",
+    ]
+    site.able.remove("direct")
+    assert dataset.copies(site, study) == ["again", "before"], (
+        "the first that can be made stands for the others"
+    )
+    site.data_groups = lambda: [("again", "before")]
+    assert dataset.copies(site, study) == ["again"], "a site may know better which arms share their data"
+
+
+def test_a_run_brings_the_site_up_only_if_something_is_missing(store, monkeypatch, tmp_path, capsys):
+    made = store()
+    opened, proven = [], []
+
+    @contextmanager
+    def open_site(study: Study, lab: Path) -> Any:
+        opened.append((study, lab))
+        yield made.site
+
+    monkeypatch.setattr(matrix, "open_site", open_site)
+    monkeypatch.setattr(matrix.provision, "verify", lambda *asked: proven.append(asked))
+    known, facts = dataset.describe(made.site.admin().connect(), made.study), {"arms": {}}
+    where = paths.StudyPaths("test", tmp_path)
+    asked = ("test", made.study, made.runs, facts, known, where, validity.judge)
+    with pytest.raises(preflight.NotReady) as refused:
+        matrix.run(*asked, {"free_mib": 10**9})
+    for name, folder in (("raw logs", where.raw), ("the lab", "")):
+        assert f"MiB are free for {name}, 1000000000 are needed" in str(refused.value), folder
+    assert not opened
+    state = matrix.run(*asked, {"free_mib": 1})
+    assert (state.done, len(opened), proven) == (2, 1, [(made.site, made.study, facts)])
+    assert {folder.name for folder in runfolder.listing(where.raw)} == {run.run_id for run in made.runs}
+    matrix.run(*asked, {"free_mib": 10**9})
+    assert len(opened) == 1
+    assert capsys.readouterr().out.endswith("all 2 runs are there already\n")
 
 
 def test_a_checksum_that_all_engines_make_where_another_takes_part(make_study):
