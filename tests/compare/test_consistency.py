@@ -79,6 +79,64 @@ def test_an_average_of_two_grid_values_is_off_the_grid():
     assert failed(laws.percentile_grid(cells([("t", "a", 1, "latency_p95_ms", average)])))
 
 
+def test_cells_on_the_grid_are_counted_and_the_coarse_ones_apart():
+    """9.91 and 10.09 ms are on the grid, 10.00 is between them, and 12 ms may be 11.5 to 12.5."""
+    texts, grid = ("9.91", "10.09", "12"), "Percentiles on sysbench's grid"
+    rows = [("t", "a", threads, "latency_p95_ms", text) for threads, text in enumerate(texts)]
+    (one,) = laws.percentile_grid(cells(rows[:2]))
+    assert (one["passed"], one["where"], one["detail"]) == (True, "everywhere", f"{grid}: 2.")
+    found = laws.percentile_grid(cells([*rows, ("t", "a", 9, "latency_p95_ms", "10.00")]))
+    assert [(one["passed"], one["where"], one["detail"]) for one in found] == [
+        (False, "t, arm a, workload load, threads 9",
+         "10.00 (latency_p95_ms) is not a value of sysbench's histogram; the nearest is 10.09 ms. "
+         "An average of several percentiles looks like this."),
+        (True, "everywhere else", f"{grid} (1 too coarsely rounded to tell): 2."),
+    ]  # fmt: skip
+    assert laws.percentile_grid(cells([("t", "a", 9, "latency_p95_ms", "0.00")]))[0]["passed"] is None
+
+
+def test_each_law_says_what_it_found_and_how_many_cells_agree():
+    rows = [
+        ("t", "a", threads, metric, text)
+        for threads, qps in ((4, "2000"), (8, "1000"))
+        for metric, text in (("tps", "100"), ("latency_avg_ms", "40.00"), ("qps", qps))
+    ]
+    place = "t, arm a, workload load, threads 8"
+    found = laws.littles_law(cells(rows), {})
+    # 8 threads / 100 a second are 80 ms, twice the 40 that were printed: half of what that latency gives.
+    assert found == [
+        {"check": "Little's law", "passed": False, "where": place, "tables": ["t"], "row": 8,
+         "detail": "8 threads / 100 TPS = 80.00 ms, printed 40.00 ms: ratio 2.0000, throughput −50.0 % "
+         "against what that latency gives."},
+        {"check": "Little's law", "passed": True, "where": "everywhere else", "tables": [],
+         "detail": "Cells that agree within 1 % or their rounding: 1."},
+    ]  # fmt: skip
+    found = laws.statements_per_transaction(cells(rows), {"load": 20})
+    assert found == [
+        {"check": "statements per transaction", "passed": False, "where": place, "tables": ["t"],
+         "detail": "1000 / 100 = 10.000 statements, the script sends 20."},
+        {"check": "statements per transaction", "passed": True, "where": "everywhere else", "tables": [],
+         "detail": "Cells that agree within 1 %: 1."},
+    ]  # fmt: skip
+
+
+def test_latencies_out_of_order_are_written_out():
+    def of(least: str, mean: str, most: str, p99: str) -> list[dict]:
+        parts = {"min": least, "avg": mean, "max": most, "p99": p99}
+        rows = [("t", "a", 4, f"latency_{one}_ms", text) for one, text in parts.items()]
+        return laws.latency_order(cells(rows))
+
+    # A percentile may be above the maximum by the width of its bucket, 1.8 %, and no more.
+    assert of("1", "2", "100", "101.8")[0]["passed"] is True
+    assert of("1", "2", "100", "101.9") == [
+        {"check": "order of latencies", "passed": False, "where": "t, arm a, workload load, threads 4",
+         "tables": ["t"],
+         "detail": "latency_min_ms 1, latency_avg_ms 2, latency_max_ms 100, latency_p99_ms 101.9."}
+    ]  # fmt: skip
+    assert of("3", "2", "100", "50")[0]["passed"] is False
+    assert of("1", "2", "2", "2")[0]["detail"] == "Rows in order: 1."
+
+
 def test_a_percentile_in_whole_milliseconds_proves_nothing():
     found = laws.percentile_grid(cells([("t", "a", 1, "latency_p99_ms", "12")]))
     assert not failed(found) and "too coarsely rounded" in found[0]["detail"]
