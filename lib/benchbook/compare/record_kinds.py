@@ -118,7 +118,7 @@ def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, A
     reason = (
         f"Least squares on logarithms give {claim.metric} proportional to {along} to the power "
         f"{exponent:.3f}; "
-        f"the power must lie in {band.low:g} to {band.high:g}. Per unit the last cell stands at "
+        f"the power must lie {_ends(band)}. Per unit the last cell stands at "
         f"{percent(each[-1] / each[0] - 1)} against the first."
     )
     return {
@@ -235,3 +235,9 @@ def unit(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
 def _times(value: float, claimed: float | None) -> str:
     """Write how many times a published number a value is; nothing without one, or over zero."""
     return f": {plain(value / claimed)} times the published number" if claimed else ""
+
+
+def _ends(band: Limits) -> str:
+    if band.low is None or band.high is None:
+        return f"above {band.low:g}" if band.high is None else f"below {band.high:g}"
+    return f"in {band.low:g} to {band.high:g}"
