@@ -87,6 +87,14 @@ def test_sysbenchs_total_fits_into_the_time_of_its_process(ended_s, fault):
     assert found == ([fault] if fault else [])
 
 
+@pytest.mark.parametrize("lasted_s, faults", [(1001.76, 0), (1001.74, 1)])
+def test_two_clocks_may_drift_apart_in_a_long_run(lasted_s, faults):
+    """0.05 s and 2e-4 of 1001.75 s are 0.25 s less than the 1002 s that sysbench says."""
+    out = synthetic.output(run_s=1000)
+    long = run(out, {"ended_monotonic_s": 100 + lasted_s}, run_s=1000)
+    assert len(checks_clock.time(long, LIMITS)) == faults
+
+
 def test_a_report_line_after_our_end_is_found():
     found = checks_clock.time(run(changed={"ended_monotonic_s": 106.4}), LIMITS)
     assert "a report line of second 7, the process lasted 6.4000 s" in found
