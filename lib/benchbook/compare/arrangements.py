@@ -125,6 +125,11 @@ def _made_of(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
                 f"the {part} has {room.quota:g} cores' worth of time; that is a share of this processor in "
                 "periods of 0.1 s, not another processor"
             )
+    yield from _beside(arm, facts)
+
+
+def _beside(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what goes on beside an arm's own parts, or between them."""
     if arm.neighbour is not None:
         busy = count(arm.neighbour.processes, "thread")
         yield (
