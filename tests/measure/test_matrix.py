@@ -210,7 +210,9 @@ def test_a_server_that_goes_away_between_two_runs_costs_one_repeat(store: Store)
     second = store.runs[1]
     status, reason = store.voids()[f"{second.arm} 1"]
     assert (status, reason.partition(":")[0]) == ("invalid", "the server went away before the run")
-    assert state.done == 2, "the run before it is valid and kept"
+    first = store.runs[0]
+    assert store.voids()[f"{first.arm} 1"][0] == "partner", "half a pair is no pair"
+    assert state.done == 3, "the run before it, and then both"
 
 
 @pytest.mark.server
