@@ -434,7 +434,7 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
     provider.start()
     assert wait_for(lambda: facts.has_balancers(cluster), 20)
     try:
-        with ssh_hosts.Rack(hosts, 62) as rack:
+        with ssh_hosts.Rack(hosts, 100 + (os.getpid() + 70) % 150) as rack:
             client = rack.add("client")
             gateway = f"10.97.{rack.number}.1"
             ssh_hosts.run("ip", "-n", client.namespace, "route", "add", BALANCED, "via", gateway)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.sites import kubernetes_study, ssh_hosts
 from tests.sites.ssh_hosts import Rack
 
 BALANCER = {"pod": {"network": "pod"}, "balancer": {"network": "pod", "access": "load_balancer"}}
-NUMBER = 61
+NUMBER = 100 + (os.getpid() + 20) % 150
 
 
 def study(**site: object) -> Study:
