@@ -61,9 +61,8 @@ def test_a_late_checkpoint_is_a_client_that_stood_still():
 
 
 def test_arms_in_turns_stand_still_between_them():
-    found = checks_clock.time(run(window_of(4.7), order="turns"), LIMITS)
+    found = checks_clock.time(run(window_of(4.7), order="turns", partners=["direct", "haproxy"]), LIMITS)
     assert not [fault for fault in found if "came" in fault]
-    assert checks_clock.time(run(order="turns"), LIMITS) == []
 
 
 def test_a_checkpoint_at_another_second_is_not_the_one_asked():

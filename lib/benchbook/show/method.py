@@ -55,7 +55,7 @@ def aa_figure(known: Studies) -> Picture:
     """Draw the A/A effect of every study with its interval."""
     own = [{**aa, "workload": study, "names": None, "levels": [], "by_threads": [], "band": None}
            for study, aa in _pairs(known)]  # fmt: skip
-    drawn = forest({"aa": None, "findings": own}, [], is_linked=False)
+    drawn = forest({"aa": None, "findings": own}, [], page=None)
     caption = "Each line is one study: the effect of an arm against itself. All of them should hold zero."
     return Picture("aa-figure", "Every A/A pair", drawn.panels, caption, "No study has an A/A pair yet.")
 

@@ -89,10 +89,11 @@ def effects(seen: Overview) -> list[Picture]:
 
 
 def _forest(study: str, found: Mapping[str, Any]) -> Picture:
-    own = [{**one, "by_threads": [] if one["headline"] else one["by_threads"]} for one in found["findings"]]
-    aa = found.get("aa") and {**found["aa"], "by_threads": []}
+    none = {"by_threads": [], "levels": []}
+    own = [{**one, **(none if one["headline"] else {})} for one in found["findings"]]
+    aa = found.get("aa") and {**found["aa"], **none}
     arms = list(dict.fromkeys([found["baseline"], *(one["treatment"] for one in own)]))
-    drawn = figures.forest({**found, "findings": own, "aa": aa}, arms)
+    drawn = figures.forest({**found, "findings": own, "aa": aa}, arms, f"studies/{slug(study)}.html")
     caption = "Each marker is the change against the baseline, each line its interval." + (
         " The A/A pair is one arm under two names: there is nothing to find in it." if aa else ""
     )

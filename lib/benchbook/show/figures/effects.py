@@ -51,19 +51,20 @@ class _Row:
         return self.is_headline and not self.effect["headline"]
 
 
-def forest(findings: Mapping[str, Any], arms: Sequence[str], is_linked: bool = True) -> Picture:
+def forest(findings: Mapping[str, Any], arms: Sequence[str], page: str | None = "") -> Picture:
     """Draw the effect of every finding: the headline, then each thread level, with intervals and claim bands.
 
     Effects are fractions of the baseline, on a scale of ratios. An interval that leaves the axis ends in an
     arrow. A finding without a headline shows its thread levels only. Findings with thread levels have a panel
-    each, those without share one; all panels have one scale. Markers lead to the tables of the study's page,
-    unless they stand on another page (`is_linked` false).
+    each, those without share one; all panels have one scale. Markers lead to the tables of the study, which
+    are on `page` (empty: this one; None: nowhere).
     """
     every = _all(findings)
     own_panel = [len(levels_of(found)) > 1 and _is_drawn(found) for found in every]
     groups = [[found for found, is_own in zip(every, own_panel, strict=True) if not is_own]]
     groups += [[found] for found, is_own in zip(every, own_panel, strict=True) if is_own]
-    rows = [[row for found in group for row in _rows(found, found is findings.get("aa"))] for group in groups]
+    aa = findings.get("aa")
+    rows = [[row for found in group for row in _rows(found, found is aa, page or "")] for group in groups]
     drawn = [row for own in rows for row in own if not row.is_hidden]
     # A panel of findings that could not be computed still says so, beside others.
     rows = [own for own in rows if own and drawn]
@@ -78,7 +79,7 @@ def forest(findings: Mapping[str, Any], arms: Sequence[str], is_linked: bool = T
             )
             points = tuple(_draw(axes, own, limits, arms))
         panels.append(
-            Panel(figure, " ".join(row.title for row in own if row.title), points if is_linked else ())
+            Panel(figure, " ".join(row.title for row in own if row.title), points if page is not None else ())
         )
     has_band = any(row.band for own in rows for row in own)
     caption = (
@@ -119,15 +120,15 @@ def _is_drawn(found: Finding) -> bool:
     return any(numbers.is_known(part["effect"]) for part in (found, *levels_of(found)))
 
 
-def _rows(found: Finding, is_aa: bool) -> Iterator[_Row]:
+def _rows(found: Finding, is_aa: bool, page: str) -> Iterator[_Row]:
     what = "" if found["metric"] == "qps" else f", {numbers.metric(found['metric'])}"
     head, *more = textwrap.wrap(f"{contrast(found)}{what}", _LETTERS)
     arm, band = found["treatment"], found.get("band")
     yield _Row(head, title=_told(found))
     yield from (_Row(line) for line in more)
-    yield _Row("all threads", found, True, arm, band, f"#finding-{slug(found['id'])}")
+    yield _Row("all threads", found, True, arm, band, f"{page}#finding-{slug(found['id'])}")
     for point in levels_of(found) if len(levels_of(found)) > 1 else ():
-        anchor = f"#level-{slug(found['id'])}-{point['threads']}" if not is_aa else ""
+        anchor = f"{page}#level-{slug(found['id'])}-{point['threads']}" if not is_aa else ""
         yield _Row(sentences.count(point["threads"], "thread"), point, False, arm, band, anchor)
 
 
