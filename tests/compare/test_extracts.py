@@ -10,13 +10,14 @@ from benchbook.compare import extracts
 QPS = {
     "workload": "reads", "metric": "qps", "treatment": "proxy", "baseline": "direct", "effect": -0.123456789,
     "low": -0.2, "high": None, "n": 5, "label": "lower", "claim": "s/c", "verdict": "confirmed",
-    "by_threads": [
-        {"threads": 4, "effect": -0.1, "low": -0.15, "high": -0.05},
-        {"threads": 16, "effect": None, "low": None, "high": None},
+    "headline": True,
+    "levels": [
+        {"threads": 4, "effect": -0.1, "low": -0.15, "high": -0.05, "label": "lower"},
+        {"threads": 16, "effect": None, "low": None, "high": None, "label": "not shown"},
     ],
 }  # fmt: skip
 LATENCY = QPS | {"metric": "latency_p99_ms", "effect": 0.5, "low": 0.25, "high": 0.75, "verdict": None}
-AA = QPS | {"treatment": "direct_again", "effect": 0.001, "low": -0.01, "high": 0.012, "by_threads": []}
+AA = QPS | {"treatment": "direct_again", "effect": 0.001, "low": -0.01, "high": 0.012, "levels": []}
 FOUND = {
     "blocks": {"planned": 6, "complete": 5},
     "voids": {"by_arm": {"direct": {"voided": 2, "runs": 9}, "proxy": {"voided": 1, "runs": 8}}},
@@ -34,10 +35,18 @@ def test_effects_by_workload_treatment_and_metric():
         "reads": {
             "proxy": {
                 # Percent with four digits.
-                "qps": {"effect_pct": -12.3457, "low_pct": -20.0, "high_pct": None, "n": 5},
-                "latency_p99_ms": {"effect_pct": 50.0, "low_pct": 25.0, "high_pct": 75.0, "n": 5},
+                "qps": {"effect_pct": -12.3457, "low_pct": -20.0, "high_pct": None, "n": 5, "shown": "lower"},
+                "latency_p99_ms": {
+                    "effect_pct": 50.0,
+                    "low_pct": 25.0,
+                    "high_pct": 75.0,
+                    "n": 5,
+                    "shown": "lower",
+                },
             },
-            "direct_again": {"qps": {"effect_pct": 0.1, "low_pct": -1.0, "high_pct": 1.2, "n": 5}},
+            "direct_again": {
+                "qps": {"effect_pct": 0.1, "low_pct": -1.0, "high_pct": 1.2, "n": 5, "shown": "lower"}
+            },
         },
     }
     assert "direct_again" not in extracts.metrics(FOUND | {"aa": None})["reads"]
@@ -48,9 +57,9 @@ def test_thread_levels_are_those_of_qps():
     rows = table.where(table.notna(), None).to_dict("records")
     assert rows == [
         {"workload": "reads", "treatment": "proxy", "threads": 4, "effect_pct": -10.0, "low_pct": -15.0,
-         "high_pct": -5.0},
+         "high_pct": -5.0, "shown": "lower"},
         {"workload": "reads", "treatment": "proxy", "threads": 16, "effect_pct": None, "low_pct": None,
-         "high_pct": None},
+         "high_pct": None, "shown": "not shown"},
     ]  # fmt: skip
     assert list(extracts.by_threads({"findings": []}).columns) == list(table.columns)
 
