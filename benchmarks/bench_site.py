@@ -36,7 +36,7 @@ def study(**changes: Any) -> Study:
             "dataset": {"tables": 2, "table_size": 20_000},
             "workloads": {"oltp_point_select": {}, "oltp_read_write": {}},
             "threads": [4],
-            "plan": {"seed": 3, "blocks": 2, "discard_s": 1, "run_s": 2},
+            "plan": {"seed": 3, "blocks": 2, "discard_s": 1, "run_s": 2, "order": "runs"},
             "warm_up": {"pilot_s": 0},
             "claims": [],
         }

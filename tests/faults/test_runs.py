@@ -192,7 +192,7 @@ def test_a_storm_of_deadlocks_is_given_up_and_never_reported(
     storm = {
         "workloads": {"oltp_write_only": {"rand_type": "pareto", "index_updates": 20}},
         "threads": (24,),
-        "plan": {"seed": 5, "blocks": 1, "discard_s": 1, "run_s": 2, "max_repeats": 1},
+        "plan": {"seed": 5, "blocks": 1, "discard_s": 1, "run_s": 2, "max_repeats": 1, "order": "runs"},
     }
     here = scene(**storm)
     inject("F14", "a storm of deadlocks")

@@ -48,7 +48,7 @@ class Clock:
             monkeypatch.setattr(module, "time", self)
 
 
-@dataclass
+@dataclass(eq=False)
 class Server:
     """Tables, counters and sessions; `sessions` are those of others, by user."""
 
@@ -144,7 +144,8 @@ class Connection:
     """An administrative session, and the engine that opens it."""
 
     def __init__(self, server: Server, info: dict[str, Any] | None = None) -> None:
-        self.server, self.info = server, {"session": 1, **(info or {})}
+        self.server, self.info = server, {"session": 1, "opened": lambda: 0, **(info or {})}
+        self.engine = server
         self.dialect = SimpleNamespace(identifier_preparer=SimpleNamespace(quote_identifier=str))
 
     def connect(self) -> Connection:

@@ -40,7 +40,7 @@ def study(make_study: Callable[..., Study]) -> Study:
         site={"port": PORT},
         arms={"one": {}, "pair": {"clients": 2, "options_by": "file"}, "three": {"clients": 3, "servers": 3}},
         threads=(6,),
-        plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2},
+        plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
     )
 
 
@@ -223,7 +223,7 @@ def test_two_clients_on_two_tidb_servers_agree_with_the_books_of_each(
         site={"port": PORT + 10},
         engine={"name": "tidb", "version": "6.6"},
         arms={"one": {}, "pair": {"clients": 2, "servers": 2}},
-        plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2},
+        plan={"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
     )
     with sites.open_site(study, lab.parent / "tidb") as opened:
         dataset.load(opened, study)

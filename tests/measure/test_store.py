@@ -125,9 +125,11 @@ def test_a_killed_run_is_kept_as_evidence_and_made_again(tmp_path: Path):
     half.keep(RUNS[0])
     half.make(RUNS[1])
     before = half.digests()
-    assert half.tidy_up() == ids(RUNS[1:]), "the finished run is not repeated"
-    assert half.voids() == {f"{RUNS[1].run_id}.a1": "killed"}
-    assert store.attempts(half.void, RUNS[1].run_id) == 0, "a kill is nobody's fault and costs no attempt"
+    assert half.tidy_up() == ids(RUNS), "its partner was measured within another start of the servers"
+    assert half.voids() == {f"{RUNS[1].run_id}.a1": "killed", f"{RUNS[0].run_id}.a1": "apart"}
+    for run in RUNS[:2]:
+        assert store.attempts(half.void, run.run_id) == 0, "a kill is no fault of a run and costs no attempt"
+    assert half.said[1] == f"{RUNS[0].group}: 1 of 3 runs were there; the whole group is made again"
     assert "killed before it ended" in half.said[0]
     assert before <= half.digests()
 
@@ -142,16 +144,18 @@ def test_a_run_killed_between_seal_and_name_is_made_again(tmp_path: Path):
 def test_a_changed_file_is_found_and_its_run_made_again(kept: Store):
     out = kept.raw / RUNS[2].run_id / "sysbench.out"
     out.write_bytes(out.read_bytes().replace(b"s", b"S", 1))
-    assert kept.tidy_up() == [RUNS[2].run_id]
-    assert kept.voids() == {f"{RUNS[2].run_id}.a1": "broken"}
+    assert kept.tidy_up() == ids(RUNS[:3]), "the group is made again whole, the other one stays"
+    status = dict(zip(ids(RUNS[:3]), ("apart", "apart", "broken"), strict=True))
+    assert kept.voids() == {f"{run_id}.a1": why for run_id, why in status.items()}
     assert "sysbench.out: its bytes are not those of the manifest" in kept.said[0]
-    assert kept.tidy_up() == [RUNS[2].run_id], "what is broken never comes back"
+    assert kept.tidy_up() == ids(RUNS[:3]), "what is broken or apart never comes back"
 
 
 def test_a_copy_under_another_name_is_no_run(kept: Store):
     (kept.raw / RUNS[0].run_id).rename(kept.base / "aside")
     (kept.raw / RUNS[1].run_id).rename(kept.raw / RUNS[0].run_id)
-    assert kept.tidy_up() == ids(RUNS[:2])
+    assert kept.tidy_up() == ids(RUNS[:3])
+    assert set(kept.voids().values()) == {"broken", "apart"}
 
 
 def test_runs_of_other_settings_step_aside_and_come_back(kept: Store):
@@ -171,7 +175,9 @@ def test_runs_of_other_settings_step_aside_and_come_back(kept: Store):
 def test_an_earlier_run_that_was_damaged_stays_where_it_is(kept: Store):
     kept.tidy_up([])
     (kept.void / f"{RUNS[0].run_id}.a1" / "monitor.csv").unlink()
-    assert kept.tidy_up() == [RUNS[0].run_id]
+    assert kept.tidy_up() == ids(RUNS[:3])
+    status = {name.rpartition(".")[0]: status for name, status in kept.voids().items()}
+    assert status == {run.run_id: "earlier" if run is RUNS[0] else "apart" for run in RUNS[:3]}
 
 
 def test_an_earlier_run_is_judged_before_it_comes_back(kept: Store):

@@ -36,7 +36,7 @@ BUILT = [version for version in build.versions() if build.cached(version).is_fil
 LACKING = [ability.name for ability in abilities.network()[:3] if not ability.ok]
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or bool(LACKING), reason=f"needs root and {LACKING}")
 needs_tidb = pytest.mark.skipif(not BUILT, reason="no TiDB was built here; `make tidb` builds it in minutes")
-RUN = {"plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}, "threads": (3,)}
+RUN = {"plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"}, "threads": (3,)}
 
 
 @pytest.fixture
