@@ -80,7 +80,7 @@ def _study(asked: dict[str, Any], is_full: bool) -> Study:
         dataset=DATA[is_full],
         workloads={name: {} for name in WORKLOADS},
         threads=[8],
-        plan={"seed": SEED, "blocks": 1, "discard_s": 1, "run_s": 10 if is_full else 3},
+        plan={"seed": SEED, "blocks": 1, "discard_s": 1, "run_s": 10 if is_full else 3, "order": "runs"},
     )
 
 

@@ -37,6 +37,7 @@ def test_a_closed_loop_on_this_machine_takes_turns_and_each_run_names_its_partne
         ({"arms": {"a": {}, "b": {"cpu": {"server": {"quota": 0.5}}}}}, "arms.b.cpu.server.quota"),
         ({"arms": {"a": {}, "b": {"neighbour": {"processes": 1}}}}, "arms.b.neighbour"),
         ({"arms": {"a": {}, "b": {"qos": "guaranteed"}}}, "arms.b.qos"),
+        ({"arms": {"a": {}, "b": {"clients": 2}}, "threads": (2, 4)}, "arms.b.clients"),
         ({"arms": {"a": {"zones": {"latency_ms": 0}}, "b": {"zones": {"latency_ms": 1}}}}, "arms.a.zones"),
         ({"arms": {"a": {}, "b": {"access": "tiproxy", "capture": True}}}, "arms.b.capture"),
         ({"workloads": {"oltp_point_select": {"rate": 50}}}, "workloads.oltp_point_select.rate"),

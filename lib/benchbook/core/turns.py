@@ -91,6 +91,9 @@ def _of_arms(study: Any) -> Iterator[str]:
                     f"arms.{name}.cpu.{part}.quota: a quota refills while the arm stands still, "
                     "so in turns it never bites"
                 )
+        for key in ("clients", "servers"):
+            if getattr(arm, key) > 1:
+                yield f"arms.{name}.{key}: several {key} begin together as one run, which turns don't arrange"
         for key, why in _REFUSED.items():
             if getattr(arm, key) not in (None, False, "none"):
                 yield f"arms.{name}.{key}: {why}"
