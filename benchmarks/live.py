@@ -1,20 +1,26 @@
-"""The same server under two names, on this machine, in both orders in the same hours.
+"""The same server under two names, on this machine, in three orders in the same hours.
 
-There is nothing to find, so whatever a campaign finds is its error. A round is one campaign in our order
-(pairs next to each other, ABBA or BAAB) and one in the published order (all of A, then all of B), with the
-same number of runs; which comes first is drawn. The errors of the rounds give the ratio. How much there is
-to gain depends on how much this machine drifts in the meantime: an idle one gives a ratio near 1.
+There is nothing to find, so whatever a campaign finds is its error. A round is one campaign in turns of
+50 ms, one of whole runs next to each other (ABBA or BAAB) and one in the published order (all of A, then all
+of B), with the same measured seconds; which comes first is drawn. The errors of the rounds give the ratios.
+How much there is to gain depends on what else this machine does in the meantime.
 """
 
 from __future__ import annotations
 
 import subprocess
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchbook.measure import dataset, ledger, sysbench
+from benchbook import calibration
+from benchbook.core.params import Limits
+from benchbook.core.study import Study
+from benchbook.measure import dataset, ledger, matrix, sysbench
 from benchbook.plan import order, schedule
+from benchbook.read import tidy, validity
 from benchbook.read.sysbench_log import parse
 from benchmarks import bench_site
 from benchmarks.table import Row, main
@@ -26,27 +32,54 @@ SEED = 11
 
 
 def rows(is_full: bool) -> list[Row]:
-    """Run both orders in turn; return the root mean square of their errors, and the ratio of variances."""
+    """Run all orders one after another; return the root mean square of their errors, and the ratios of their
+    variances."""
     study = bench_site.study(
         workloads={"oltp_point_select": {}}, threads=[4],
         plan={"seed": SEED, "blocks": 1, "discard_s": 1, "run_s": 5 if is_full else 2, "order": "runs"},
     )  # fmt: skip
-    errors: dict[str, list[float]] = {"paired": [], "published": []}
-    with bench_site.opened(study) as (site, _):
+    errors: dict[str, list[float]] = {"turns": [], "paired": [], "published": []}
+    plan = {"order": "turns", "run_s": PAIRS[is_full] * study.plan.run_s, "max_repeats": 5}
+    in_turns = study.model_copy(
+        update={
+            "arms": {"direct": study.arms["direct"], "again": study.arms["direct"]},
+            "plan": study.plan.model_copy(update=plan),
+        }
+    )
+    with bench_site.opened(study) as (site, base):
         with ledger.session(site) as connection:
             dataset.prewarm(connection, study.dataset.tables)
         run = next(run for run in schedule.plan_runs("live", study, {}) if run.arm == "direct")
         argv = sysbench.run(site.up("direct"), run)
         for number in range(ROUNDS[is_full]):
             for kind in order.shuffled(sorted(errors), SEED, number):
-                errors[kind].append(_error(argv, _order(kind, number, PAIRS[is_full])))
+                errors[kind].append(
+                    _error_in_turns(site, in_turns, number, base / f"turns-{number}")
+                    if kind == "turns"
+                    else _error(argv, _order(kind, number, PAIRS[is_full]))
+                )
     size = {kind: float(np.sqrt(np.mean(np.square(found)))) for kind, found in errors.items()}
-    ratio = (size["published"] / size["paired"]) ** 2
+    seconds = 2 * PAIRS[is_full] * study.plan.run_s
+    what = f"live A/A, {ROUNDS[is_full]} rounds of {seconds} s, error of a campaign"
+    others = {"paired": "whole runs next to each other", "published": "all of A, then all of B"}
     return [
-        Row(f"live A/A, {ROUNDS[is_full]} rounds of {2 * PAIRS[is_full]} runs, error of a campaign",
-            f"{size['paired']:.2%}", f"all of A, then all of B {size['published']:.2%}",
-            f"variance {ratio:.1f} × smaller"),
+        Row(what, f"turns {size['turns']:.2%}", f"{name} {size[kind]:.2%}",
+            f"variance {(size[kind] / size['turns']) ** 2:.0f} × smaller")
+        for kind, name in others.items()
     ]  # fmt: skip
+
+
+def _error_in_turns(site: Any, study: Study, number: int, into: Path) -> float:
+    """Let both arms take turns once and return the difference of their log throughput."""
+    asked = study.model_copy(update={"plan": study.plan.model_copy(update={"seed": SEED + number})})
+    limits = Limits(**bench_site.LIMITS)
+    site.study, site.chains = asked, site.chains | {"again": site.chains["direct"]}
+    runs = schedule.plan_runs("live", asked, {})
+    where = (into / "raw", into / "void")
+    judge = partial(validity.judge, limits=limits)
+    matrix.walk(matrix.Walk(asked, runs, site, *where, judge, limits.model_dump(), lambda _: None))
+    made = tidy.read_study(*where, schedule.table(runs), limits)["runs"].to_pandas()
+    return float(calibration.log_ratios(made, "direct", "again").iloc[0])
 
 
 def _order(kind: str, number: int, pairs: int) -> list[str]:
