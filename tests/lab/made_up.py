@@ -28,7 +28,7 @@ dataset: {tables: 2, table_size: 500}
 workloads:
   oltp_read_write: {}
 threads: [4]
-plan: {seed: 7, blocks: 5, discard_s: 2, run_s: 5}
+plan: {seed: 7, blocks: 5, discard_s: 2, run_s: 5, order: runs}
 warm_up: {pilot_s: 0}
 claims: []
 """

@@ -77,7 +77,9 @@ def test_what_editors_are_told_is_what_there_is():
 def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name():
     study = bb.study("two-arms")
     tables = {
-        **{name: getattr(study, name) for name in ("runs", "intervals", "histograms", "monitor", "voids")},
+        **{name: getattr(study, name) for name in ("runs", "turns", "intervals", "histograms", "monitor")},
+        "voids": study.voids,
+        "levels": study.findings[0].levels,
         **{name: getattr(study, name) for name in ("refused", "schedule", "stages", "checks")},
         "findings": study.findings.table,
         "by_threads": study.findings[0].by_threads,

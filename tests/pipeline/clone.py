@@ -34,7 +34,7 @@ dataset: {tables: 2, table_size: 500}
 workloads:
   oltp_point_select: {}
 threads: THREADS
-plan: {seed: 7, blocks: BLOCKS, discard_s: 1, run_s: 2, max_repeats: 3}
+plan: {seed: 7, blocks: BLOCKS, discard_s: 1, run_s: 2, max_repeats: 3, turn_ms: 50}
 warm_up: {pilot_s: 2}
 claims: []
 """

@@ -88,24 +88,44 @@ def test_a_study_that_grows_keeps_its_turns_and_one_more_arm_takes_them_anew():
     assert not before & {run.run_id for run in schedule.plan_runs("s", closed(arms=arms), {})}
 
 
-def test_a_turn_holds_ten_transactions_of_the_slowest_cell_and_too_long_ones_mean_whole_runs():
+def pilots(**rates: float) -> pd.DataFrame:
+    """Return pilots of the reading workload at 10,000 and 40,000 a second, of the writing one as given."""
     seen = [("direct", "oltp_point_select", 4, 40_000.0), ("proxy", "oltp_point_select", 1, 10_000.0)]
-    # 16 threads at 2,000/s: 8 ms a transaction, 80 ms a turn; 16 at 200/s: 80 ms, 800 ms a turn.
-    seen += [("proxy", "oltp_read_write", 4, 2_000.0), ("direct", "oltp_read_write", 16, 2_000.0)]
-    pilots = pd.DataFrame(seen, columns=["arm", "workload", "threads", "tps"])
-    settled = {row["workload"]: row for row in turns.settle(closed(), pilots)}
-    assert settled["oltp_point_select"]["turn_ms"] == 50
-    assert settled["oltp_read_write"] == {
-        "workload": "oltp_read_write", "turn_ms": 80, "transaction_ms": 8.0, "arm": "direct", "threads": 16
+    seen += [("proxy", "oltp_read_write", int(level[1:]), rate) for level, rate in rates.items()]
+    return pd.DataFrame(seen, columns=["arm", "workload", "threads", "tps"])
+
+
+def test_a_turn_holds_ten_transactions_of_the_slowest_arm_at_its_thread_level():
+    # 1 thread at 500/s: 2 ms, 20 ms for ten: 50 ms. 16 threads at 500/s: 32 ms, 320 ms for ten: 500 ms. At 4
+    # threads, half way between the logarithms of 1 and 16: sqrt(2 x 32) = 8 ms, 80 ms for ten: 100 ms.
+    study = closed(threads=(1, 4, 16))
+    settled = turns.settle(study, pilots(t1=500.0, t16=500.0))
+    writing = [row for row in settled if row["workload"] == "oltp_read_write"]
+    assert [(row["threads"], row["turn_ms"]) for row in writing] == [(1, 50), (4, 100), (16, 500)]
+    assert writing[1]["transaction_ms"] == pytest.approx(8.0)
+    runs = schedule.plan_runs("s", study, {}, lengths=turns.of({"turns": settled}))
+    assert {(run.workload, run.threads, run.turn_ms) for run in runs} == {
+        ("oltp_point_select", 1, 50), ("oltp_point_select", 4, 50), ("oltp_point_select", 16, 50),
+        ("oltp_read_write", 1, 50), ("oltp_read_write", 4, 100), ("oltp_read_write", 16, 500),
     }  # fmt: skip
-    slow = pilots.assign(tps=pilots["tps"] / 10)
-    lengths = turns.of({"turns": turns.settle(closed(), slow)})
-    runs = schedule.plan_runs("s", closed(), {}, lengths=lengths)
-    assert {(run.workload, run.order, run.turn_ms) for run in runs} == {
-        ("oltp_point_select", "turns", 50), ("oltp_read_write", "runs", 0)
-    }  # fmt: skip
-    asked = schedule.plan_runs("s", closed(plan={"turn_ms": 100}), {}, lengths=lengths)
+
+
+def test_transactions_of_more_than_50_ms_are_measured_in_whole_runs_and_a_study_may_say_its_length():
+    # 4 threads at 40/s: 100 ms a transaction, a second for ten.
+    slow = turns.of({"turns": turns.settle(closed(), pilots(t1=500.0, t4=40.0))})
+    runs = schedule.plan_runs("s", closed(), {}, lengths=slow)
+    orders = {(run.workload, run.threads): run.order for run in runs}
+    # One order for all levels of a workload, since its headline is over all of them.
+    assert orders[("oltp_read_write", 4)] == "runs" and orders[("oltp_read_write", 1)] == "runs"
+    assert orders[("oltp_point_select", 4)] == "turns"
+    asked = schedule.plan_runs("s", closed(plan={"turn_ms": 100}), {}, lengths=slow)
     assert {run.turn_ms for run in asked} == {100}
+
+
+def test_an_arm_has_as_many_turns_as_whole_rounds_fit_into_its_seconds():
+    # 20 turns of 50 ms are a second. Of 5 turns of 200 ms two rounds of ABBA make 4; of 2 of 500 ms one.
+    assert [turns.each(1, length, 2) for length in (50, 200, 500)] == [20, 4, 2]
+    assert turns.each(1, 500, 1) == 2
 
 
 def test_two_arms_go_abba_and_the_first_letter_changes_from_block_to_block():

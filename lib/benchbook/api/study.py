@@ -71,6 +71,11 @@ class Study:
         return self._table("intervals")
 
     @property
+    def turns(self) -> pd.DataFrame:
+        """The turns of runs that were made in turns: one row a run and turn."""
+        return self._table("turns")
+
+    @property
     def histograms(self) -> pd.DataFrame:
         """Latencies: one row a run and bucket."""
         return self._table("histograms")

@@ -13,7 +13,7 @@ from typing import Any
 from benchbook.core import registry
 
 TURNS, RUNS = "turns", "runs"
-DEFAULT_MS, LONGEST_MS = 50, 500
+DEFAULT_MS = 50
 EVENTS = 10
 """Mean transactions that a turn must hold at the least."""
 EDGE_S = 0.5

@@ -29,10 +29,12 @@ def take(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
     planned: PlannedRun = first.planned
     deployed = {name: one.run.arm for name, one in making.items()}
     discard_s, run_s = words.clock_seconds(planned.to_dict())
+    rounds = turns.rounds(planned.partners, planned.block, planned.workload, planned.threads)
+    of_a_round = len(rounds[0]) // len(planned.partners)
     asked = {
-        "rounds": turns.rounds(planned.partners, planned.block, planned.workload, planned.threads),
+        "rounds": rounds,
         "turn_s": planned.turn_ms / 1000,
-        "turns": -(-planned.run_s * 1000 // planned.turn_ms),
+        "turns": turns.each(planned.run_s, planned.turn_ms, of_a_round),
         "discard_s": discard_s,
         "whole_s": discard_s + run_s,
         "begun_s": begun_s,

@@ -72,7 +72,8 @@ def plan_runs(
     """Return every run of a study in the order it is to be made.
 
     `settled` are the rates that the pilots found; without them a workload that asks for a share of saturation
-    is shown as a closed loop. `lengths` are the milliseconds of a turn that they found, by workload.
+    is shown as a closed loop. `lengths` are the milliseconds of a turn that they
+    found, by workload and threads.
 
     `conditions` holds, for each arm, what it was found to be and the data that was loaded; it is part of each
     run's id, so runs made under other conditions are never taken for these. Arms that it lacks were skipped
@@ -92,7 +93,7 @@ def plan_runs(
             arms = _arms(study, workload, threads, conditions)
             size = len(arms)
             ordered = order.arm_order(arms, study.plan.seed, block, seen[size], sizes[size])
-            in_turns = _turns(study, workload, arms, lengths or {})
+            in_turns = _turns(study, workload, threads, arms, lengths or {})
             for arm in ordered:
                 cell = _cell(name, study, arm, workload, threads, settled or {})
                 runs.append(
@@ -227,10 +228,14 @@ def _arms(study: Study, workload: str, threads: int, there: Collection[str]) -> 
     return [arm for arm in arms if not there or study.deployed(arm) in there]
 
 
-def _turns(study: Study, workload: str, arms: list[str], lengths: turns.Lengths) -> dict[str, Any]:
+def _turns(
+    study: Study, workload: str, threads: int, arms: list[str], lengths: turns.Lengths
+) -> dict[str, Any]:
     """Return what a planned run has in turns beside other runs; nothing where whole runs are made."""
-    length = turns.length_ms(study, workload, lengths)
-    if length is None or len(arms) < 2 or words.order(study, workload) != words.TURNS:
+    length = turns.length_ms(study, workload, threads, lengths)
+    # A headline is over all thread levels, so they have one order.
+    is_short = all(turns.length_ms(study, workload, level, lengths) for level in study.threads)
+    if not is_short or len(arms) < 2 or words.order(study, workload) != words.TURNS:
         return {}
     return {"order": words.TURNS, "turn_ms": length, "partners": tuple(arms)}
 

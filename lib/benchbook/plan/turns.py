@@ -2,62 +2,68 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from benchbook.core.study import Study
-from benchbook.core.turns import DEFAULT_MS, EVENTS, LONGEST_MS
+from benchbook.core.turns import DEFAULT_MS, EVENTS
 from benchbook.plan import order
 
-STEP_MS = 10
+LADDER_MS = (50, 100, 200, 500)
+"""Lengths that are used: pilots that differ a little then ask for the same, and runs that exist are kept."""
 
-Lengths = Mapping[str, int]
+Lengths = Mapping[str, Mapping[int, int]]
 
 
 def settle(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return for each workload the length of a turn in milliseconds, and the cell that decides it.
+    """Return for each workload and thread level the length of a turn in milliseconds, the same for all arms.
 
-    A turn holds ten mean transactions of the slowest cell, and 50 ms at the least. `pilots` has the columns
-    arm, workload, threads, second and tps; a transaction's mean time is threads / tps (Little's law).
+    A turn holds ten mean transactions of the slowest arm, and 50 ms at the least; None where that is more
+    than 500 ms. `pilots` has the columns arm, workload, threads, second and tps; a transaction's mean time is
+    threads / tps (Little's law), on a straight line of logarithms between levels that have pilots.
     """
     settled = []
     for name in study.workloads:
         seen = pilots[pilots["workload"] == name]
-        found = {
-            (str(arm), int(threads)): 1000 * threads / tps
-            for (arm, threads), tps in seen.groupby(["arm", "threads"], sort=True)["tps"].mean().items()
-            if tps > 0
-        }
-        if not found:
+        tps = seen.groupby(["arm", "threads"], sort=True)["tps"].mean()
+        slowest: dict[int, float] = {}
+        for (_, threads), rate in tps[tps > 0].items():
+            slowest[int(threads)] = max(slowest.get(int(threads), 0.0), 1000 * threads / rate)
+        if not slowest:
             continue
-        slowest = max(found, key=lambda cell: found[cell])
-        needed = STEP_MS * math.ceil(EVENTS * found[slowest] / STEP_MS)
-        settled.append(
-            {
-                "workload": name,
-                "turn_ms": max(DEFAULT_MS, needed),
-                "transaction_ms": round(found[slowest], 3),
-                "arm": slowest[0],
-                "threads": slowest[1],
-            }
-        )
+        levels = sorted(slowest)
+        times = np.log([slowest[level] for level in levels])
+        for threads in study.threads:
+            mean_ms = float(np.exp(np.interp(np.log(threads), np.log(levels), times)))
+            length = next((one for one in LADDER_MS if one >= EVENTS * mean_ms), None)
+            row = {"workload": name, "threads": threads, "transaction_ms": round(mean_ms, 3)}
+            settled.append(row | {"turn_ms": length})
     return settled
 
 
 def of(warm_up: Mapping[str, Any]) -> Lengths:
-    """Return the settled lengths by workload, in milliseconds, from `warm_up.json`."""
-    return {row["workload"]: int(row["turn_ms"]) for row in warm_up.get("turns", ())}
+    """Return the settled lengths by workload and threads, in milliseconds, from `warm_up.json`; 0 where a
+    transaction is too long for turns."""
+    found: dict[str, dict[int, int]] = {}
+    for row in warm_up.get("turns", ()):
+        found.setdefault(row["workload"], {})[int(row["threads"])] = int(row["turn_ms"] or 0)
+    return found
 
 
-def length_ms(study: Study, workload: str, settled: Lengths) -> int | None:
+def length_ms(study: Study, workload: str, threads: int, settled: Lengths) -> int | None:
     """Return the milliseconds of a turn; None where a transaction is too long for turns."""
     if study.plan.turn_ms is not None:
         return study.plan.turn_ms
-    found = settled.get(workload, DEFAULT_MS)
-    return found if found <= LONGEST_MS else None
+    return settled.get(workload, {}).get(threads, DEFAULT_MS) or None
+
+
+def each(run_s: int, turn_ms: int, of_a_round: int) -> int:
+    """Return how many turns each arm has: as many whole rounds as fit into its seconds, one at the least.
+    `of_a_round` is how often an arm runs in one."""
+    return max(1, run_s * 1000 // turn_ms // of_a_round) * of_a_round
 
 
 def rounds(arms: Sequence[str], block: int, *cell: object) -> list[list[str]]:

@@ -16,7 +16,7 @@ STRETCH = 2.0
 ACTIVE_SHARE = 0.01
 """Share by which the arms of a group may differ in their active seconds."""
 LEAST_SHARE = 0.9
-"""Share of the planned seconds that the turns must have filled."""
+"""Share of the turns that were asked for which there must be."""
 IDLE_SHARE = 0.2
 """Share of the turns in which the client may have had no processor time at all."""
 OUTSIDE_S = 0.005
@@ -89,9 +89,9 @@ def _length_faults(run: Evidence, taken: list[Turn]) -> list[str]:
     if any(later.begin_us < turn.end_us for turn, later in itertools.pairwise(taken)):
         faults.append("two turns overlap")
     seconds = {name: active_s(taken, name) for name in partners}
-    mine, asked = seconds[arm], run.asked("run_s")
-    if mine < LEAST_SHARE * asked:
-        faults.append(f"the turns make {mine:.2f} s, {asked} s asked")
+    mine, asked = seconds[arm], run.get("turns", "asked")
+    if counts[arm] < LEAST_SHARE * asked:
+        faults.append(f"{counts[arm]} turns were taken, {asked} asked")
     if max(seconds.values()) > (1 + ACTIVE_SHARE) * min(seconds.values()):
         shown = ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items())
         faults.append(f"the arms ran for different times: {shown}")
