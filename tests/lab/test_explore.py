@@ -64,4 +64,4 @@ def test_it_runs_on_a_made_up_study(path: Path):
         table = next(output.data["text/plain"] for output in shown if "by hand" in output.data["text/plain"])
         assert re.search(r"effect +-0\.199888 +-0\.199888", table), table
     if path.stem == "start":
-        assert any("nothing has been measured yet" in output.data["text/plain"] for output in shown)
+        assert any("not measured yet: " in output.data["text/plain"] for output in shown)
