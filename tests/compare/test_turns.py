@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 
 from benchbook.compare import turns
 
@@ -46,3 +47,11 @@ def test_a_study_may_have_one_workload_in_turns_and_another_in_whole_runs(make_s
     both = pd.concat([_runs(), other], ignore_index=True)
     kept, told = turns.of_one_order(both, make_study())
     assert (list(kept["run_id"]), told) == (["a", "b", "c", "d"], [])
+
+
+def test_the_machine_s_time_counts_the_seconds_of_a_group_in_turns_once():
+    """Two arms of 10.5 and 10.7 s in one group took 10.7 s; two whole runs of 8 s took 16 s."""
+    shared = _runs(sysbench_s=[10.5, 10.7], group=["g"] * 2)
+    whole = _runs(sysbench_s=[8.0, 8.0], group=["h"] * 2, order=["runs"] * 2)
+    assert turns.machine_s(shared) == pytest.approx(10.7)
+    assert turns.machine_s(pd.concat([shared, whole], ignore_index=True)) == pytest.approx(26.7)

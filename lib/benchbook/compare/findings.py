@@ -78,7 +78,7 @@ def make(
             "turns": turns.summary(runs, facts),
             "blocks": {"planned": study.plan.blocks, "complete": complete},
             "look": _look(complete, looks, analysis.level),
-            "machine_minutes": float(runs["sysbench_s"].sum()) / 60,
+            "machine_minutes": turns.machine_s(runs) / 60,
             "aa": aa,
             "findings": entries,
             "checks": checked,

@@ -191,7 +191,7 @@ def _depends(found: Finding) -> str:
     if not test or test["p"] >= 0.05 or len(_levels(found)) < 2:
         return ""
     told = [_level_told(found, part, with_ends=False) for part in _levels(found)]
-    return f" The effect depends on threads: {listing(told)}."
+    return f" On {_names(found)[2]} the effect depends on threads: {listing(told)}."
 
 
 def _help(found: Finding) -> str:

@@ -80,6 +80,13 @@ def _stopped(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict
     return found
 
 
+def machine_s(runs: pd.DataFrame) -> float:
+    """Return the seconds that runs took: those of a group in turns share the same ones."""
+    in_turns = orders(runs) == TURNS
+    shared = runs[in_turns].groupby("group")["sysbench_s"].max().sum() if in_turns.any() else 0.0
+    return float(runs.loc[~in_turns, "sysbench_s"].sum() + shared)
+
+
 def lacks_percentiles(runs: pd.DataFrame) -> bool:
     """Tell whether a run of turns lacks a percentile, because events in flight at ends of turns spoil it."""
     own = runs[orders(runs) == TURNS]
