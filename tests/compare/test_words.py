@@ -68,8 +68,8 @@ def test_each_thread_level_is_said_with_its_own_outcome():
 def test_an_effect_of_one_sign_that_changes_with_threads_names_the_levels_behind_its_mean():
     test = {"f": 9.0, "p": 0.01, "df1": 2, "df2": 8}
     assert _said(levels=LEVELS, depends_on_threads=test).endswith(
-        "On point selects the effect depends on threads: 24.4 % fewer at 1 thread, 11.9 % fewer at 4 threads and no "
-        "difference was shown at 16 threads."
+        "On point selects the effect depends on threads: 24.4 % fewer at 1 thread, 11.9 % fewer at 4 threads "
+        "and no difference was shown at 16 threads."
     )
     assert "depends" not in _said(levels=LEVELS, depends_on_threads={**test, "p": 0.4})
 
