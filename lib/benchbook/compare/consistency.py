@@ -50,8 +50,8 @@ def of_runs(runs: pd.DataFrame) -> list[Check]:
     """Run the checks on our own runs, the `runs` table of read/tidy.py.
 
     The statements of a transaction are those of the whole workload, so a run that differs from the others
-    shows. Little's law speaks of closed loops: runs with a `rate` are left out of it. So are runs of turns,
-    whose printed mean carries the pauses.
+    shows. Little's law speaks of closed loops: runs with a `rate` are left out of it. Both leave out runs of
+    turns: their printed mean carries the pauses, and their window cuts through transactions at both ends.
     """
     if runs.empty:
         return []
@@ -66,7 +66,7 @@ def of_runs(runs: pd.DataFrame) -> list[Check]:
         *tables.equal_tables(cells, {}),
         *laws.littles_law(closed, statements),
         *laws.percentile_grid(cells),
-        *laws.statements_per_transaction(cells, statements),
+        *laws.statements_per_transaction(from_runs(whole), statements),
         *laws.latency_order(cells),
     ]
 

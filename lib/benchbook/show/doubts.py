@@ -146,7 +146,7 @@ def _lengths(runs: pd.DataFrame) -> Doubt:
     if runs.empty:
         return Doubt("Runs", "No run was valid.", True)
     run_s, discard_s = (
-        numbers.listing([numbers.decimal(length, 0) for length in sorted(runs[column].unique())], "or")
+        numbers.listing([f"{length:g}" for length in sorted(runs[column].unique())], "or")
         for column in ("run_s", "discard_s")
     )
     told = f"{numbers.count(len(runs), 'run')}, each measured for {run_s} s after {discard_s} s of discard."
