@@ -156,7 +156,7 @@ def seconds(study: Study, runs: list[PlannedRun]) -> float:
 
 def orders(study: Study) -> list[str]:
     """Say for each way in which a study's workloads are measured what it is, and why not in turns."""
-    told: dict[str, list[str]] = {}
+    workloads: dict[str, list[str]] = {}
     for name in study.workloads:
         if words.order(study, name) == words.TURNS:
             length = f"{study.plan.turn_ms} ms" if study.plan.turn_ms else f"{words.DEFAULT_MS} ms or more"
@@ -165,10 +165,10 @@ def orders(study: Study) -> list[str]:
             text = "whole runs, as plan.order says"
         else:
             text = f"whole runs, because turns can't be had: {words.obstacles(study, name)[0]}"
-        told.setdefault(text, []).append(name)
-    if len(told) == 1:
-        return list(told)
-    return [f"{', '.join(names)}: {text}" for text, names in told.items()]
+        workloads.setdefault(text, []).append(name)
+    if len(workloads) == 1:
+        return list(workloads)
+    return [f"{', '.join(names)}: {text}" for text, names in workloads.items()]
 
 
 def pilot_seconds(study: Study) -> float:

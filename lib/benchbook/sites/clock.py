@@ -196,7 +196,7 @@ class Clock:
         self.processes.go_on()
         return {"window": [begun, ended], "started": [first, last]}
 
-    def told(self) -> dict:
+    def seen_so_far(self) -> dict:
         """Return what was seen so far, each by arm."""
         return {
             "turns": self.turns,
@@ -253,7 +253,7 @@ def main() -> int:
     finally:
         if clock is not None:
             clock.processes.go_on()
-            found |= clock.told()
+            found |= clock.seen_so_far()
         with open(result + ".tmp", "w", encoding="utf-8") as file:
             json.dump(found, file)
         os.rename(result + ".tmp", result)

@@ -60,11 +60,11 @@ def moment(folder: Path) -> dict[str, Any]:
 def busy() -> str:
     """Say in one line how busy this machine is: load, and the pressure of the last ten seconds."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    said = f"load {load:.1f} on {cores} core{'s' * (cores != 1)}"
+    text = f"load {load:.1f} on {cores} core{'s' * (cores != 1)}"
     pressure = re.search(r"some avg10=([0-9.]+)", _read("/proc/pressure/cpu") or "")
     if pressure:
-        said += f", programs waited for a core {float(pressure[1]):.0f} % of the last ten seconds"
-    return f"{said}: {'busy, so expect wider intervals' if load > cores / 2 else 'quiet'}"
+        text += f", programs waited for a core {float(pressure[1]):.0f} % of the last ten seconds"
+    return f"{text}: {'busy, so expect wider intervals' if load > cores / 2 else 'quiet'}"
 
 
 def counters() -> dict[str, float]:
