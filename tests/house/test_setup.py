@@ -293,7 +293,11 @@ def test_tests_are_asked_for_by_make_and_stay(machine: Machine):
     assert len((machine.clone / "pip.log").read_text().splitlines()) == 6, "nothing is left to install"
     for target, flag in (("test", " --tests"), ("lint", " --tests"), ("repro", " ")):
         shown = subprocess.run(
-            ["make", "--no-print-directory", "-n", target], cwd=tree.ROOT, capture_output=True, text=True, check=True
+            ["make", "--no-print-directory", "-n", target],
+            cwd=tree.ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         assert shown.splitlines()[0].rstrip() == f"sh tools/setup.sh{flag}".rstrip()
 
