@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -62,11 +63,12 @@ def connected_to(port: int) -> int:
 
 
 def drivers() -> list[psutil.Process]:
-    return [
-        child
-        for child in psutil.Process().children(recursive=True)
-        if "benchbook.sites.driver" in child.cmdline()
-    ]
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        # One of another test that has ended and not been waited for has no command line any more.
+        with contextlib.suppress(psutil.Error):
+            found += [child] if "benchbook.sites.driver" in child.cmdline() else []
+    return found
 
 
 @pytest.mark.server
