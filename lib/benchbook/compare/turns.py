@@ -14,8 +14,8 @@ import pandas as pd
 
 from benchbook.compare.sentences import count
 from benchbook.core.study import Study
+from benchbook.core.turns import RUNS, TURNS
 
-TURNS, RUNS = "turns", "runs"
 PERCENTILES = ("latency_p95_ms", "latency_p99_ms")
 ABSENT = (
     "Latency percentiles are left out where more than a tenth of the events beyond them were in flight at "
