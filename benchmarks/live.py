@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchbook import calibration
+from benchbook.commands import calibration
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.measure import dataset, ledger, matrix, sysbench

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchbook import cli
+from benchbook.commands import cli
 from benchbook.core import explain, load, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Params

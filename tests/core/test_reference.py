@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook import cli
+from benchbook.commands import cli
 from benchbook.core import paths, reference, registry, schema, study_hosts
 from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study

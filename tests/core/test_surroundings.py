@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook import stage
+from benchbook.commands import stage
 from benchbook.core import surroundings
 
 STUDY = """title: There
@@ -68,7 +68,7 @@ def test_only_stages_that_connect_have_the_password(
 
 def test_commands_that_connect_to_nothing_run_without_it(clone: Path) -> None:
     program = (
-        "import os; from benchbook import cli; "
+        "import os; from benchbook.commands import cli; "
         "cli._check = lambda _: print('THEIR_WORD' in os.environ) or 0; cli.main(['check'])"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -77,7 +77,9 @@ def test_commands_that_connect_to_nothing_run_without_it(clone: Path) -> None:
 
 @pytest.mark.parametrize(("umask", "then"), [("000", "022"), ("002", "022"), ("077", "077"), ("027", "027")])
 def test_a_umask_that_lets_others_write_is_closed_at_the_entry(clone: Path, umask: str, then: str) -> None:
-    program = "import os; from benchbook import cli; cli.main(['check']); print(f'{os.umask(0):03o}')"
-    shell = f"umask {umask}; exec {sys.executable} -c \"$1\""
+    program = (
+        "import os; from benchbook.commands import cli; cli.main(['check']); print(f'{os.umask(0):03o}')"
+    )
+    shell = f'umask {umask}; exec {sys.executable} -c "$1"'
     said = subprocess.run(["sh", "-c", shell, "sh", program], capture_output=True, text=True)
     assert said.stdout.splitlines()[-1] == then, said.stderr

@@ -19,7 +19,7 @@ import nbformat
 import psutil
 import pytest
 
-from benchbook import stage
+from benchbook.commands import stage
 from benchbook.core import paths, runfolder
 from benchbook.core.errors import SiteError
 from benchbook.measure import dataset, matrix, preflight
@@ -178,7 +178,7 @@ def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(
     (tmp_path / "params.yaml").write_text("studies: [quick]\nsources: []\nanalysis: {}\nlimits: {}\n")
     shell = (
         f"mount --bind '{tmp_path}' '{tmp_path}' && mount -o remount,ro,bind '{tmp_path}' && "
-        f"exec '{sys.executable}' -m benchbook.cli stage provision quick"
+        f"exec '{sys.executable}' -m benchbook.commands.cli stage provision quick"
     )
     environment = os.environ | {"BENCHBOOK_ROOT": str(tmp_path), "BENCHBOOK_LAB_DIR": str(tmp_path / "lab")}
     began = time.monotonic()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook import repro
+from benchbook.commands import repro
 from tests.pipeline.clone import Clone, make
 
 # As many kinds of outputs as the real pipeline has, made in no time.

@@ -18,6 +18,7 @@ BELOW = {
     "measure": {"plan", "sites", "core"},
     "show": {"compare", "core"},
     "api": {"plan", "read", "compare", "show", "core"},
+    "commands": {"api", "measure", "plan", "read", "compare", "show", "sites", "core"},
 }
 PURE = ("plan", "read", "compare")
 # A connection, a process, a clock, a seed from nowhere.

@@ -46,7 +46,7 @@ def test_every_target_sets_up_first():
 
 @pytest.mark.parametrize("command", ["doctor", "plan", "up", "down"])
 def test_commands_behind_the_targets_exist(command: str):
-    asked = [sys.executable, "-m", "benchbook.cli", command, "--help"]
+    asked = [sys.executable, "-m", "benchbook.commands.cli", command, "--help"]
     helped = subprocess.run(asked, capture_output=True, text=True, check=False)
     assert helped.returncode == 0, helped.stderr
 

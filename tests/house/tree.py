@@ -11,7 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "lib" / "benchbook"
-FLOORS = ("core", "plan", "sites", "read", "compare", "measure", "show", "api")
+FLOORS = ("core", "plan", "sites", "read", "compare", "measure", "show", "api", "commands")
 STAGE_NOTEBOOKS = ("01_provision", "02_prepare", "03_warm_up", "04_run_matrix", "05_parse", "06_analyze")
 
 

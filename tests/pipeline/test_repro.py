@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook import answer, repro
+from benchbook.commands import answer, repro
 from benchbook.core.errors import BenchbookError, InputErrors
 from tests.house import tree
 
@@ -71,7 +71,7 @@ def test_one_study_asks_for_no_other(clone: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_second_one_is_refused_in_one_line(clone: Path):
     hold = (
-        "import sys; from pathlib import Path; from benchbook import repro\n"
+        "import sys; from pathlib import Path; from benchbook.commands import repro\n"
         f"with repro.alone(Path({str(clone)!r})): print('held', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from benchbook import publish
+from benchbook.commands import publish
 from benchbook.compare import steady
 from benchbook.core import files, paths, runfolder, yamlfile
 from benchbook.core.explain import validate

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook import archive, rerun, verify
+from benchbook.commands import archive, rerun, verify
 from benchbook.core import paths
 from benchbook.core.errors import BenchbookError
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook import archive
+from benchbook.commands import archive
 from benchbook.core.errors import BenchbookError
 
 PLACE = "data/made/raw/r/sysbench.out"
@@ -27,7 +27,7 @@ MEMORY, DISK = 700 << 20, 20 << 20
 CHILD = f"""
 import resource, sys
 from pathlib import Path
-from benchbook import archive
+from benchbook.commands import archive
 from benchbook.core.errors import BenchbookError
 resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))

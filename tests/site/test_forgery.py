@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchbook import archive, proof
+from benchbook.commands import archive, proof
 from benchbook.core import files, paths, runfolder
 from benchbook.core.model import fingerprint, run_id_of
 from benchbook.core.runfolder import RunFolder

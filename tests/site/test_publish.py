@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook import publish
+from benchbook.commands import publish
 from benchbook.core.errors import BenchbookError
 
 

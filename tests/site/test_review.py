@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from benchbook import rerun, review
+from benchbook.commands import rerun, review
 from benchbook.compare import reruns
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.show import load

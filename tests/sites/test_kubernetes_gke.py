@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from benchbook import cluster
+from benchbook.commands import cluster
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_gke import Gke
@@ -272,8 +272,10 @@ def test_a_static_cpu_manager_is_asked_of_its_pools_alone(tmp_path: Path):
     by_pool = {command.split()[4]: command for command in recorder.verbs("create")}
     assert f"--system-config-from-file={tmp_path}/nodes-static.yaml" in by_pool["db"]
     assert f"--system-config-from-file={tmp_path}/nodes.yaml" in by_pool["load"]
-    assert (tmp_path / "nodes-static.yaml").read_text().startswith(
-        "kubeletConfig:\n  cpuManagerPolicy: static\n"
+    assert (
+        (tmp_path / "nodes-static.yaml")
+        .read_text()
+        .startswith("kubeletConfig:\n  cpuManagerPolicy: static\n")
     )
 
 

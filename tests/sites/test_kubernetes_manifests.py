@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from benchbook import cli
+from benchbook.commands import cli
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import settings

@@ -23,7 +23,7 @@ NONE = "Nobody has rerun this study yet. make rerun ARCHIVE=theirs.tar.gz KEEP=n
 def tables(first: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> list[Table]:
     """Set every rerun that was kept beside the first findings; without one, a table that says so.
 
-    `kept` are the files of data/reruns (see `benchbook.rerun.read`).
+    `kept` are the files of data/reruns (see `benchbook.commands.rerun.read`).
     """
     if not kept:
         return [Table("reruns", "Reruns by others", [], [], empty=NONE)]

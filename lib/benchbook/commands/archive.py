@@ -21,11 +21,11 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from benchbook import tarball
+from benchbook.commands import tarball
+from benchbook.commands.tarball import Member, NotWhole
 from benchbook.core import files, load, paths, runfolder
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study_sections import NAME
-from benchbook.tarball import Member, NotWhole
 
 FORMAT = 1
 MANIFEST, README = "manifest.json", "README.txt"

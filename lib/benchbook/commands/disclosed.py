@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook import archive
+from benchbook.commands import archive
+from benchbook.commands.unpacked import Unpacked, jsonable, short
 from benchbook.core import yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
@@ -14,7 +15,6 @@ from benchbook.core.study import Study
 from benchbook.measure import store
 from benchbook.plan import binding
 from benchbook.read import validity
-from benchbook.unpacked import Unpacked, jsonable, short
 
 WHO = (
     "who measured, where and when: a hash has no author; hold the manifest's sha256 against the one that "
@@ -86,6 +86,7 @@ def _of_study_here(held: Unpacked, ours: Path) -> Iterator[str]:
 
 
 def unproven(held: Unpacked) -> Iterator[str]:
+    """Yield a line for each part of an archive that no proof covers."""
     loose = binding.unbound_facts(held.facts, list(_in_identities(held)))
     yield f"facts.json: what no run's id covers: {', '.join(loose)}"
     if held.facts.get("skipped"):

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook import answer
+from benchbook.commands import answer
 from benchbook.core import files, load, paths, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites import machine, process, procfs

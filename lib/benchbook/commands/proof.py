@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchbook import disclosed
+from benchbook.commands import disclosed
+from benchbook.commands.unpacked import Unpacked, jsonable, short
 from benchbook.compare import steady
 from benchbook.core import files, runfolder, several
 from benchbook.core import turns as words
@@ -25,7 +26,6 @@ from benchbook.plan import rates, schedule, turns
 from benchbook.read import binding as measured
 from benchbook.read import tidy, validity
 from benchbook.read.evidence import Evidence
-from benchbook.unpacked import Unpacked, jsonable, short
 
 NOWHERE = Endpoint("", 0, "", Path("account"))
 

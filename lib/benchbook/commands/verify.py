@@ -16,7 +16,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from benchbook import archive, proof
+from benchbook.commands import archive, proof
 from benchbook.core import files, load, paths, yamlfile
 from benchbook.core.errors import BenchbookError
 from benchbook.show.markup import plain
@@ -142,7 +142,7 @@ def make_root(root: Path, study: str) -> None:
 
 
 def _run(stage: str, study: str, root: Path) -> None:
-    argv = [sys.executable, "-P", "-m", "benchbook.cli", "stage", stage, study]
+    argv = [sys.executable, "-P", "-m", "benchbook.commands.cli", "stage", stage, study]
     env = {**os.environ, "BENCHBOOK_ROOT": str(root)}
     try:
         done = subprocess.run(argv, env=env, cwd=root, capture_output=True, text=True, timeout=STAGE_S)

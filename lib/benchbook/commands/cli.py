@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchbook import cluster
+from benchbook.commands import cluster
 from benchbook.core import load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _repro(arguments: argparse.Namespace) -> int:
-    from benchbook import repro
+    from benchbook.commands import repro
 
     words = arguments.arguments
     if words[:1] == ["--study"]:
@@ -124,7 +124,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _noise() -> None:
-    from benchbook import calibration
+    from benchbook.commands import calibration
 
     print("noise: the same server is measured against itself, in turns, for half a minute …", flush=True)
     found = calibration.noise()
@@ -204,7 +204,7 @@ def _down(arguments: argparse.Namespace) -> int:
 
 
 def _stage(arguments: argparse.Namespace) -> int:
-    from benchbook import stage
+    from benchbook.commands import stage
 
     if arguments.stage not in stage.STAGES:
         raise InputErrors(
@@ -214,26 +214,26 @@ def _stage(arguments: argparse.Namespace) -> int:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    from benchbook import stage
+    from benchbook.commands import stage
 
     return stage.audit(arguments.source)
 
 
 def _page(arguments: argparse.Namespace) -> int:
-    from benchbook import stage
+    from benchbook.commands import stage
 
     return stage.page(arguments.page)
 
 
 def _publish(arguments: argparse.Namespace) -> int:
-    from benchbook import publish
+    from benchbook.commands import publish
 
     print(publish.publish(paths.root(), (arguments.to or paths.root() / "public").absolute()))
     return 0
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from benchbook import archive, stage
+    from benchbook.commands import archive, stage
 
     target = arguments.to or paths.root() / f"{arguments.study}.tar.gz"
     written = archive.pack(arguments.study, target, stage.commit_of_evidence(arguments.study))
@@ -242,7 +242,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from benchbook import verify
+    from benchbook.commands import verify
 
     found = verify.verify(arguments.archive)
     print(found)
@@ -250,14 +250,14 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _review(arguments: argparse.Namespace) -> int:
-    from benchbook import review
+    from benchbook.commands import review
 
     print(review.review(arguments.base))
     return 0
 
 
 def _rerun(arguments: argparse.Namespace) -> int:
-    from benchbook import rerun
+    from benchbook.commands import rerun
 
     taken = rerun.read(arguments.place, arguments.keep or "rerun")
     print(rerun.markdown(taken), end="")

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchbook import verify
+from benchbook.commands import verify
 from benchbook.compare import reruns as judged
 from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError, InputErrors

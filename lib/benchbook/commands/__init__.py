@@ -1,0 +1,1 @@
+"""What somebody types: each command is a module, over the floors below."""
