@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.commands import answer
-from benchbook.core import files, load, paths, yamlfile
+from benchbook.core import files, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites import machine, process, procfs
 
@@ -39,6 +39,7 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     root = paths.root()
     if study:
         load.study(study)
+        write_size(study)
         enlist(root, study)
     chosen = [study] if study else load.params().studies
     with alone(root):
@@ -77,6 +78,26 @@ def _tell(studies: Sequence[str]) -> None:
     for said in filter(None, map(answer.text, studies)):
         print(f"\n{said}")
     print(flush=True)
+
+
+def write_size(name: str) -> None:
+    """Write the file of a study at another size, which DVC follows; one that is there is kept as it is."""
+    study = sizes.origin(name)
+    if study is None:
+        return
+    file, wanted = paths.study(name).file, sizes.text(name, study)
+    if not file.is_file():
+        files.write_text(file, wanted)
+        print(
+            f"studies/{name}.yaml: written from studies/{study}.yaml; commit it before its first run",
+            flush=True,
+        )
+    elif file.read_text(encoding="utf-8") != wanted:
+        print(
+            f"studies/{name}.yaml differs from this size in studies/{study}.yaml, and is measured as it is; "
+            "delete it to have it written again",
+            flush=True,
+        )
 
 
 def enlist(root: Path, study: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchbook.core import paths, yamlfile
+from benchbook.core import paths, sizes, yamlfile
 from benchbook.core.errors import InputErrors, did_you_mean
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
@@ -16,12 +16,16 @@ from benchbook.core.study_sections import NAME
 
 
 def study(name: str, *sections: str) -> Study:
-    """Read `studies/NAME.yaml`; raise `InputErrors` with every mistake.
+    """Read `studies/NAME.yaml`, or a size of a study by the name STUDY-SIZE.
 
-    With `sections` only these can be read from the result, so that a stage cannot depend on what its
+    `InputErrors` lists every mistake. With `sections` only these can be read from the result, so that a stage cannot depend on what its
     entry in dvc.yaml does not declare.
     """
     file = paths.study(name).file
+    whole = sizes.origin(name) if name not in paths.studies() else None
+    if whole is not None:
+        loaded = _checked(sizes.document(name, whole))
+        return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
     if name not in paths.studies():
         raise InputErrors([f"studies: {name}: no such study; {did_you_mean(name, paths.studies())}"])
     if not re.fullmatch(NAME, name):
@@ -37,7 +41,10 @@ def study(name: str, *sections: str) -> Study:
 
 def study_file(file: Path) -> Study:
     """Read a study from any file; a claim that it names must be in a source."""
-    document = yamlfile.read(file, f"studies/{file.name}")
+    return _checked(yamlfile.read(file, f"studies/{file.name}"))
+
+
+def _checked(document: yamlfile.Document) -> Study:
     loaded = validate(document, Study)
     named = {("claims", index): claim for index, claim in enumerate(loaded.claims)}
     for name, arm in loaded.arms.items():
@@ -61,8 +68,7 @@ def params(*sections: str) -> Params:
     loaded = validate(document, Params)
     known = paths.studies()
     wrong = [
-        f"{document.where(('studies', index))}: studies.{index}: {name}: no such study; "
-        f"{did_you_mean(name, known)}"
+        f"{document.where(('studies', index))}: studies.{index}: {name}: {_remedy(name, known)}"
         for index, name in enumerate(loaded.studies)
         if name not in known
     ]
@@ -75,6 +81,13 @@ def params(*sections: str) -> Params:
     if wrong:
         raise InputErrors(wrong)
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
+
+
+def _remedy(name: str, known: list[str]) -> str:
+    study = sizes.origin(name)
+    if study is None:
+        return f"no such study; {did_you_mean(name, known)}"
+    return f"a size of {study} whose file is not there yet; `make repro STUDY={name}` writes and measures it"
 
 
 def _claim_ids(named: Iterable[str]) -> list[str]:

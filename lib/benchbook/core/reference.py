@@ -72,7 +72,9 @@ def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
     """Say in words which values a key takes, with their limits."""
     shape, may_be_null = _resolved(whole, node)
     kind = shape.get("type")
-    if "oneOf" in shape:
+    if shape.get("additionalProperties") is True:
+        words = "the keys of this file that differ"
+    elif "oneOf" in shape:
         words = " or ".join(_value(whole, branch) for branch in shape["oneOf"])
     elif "anyOf" in shape:
         words = "number, text, true or false"
@@ -96,9 +98,10 @@ def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
 
 def _inside(section: dict[str, Any]) -> dict[str, Any]:
     """Return what stands behind names of one's own, or an empty node."""
-    return section.get("additionalProperties") or next(
-        iter(section.get("patternProperties", {}).values()), {}
-    )
+    named = section.get("additionalProperties")
+    if isinstance(named, dict):
+        return named
+    return next(iter(section.get("patternProperties", {}).values()), {})
 
 
 def _limits(shape: dict[str, Any]) -> list[str]:

@@ -59,6 +59,9 @@ class Study(Model):
     """Warm-up and pilots."""
     claims: Annotated[tuple[str, ...], AfterValidator(distinct)]
     """Published claims that this study answers, each `source/claim`."""
+    sizes: dict[Name, dict[str, Any]] = Field({}, examples=[{"full": {"threads": [150, 300]}}])
+    """The same question at other sizes: for each, the keys that differ, as a JSON Merge Patch (null takes a
+    key out). `make repro STUDY=NAME-SIZE` writes that study's own file and measures it."""
 
     @property
     def baseline(self) -> str:

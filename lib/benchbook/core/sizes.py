@@ -1,0 +1,78 @@
+"""A study at another size: the study file with what its section `sizes` changes, as a file of its own.
+
+DVC follows the keys of a file by name, so a study is measured at a size under the name STUDY-SIZE, from a
+file that is written when it is first asked for. The study itself is written by hand once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from benchbook.core import paths, yamlfile
+
+SECTION = "sizes"
+WIDTH = 4096
+# The sections with an empty line before them in a file that is written.
+OPENING = ("site", "engine", "arms", "aa", "dataset", "workloads", "threads", "plan", "warm_up", "claims")
+
+
+def names(study: str) -> list[str]:
+    """Return the names of a study at its other sizes, each STUDY-SIZE, in the order of its file."""
+    found = yamlfile.read(paths.study(study).file, f"studies/{study}.yaml").data.get(SECTION)
+    return [f"{study}-{size}" for size in found] if isinstance(found, Mapping) else []
+
+
+def origin(name: str) -> str | None:
+    """Return the study that has a size of this name, or None where no study has."""
+    near = [study for study in paths.studies() if name.startswith(f"{study}-")]
+    return next((study for study in sorted(near, key=len, reverse=True) if name in names(study)), None)
+
+
+def document(name: str, study: str) -> yamlfile.Document:
+    """Return the parsed study at a size; each key has the line of the study's own file that sets it."""
+    there = yamlfile.read(paths.study(study).file, f"studies/{study}.yaml")
+    made = yamlfile.parse(text(name, study).encode(), there.name)
+    size = (SECTION, name.removeprefix(f"{study}-"))
+    lines = {path: there.lines.get((*size, *path), there.lines.get(path, 1)) for path in made.lines}
+    return dataclasses.replace(made, lines=lines)
+
+
+def text(name: str, study: str) -> str:
+    """Return the study file that a size stands for, comments included.
+
+    The size is a JSON Merge Patch (RFC 7396): mappings are merged key by key, null takes a key out, and
+    any other value replaces the one that was there.
+    """
+    rounds = YAML()
+    rounds.width = WIDTH
+    rounds.preserve_quotes = True
+    whole = rounds.load(paths.study(study).file.read_text(encoding="utf-8"))
+    size = name.removeprefix(f"{study}-")
+    patch(whole, whole.pop(SECTION)[size])
+    written = io.StringIO()
+    rounds.dump(whole, written)
+    # A key that a size adds comes after the empty line that ended its section: empty lines are written again.
+    lines = [line.rstrip() for line in written.getvalue().splitlines() if line.strip()]
+    at = 1 if lines[0].startswith("#") else 0
+    lines[at:at] = [
+        f"# Made from studies/{study}.yaml at its size `{size}`; change it there and delete this file."
+    ]
+    whole_text = "\n".join(lines) + "\n"
+    return re.sub(rf"^(?=({'|'.join(OPENING)}):)", "\n", whole_text, flags=re.MULTILINE)
+
+
+def patch(whole: MutableMapping[str, Any], change: Mapping[str, Any]) -> None:
+    """Change a mapping in place as RFC 7396 has it."""
+    for key, value in change.items():
+        if value is None:
+            whole.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(whole.get(key), MutableMapping):
+            patch(whole[key], value)
+        else:
+            whole[key] = value
