@@ -60,7 +60,9 @@ def test_a_full_variant_asks_the_same_of_the_same_arms(name: str):
     assert whole.engine.name == small.engine.name
     assert named(whole) == named(small)
     assert {arm.network for arm in whole.arms.values()} == {arm.network for arm in small.arms.values()}
-    assert whole.plan.seed == small.plan.seed and whole.plan.blocks == small.plan.blocks
+    assert whole.plan.seed == small.plan.seed
+    # Short runs in turns come in more blocks; at either size a verdict must be looked for at the last one.
+    assert {whole.plan.blocks, small.plan.blocks} <= {*load.params("analysis").analysis.looks, 1}
     if set(whole.arms) == set(small.arms):
         for arm in small.arms:
             for key in ("load", "qos", "capture", "neighbour", "zones", "engine", "data"):
