@@ -69,7 +69,11 @@ SECTIONS = {
     "`analysis`": Analysis,
     "`limits`": Limits,
 }
-CHECKED = [("reference", "docs/parameters.md"), ("schema", "schemas/study.schema.json")]
+CHECKED = [
+    ("reference", "docs/parameters.md"),
+    ("reference", "docs/comparisons.md"),
+    ("schema", "schemas/study.schema.json"),
+]
 
 
 @pytest.mark.parametrize(("command", "file"), CHECKED)

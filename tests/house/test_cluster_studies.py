@@ -6,10 +6,8 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import claims
-from benchbook.core import load, source
 from benchbook.core.study import Study
 from benchbook.plan import schedule
-from benchbook.read import published
 from benchbook.sites.kube import layout, plan
 from tests.house import tree
 
@@ -24,7 +22,7 @@ ALL = sorted(path.stem for path in (tree.ROOT / "studies").glob("*.yaml"))
 
 
 def study(name: str) -> Study:
-    return load.study_file(tree.ROOT / "studies" / f"{name}.yaml")
+    return tree.study(name)
 
 
 def origin(name: str) -> str:
@@ -43,22 +41,22 @@ def test_no_study_for_a_cluster_is_left_out():
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_claim_that_a_study_names_is_answered(name: str):
-    _, left = claims.answerable(study(name), published.claims(study(name).claims))
+    _, left = claims.answerable(study(name), tree.claims_of(study(name).claims))
     assert left == []
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_sizes_levels_and_time_are_those_that_the_source_prints(name: str):
-    asked, options = study(name), source.load(origin(name)).sysbench.options
+    asked, options = study(name), tree.document(origin(name)).sysbench.options
     assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
-    assert set(asked.threads) <= levels(published.load(origin(name)).cells) | {options.get("threads")}
+    assert set(asked.threads) <= levels(tree.cells_of(origin(name))) | {options.get("threads")}
     seconds = schedule.seconds(asked, schedule.plan_runs(name, asked, {}))
     assert 0.9 * 60 * PUBLISHED_MINUTES[name] < seconds <= 1.01 * 60 * PUBLISHED_MINUTES[name]
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED_MINUTES if name.startswith("tidb")])
 def test_settings_of_cluster_and_nodes_are_the_sources(name: str):
-    printed = source.load("tidb-kubernetes").configuration
+    printed = tree.document("tidb-kubernetes").configuration
     here = layout.asked(study(name))
     assert here.tidb is not None and here.gke is not None
     kernel = {"net.core.somaxconn": 32768, "vm.swappiness": 0, "net.ipv4.tcp_syncookies": 0}

@@ -6,10 +6,8 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import claims
-from benchbook.core import load, source
 from benchbook.core.study import Study
 from benchbook.plan import schedule
-from benchbook.read import published
 from tests.house import tree
 
 # What each stands for, and the minutes that its source's runs took for as many arms; None: no length printed.
@@ -24,7 +22,7 @@ PUBLISHED_MINUTES = {
 
 
 def study(name: str) -> Study:
-    return load.study_file(tree.ROOT / "studies" / f"{name}.yaml")
+    return tree.study(name)
 
 
 def origin(name: str) -> str:
@@ -47,9 +45,9 @@ def test_no_study_for_hosts_is_left_out():
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_sizes_and_levels_are_those_that_the_source_prints(name: str):
-    asked, options = study(name), source.load(origin(name)).sysbench.options
+    asked, options = study(name), tree.document(origin(name)).sysbench.options
     assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
-    assert set(asked.threads) <= levels(published.load(origin(name)).cells) | {768}
+    assert set(asked.threads) <= levels(tree.cells_of(origin(name))) | {768}
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
@@ -62,5 +60,5 @@ def test_it_takes_no_longer_than_what_was_published(name: str):
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_claims_that_it_names_are_answered(name: str):
-    _, left = claims.answerable(study(name), published.claims(study(name).claims))
+    _, left = claims.answerable(study(name), tree.claims_of(study(name).claims))
     assert left == []

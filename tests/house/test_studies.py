@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from benchbook.compare import claims
-from benchbook.core import load, paths, sizes, source
+from benchbook.core import paths, sizes
 from benchbook.core.study import Study
-from benchbook.read import published
 from tests.house import tree
 
 SUFFIX = "-full"
@@ -23,14 +20,8 @@ MINUTES = 20
 full = pytest.mark.parametrize("name", FULL)
 
 
-@cache
 def study(name: str) -> Study:
-    return load.study(name)
-
-
-@cache
-def cells(name: str) -> pd.DataFrame:
-    return published.load(name).cells
+    return tree.study(name)
 
 
 def named(one: Study) -> set[str]:
@@ -73,11 +64,11 @@ def test_a_full_variant_asks_the_same_of_the_same_arms(name: str):
 def test_its_sizes_are_those_that_the_source_prints(name: str):
     whole = study(name)
     (origin,) = named(whole)
-    options = source.load(origin).sysbench.options
+    options = tree.document(origin).sysbench.options
     assert (whole.dataset.tables, whole.dataset.table_size) == (options["tables"], options["table-size"])
     if "time" in options:
         assert whole.plan.run_s == options["time"]
-    printed = cells(origin)
+    printed = tree.cells_of(origin)
     levels = {int(level) for level in printed["threads"].dropna()} if "threads" in printed else set()
     if "threads" in options:
         levels.add(int(options["threads"]))
@@ -100,7 +91,7 @@ def test_the_small_one_is_done_in_twenty_minutes(name: str):
 @full
 def test_claims_that_it_names_find_their_arms(name: str):
     whole = study(name)
-    _, left = claims.answerable(whole, published.claims(whole.claims))
+    _, left = claims.answerable(whole, tree.claims_of(whole.claims))
     assert left == []
 
 

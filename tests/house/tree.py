@@ -5,9 +5,18 @@ from __future__ import annotations
 import ast
 import json
 import subprocess
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
+
+from benchbook.core import load, source
+from benchbook.core.claim import Claim
+from benchbook.core.source import Source
+from benchbook.core.study import Study
+from benchbook.read import published
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "lib" / "benchbook"
@@ -56,7 +65,8 @@ def file_of(module: str) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def imports(source: str, module: str = "") -> set[str]:
+@cache
+def imports(source: str, module: str = "") -> frozenset[str]:
     """Return the dotted names a source imports, anywhere in it; relative ones resolved from `module`."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
@@ -68,10 +78,11 @@ def imports(source: str, module: str = "") -> set[str]:
                 package = module.split(".")[: -node.level]
                 base = ".".join([*package, base]) if base else ".".join(package)
             found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
-def reached(source: str) -> set[str]:
+@cache
+def reached(source: str) -> frozenset[str]:
     """Return every module of ours that a source imports, directly or through others."""
     seen: set[str] = set()
     waiting = [name for name in imports(source) if name.split(".")[0] == "benchbook"]
@@ -84,12 +95,36 @@ def reached(source: str) -> set[str]:
         packages = [".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 1)]
         inside = path.name == "__init__.py"
         waiting += packages + list(imports(path.read_text(), f"{name}.__init__" if inside else name))
-    return seen
+    return frozenset(seen)
 
 
-def floors(names: set[str]) -> set[str]:
+def floors(names: Collection[str]) -> set[str]:
     """Return the floors that some modules of ours stand on."""
     return {name.split(".")[1] for name in names if name.startswith("benchbook.")} & set(FLOORS)
+
+
+@cache
+def study(name: str) -> Study:
+    """Return a study, at the size that its name asks for; read once for all tests."""
+    return load.study(name)
+
+
+@cache
+def document(name: str) -> Source:
+    """Return a published source, read once for all tests."""
+    return source.load(name)
+
+
+@cache
+def cells_of(name: str) -> pd.DataFrame:
+    """Return the cells of a source's tables, read once for all tests; none may change them."""
+    return published.load(name).cells
+
+
+@cache
+def claims_of(names: tuple[str, ...]) -> Mapping[str, Claim]:
+    """Return published claims by their names, read once for all tests."""
+    return published.claims(names)
 
 
 def notebooks() -> list[Path]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchbook.commands import cluster
-from benchbook.core import load, paths, surroundings
+from benchbook.core import load, paths, sizes, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 
 
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     rerun.add_argument("--keep", metavar="NAME", help="show it on the study's page too, under this name")
     schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
-    reference = add("reference", _reference, "write the reference of all keys of study files and params.yaml")
+    reference = add("reference", _reference, "write docs/parameters.md and docs/comparisons.md")
     reference.add_argument("--check", action="store_true", help="only say whether the file is current")
     return parser
 
@@ -137,14 +137,16 @@ def _noise() -> None:
 
 def _check(arguments: argparse.Namespace) -> int:
     wrong: list[str] = []
-    for attempt in (load.params, *(lambda name=name: load.study(name) for name in paths.studies())):
+    written = paths.studies()
+    named = [*written, *(size for name in written for size in sizes.names(name) if size not in written)]
+    for attempt in (load.params, *(lambda name=name: load.study(name) for name in named)):
         try:
             attempt()
         except InputErrors as error:
             wrong += error.errors
     if wrong:
         raise InputErrors(wrong)
-    print(f"params.yaml and {len(paths.studies())} study files are in order")
+    print(f"params.yaml and {len(written)} study files are in order")
     return 0
 
 
@@ -274,9 +276,14 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 
 def _reference(arguments: argparse.Namespace) -> int:
+    from benchbook.commands import comparisons
     from benchbook.core import reference
 
-    return reference.write(paths.root() / "docs" / "parameters.md", check=arguments.check)
+    docs = paths.root() / "docs"
+    return max(
+        reference.write(docs / "parameters.md", check=arguments.check),
+        comparisons.write(docs / "comparisons.md", check=arguments.check),
+    )
 
 
 if __name__ == "__main__":

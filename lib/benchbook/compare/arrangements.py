@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.compare.sentences import count
 from benchbook.core.claim import Claim
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
+from benchbook.core.wording import count
 
 
 def illustrated(study: Study) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from benchbook.compare import consistency
 from benchbook.compare.arithmetic import tidy
 from benchbook.compare.record import judge
+from benchbook.compare.verdicts import Reading
 from benchbook.core.source import Published, keys
 
 # What a reader must be told when the document does not: a field of `conduct`, and what its silence means.
@@ -66,8 +67,7 @@ def audit(published: Published) -> dict[str, Any]:
             "cells": int(published.cells["value"].notna().sum()),
             "claims": len(claims),
             **{
-                verdict: sum(claim["verdict"] == verdict for claim in claims)
-                for verdict in ("holds", "does not hold", "not derivable")
+                verdict: sum(claim["verdict"] == verdict for claim in claims) for verdict in get_args(Reading)
             },
         },
     }

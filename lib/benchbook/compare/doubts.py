@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from benchbook.compare.multiple import holm
-from benchbook.compare.sentences import count, listing
+from benchbook.compare.sentences import listing
 from benchbook.core.study import Study
+from benchbook.core.wording import count
 
 FISHER_P = 0.05
 SHORT_RUN_S = 45

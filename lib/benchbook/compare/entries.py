@@ -10,9 +10,10 @@ from typing import Any, Protocol
 from benchbook.compare.effects import Effect, p_value
 from benchbook.compare.judgement import Candidate, Judged, JudgedLevel
 from benchbook.compare.multiple import benjamini_hochberg
-from benchbook.compare.sentences import count, sentence
+from benchbook.compare.sentences import sentence
 from benchbook.compare.verdicts import USEFUL_RATIO
 from benchbook.core.params import Analysis
+from benchbook.core.wording import count
 
 Cell = tuple[str, str, str, str, int]
 

@@ -21,12 +21,13 @@ from benchbook.compare.entries import Context, Planner, entry, more_for_aa, q_va
 from benchbook.compare.intervals import Interval
 from benchbook.compare.judgement import Judged
 from benchbook.compare.scaling import Scaling, scaling
-from benchbook.compare.sentences import count, listing, percent
+from benchbook.compare.sentences import listing, percent
 from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
 from benchbook.core import files
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
+from benchbook.core.wording import count
 
 SIGNIFICANT_DIGITS = 8
 WHERE = {"ssh": "these hosts", "kubernetes": "this cluster"}

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from benchbook.core.wording import count
+
 
 @dataclass(frozen=True)
 class BlockRatios:
@@ -73,7 +75,7 @@ def block_ratios(
     zero = chosen[chosen[metric].le(0) | chosen[metric].isin([math.inf])]
     if len(zero):
         worst = zero.sort_values(["block", "threads", "arm"]).iloc[0]
-        where = f"block {worst['block']}, {worst['arm']}, {worst['threads']} threads"
+        where = f"block {worst['block']}, {worst['arm']}, {count(worst['threads'], 'thread')}"
         refusal = f"{metric} is {worst[metric]:g} ({where}), so a ratio cannot be taken"
         empty = pd.DataFrame(index=pd.Index([], name="block"), columns=levels, dtype=float)
         return BlockRatios(baseline, treatment, workload, metric, empty, {}, (), refusal, tuple(levels))

@@ -12,7 +12,8 @@ import pandas as pd
 
 from benchbook.compare import turns, words
 from benchbook.compare.doubts import STEAL_PCT, doubt
-from benchbook.compare.sentences import count, interval, listing
+from benchbook.compare.sentences import interval, listing
+from benchbook.core.wording import count
 
 Facts = Mapping[str, Mapping[str, Any]]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
 from benchbook.compare.arithmetic import cell_record, pair_record, percent, plain, tidy
 from benchbook.compare.verdicts import Band as Limits
-from benchbook.compare.verdicts import point_band
+from benchbook.compare.verdicts import Reading, point_band
 from benchbook.core.cells import Cell, Pair, pair, select, shown, values
 from benchbook.core.claim import Claim
 
-HOLDS, FAILS, OPEN = "holds", "does not hold", "not derivable"
+HOLDS, FAILS, OPEN = get_args(Reading)
 
 
 def trend(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.compare import words
+from benchbook.core.wording import count
 
 NBSP = "\N{NO-BREAK SPACE}"
 Finding = Mapping[str, Any]
@@ -24,15 +25,6 @@ def percent(fraction: float) -> str:
     '−31.2\\xa0%'
     """
     return f"{_signed(fraction)}{NBSP}%"
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number with its noun.
-
-    >>> count(1, "block"), count(5, "block")
-    ('1 block', '5 blocks')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def listing(items: Sequence[str], last: str = "and") -> str:

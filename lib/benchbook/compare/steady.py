@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from benchbook.core.wording import count
+
 BATCH = 5
 MIN_BATCHES = 12
 # The last batches always look steady by themselves: few values spread little (Hoad et al. 2008).
@@ -80,12 +82,12 @@ def discard_advice(pilots: pd.DataFrame, floor_s: int = FLOOR_S) -> DiscardAdvic
     unsettled = [result for result in results if result.steady_after_s is None]
     if unsettled:
         first = unsettled[0]
-        where = f"{first.arm}, {first.workload}, {first.threads} threads"
+        where = f"{first.arm}, {first.workload}, {count(first.threads, 'thread')}"
         others = f" (and {len(unsettled) - 1} more)" if len(unsettled) > 1 else ""
         return DiscardAdvice(None, False, f"{where}: {first.reason}{others}", results)
     latest = max(results, key=lambda result: result.steady_after_s)
     discard = max(floor_s, latest.steady_after_s + MARGIN_S)
-    where = f"{latest.arm}, {latest.workload}, {latest.threads} threads"
+    where = f"{latest.arm}, {latest.workload}, {count(latest.threads, 'thread')}"
     reason = f"the slowest pilot ({where}) is steady after {latest.steady_after_s} s; {MARGIN_S} s added"
     if discard > latest.steady_after_s + MARGIN_S:
         reason = f"all pilots are steady after {latest.steady_after_s} s; {floor_s} s is the least"

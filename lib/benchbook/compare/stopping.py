@@ -17,10 +17,10 @@ from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.contrasts import Evidence
 from benchbook.compare.contrasts import judged as judged_study
 from benchbook.compare.judgement import Judged
-from benchbook.compare.sentences import count
 from benchbook.compare.verdicts import DECIDED
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
+from benchbook.core.wording import count
 
 
 def is_decided(judged: Judged) -> bool:

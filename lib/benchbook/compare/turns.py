@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchbook.compare.sentences import count
 from benchbook.core.study import Study
 from benchbook.core.turns import RUNS, TURNS
+from benchbook.core.wording import count
 
 PERCENTILES = ("latency_p95_ms", "latency_p99_ms")
 ABSENT = (

@@ -15,6 +15,8 @@ from scipy.special import stdtr
 from benchbook.compare.intervals import Interval
 
 Verdict = Literal["confirmed", "contradicted", "inconclusive"]
+# Of a claim read from published tables, which have no repetitions.
+Reading = Literal["holds", "does not hold", "not derivable"]
 Label = Literal[
     "higher",
     "lower",

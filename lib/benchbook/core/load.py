@@ -18,8 +18,8 @@ from benchbook.core.study_sections import NAME
 def study(name: str, *sections: str) -> Study:
     """Read `studies/NAME.yaml`, or a size of a study by the name STUDY-SIZE.
 
-    `InputErrors` lists every mistake. With `sections` only these can be read from the result, so that a stage cannot depend on what its
-    entry in dvc.yaml does not declare.
+    `InputErrors` lists every mistake. With `sections` only these can be read from the result, so that a
+    stage cannot depend on what its entry in dvc.yaml does not declare.
     """
     file = paths.study(name).file
     whole = sizes.origin(name) if name not in paths.studies() else None

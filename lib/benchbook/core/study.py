@@ -26,6 +26,7 @@ from benchbook.core.study_sections import (
     Workload,
     distinct,
 )
+from benchbook.core.wording import count
 
 TWIN = "_again"
 # Shorter pilots say little about what an arm can do.
@@ -134,8 +135,9 @@ class Study(Model):
                 return
             heaviest = max(loads, key=lambda name: loads[name])
             yield (
-                f"arms.{heaviest}.load: {loads[heaviest]} connections and {max(self.threads)} threads: "
-                f"above max_connections {limit} less 10; write {most + 10} or more under engine.settings"
+                f"arms.{heaviest}.load: {loads[heaviest]} connections and "
+                f"{count(max(self.threads), 'thread')}: above max_connections {limit} less 10; "
+                f"write {most + 10} or more under engine.settings"
             )
         elif limit is None and loads and self.engine.name == "mariadb":
             yield (

@@ -16,6 +16,7 @@ from benchbook.core import paths, registry, runfolder
 from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
+from benchbook.core.wording import count
 from benchbook.measure import dataset, preflight, warm_up
 from benchbook.measure.execute import Run, execute_together
 from benchbook.measure.ledger import sessions
@@ -241,7 +242,7 @@ def _let_in(state: Walk) -> None:
 def _tell(state: Walk, run: PlannedRun, verdict: Judgement, left_s: float, left: int) -> None:
     state.say(
         f"[{len(state.runs) - left}/{len(state.runs)}] block {run.block} · {run.workload} · "
-        f"{run.threads} threads · {run.arm}: {_outcome(verdict)} · {_clock(left_s)} left"
+        f"{count(run.threads, 'thread')} · {run.arm}: {_outcome(verdict)} · {_clock(left_s)} left"
     )
     for reason in verdict.reasons if verdict.status != "valid" else ():
         state.say(f"    {reason}")

@@ -13,6 +13,7 @@ from benchbook.core import runfolder
 from benchbook.core.engines import is_analyzed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
+from benchbook.core.wording import count
 from benchbook.measure import dataset
 from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import session, sessions
@@ -69,7 +70,7 @@ def pilots(
     with sessions(site, study, site.able) as connections:
         for number, pilot in enumerate(planned, start=1):
             say(
-                f"pilot {number} of {len(planned)}: {pilot.workload}, {pilot.threads} threads, "
+                f"pilot {number} of {len(planned)}: {pilot.workload}, {count(pilot.threads, 'thread')}, "
                 f"{pilot.arm}, {pilot.run_s} s"
             )
             arm = study.deployed(pilot.arm)

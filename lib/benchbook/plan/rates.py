@@ -15,6 +15,7 @@ import pandas as pd
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Rate
+from benchbook.core.wording import count
 
 # Pilots that differ by a percent or two then ask for the same rate, and runs that exist are kept.
 DIGITS = 2
@@ -66,7 +67,9 @@ def settle(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
                 for arm, part in seen[seen["threads"] == threads].groupby("arm", sort=True)
             }
             if not found:
-                raise BenchbookError(f"workloads.{name}.rate: no pilot at {threads} threads; warm up again")
+                raise BenchbookError(
+                    f"workloads.{name}.rate: no pilot at {count(threads, 'thread')}; warm up again"
+                )
             slower = min(found, key=lambda arm: found[arm])
             settled.append(
                 {
@@ -84,7 +87,7 @@ def settle(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
 def told(settled: list[dict[str, Any]]) -> list[str]:
     """Say each settled rate in a sentence."""
     return [
-        f"{row['workload']}, {row['threads']} threads: {row['rate']} transactions a second, "
+        f"{row['workload']}, {count(row['threads'], 'thread')}: {row['rate']} transactions a second, "
         f"{100 * row['share']:g} % of what {row['slower_arm']} does ({row['saturation_tps']:g})"
         for row in settled
     ]
@@ -100,8 +103,8 @@ def of(study: Study, warm_up: Mapping[str, Any]) -> Rates:
         lacking = [level for level in study.threads if not found.get(name, {}).get(level)]
         if isinstance(workload.rate, Rate) and lacking:
             raise BenchbookError(
-                f"workloads.{name}.rate: the pilots settled none at {lacking[0]} threads; run warm-up again "
-                "with longer pilots, or write the rate as a number"
+                f"workloads.{name}.rate: the pilots settled none at {count(lacking[0], 'thread')}; "
+                "run warm-up again with longer pilots, or write the rate as a number"
             )
     return found
 

@@ -178,6 +178,11 @@ def pilot_seconds(study: Study) -> float:
     return sum(run.run_s + RUN_OVERHEAD_S for run in pilot_runs("", study))
 
 
+def duration(name: str, study: Study) -> str:
+    """Say how long the runs of a study take, without repeats, pilots and loading."""
+    return _minutes(seconds(study, plan_runs(name, study, {})))
+
+
 def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None) -> str:
     """Say in a few lines what a study will measure and how long it takes; arms not in `conditions` were
     skipped, and without any none was."""

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+from benchbook.compare import verdicts
 from benchbook.show.markup import Html, element, slug
 
 # What an effect is: neither direction is good or bad in itself.
-LABELS = (
-    "higher",
-    "lower",
-    "no practical difference",
-    "not shown",
-    "depends on threads",
-    "no useful interval",
-    "not decided yet",
-)
+LABELS = get_args(verdicts.Label)
 # What became of a claim: one that was measured, one read from tables without repetitions, one not asked yet.
-VERDICTS = (
-    "confirmed",
-    "contradicted",
-    "inconclusive",
-    "holds",
-    "does not hold",
-    "not derivable",
-    "not judged",
-)
+VERDICTS = (*get_args(verdicts.Verdict), *get_args(verdicts.Reading), "not judged")
 # What a check found.
 RESULTS = (
     "passed",

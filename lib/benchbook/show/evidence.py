@@ -48,6 +48,17 @@ class Evidence:
         """Name the arms in their fixed order: baseline, treatments as findings list them, the rest, A/A."""
         return arms_in_order(self.findings, self.runs)
 
+    @cached_property
+    def drawn(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """Give the runs and the arms in their order under the readable names that figures show."""
+        names = self.findings.get("names") or {}
+        runs = self.runs.copy()
+        for column, readable in (("arm", names.get("arms")), ("workload", names.get("workloads"))):
+            if readable and len({*readable.values()}) == len(readable):
+                runs[column] = runs[column].map(lambda name, known=readable: known.get(name, name))
+        shown = dict(zip(self.runs["arm"], runs["arm"], strict=True))
+        return runs, tuple(shown[arm] for arm in self.arms)
+
     @property
     def link(self) -> str:
         """Give the way from the study's page to the study's folder."""

@@ -101,7 +101,7 @@ def marker(arm: str, arms: Sequence[str]) -> str:
 
 def is_again(arm: str) -> bool:
     """Say whether an arm is the second name of the baseline in the A/A pair."""
-    return arm.endswith("_again")
+    return arm.endswith(("_again", " again"))
 
 
 def short(name: object, length: int = 30) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchbook.compare import sentences
+from benchbook.core.wording import count
 from benchbook.show import numbers, theme
 from benchbook.show.markup import slug
 from benchbook.show.picture import Panel, Picture, Point
@@ -129,7 +129,7 @@ def _rows(found: Finding, is_aa: bool, page: str) -> Iterator[_Row]:
     yield _Row("all threads", found, True, arm, band, f"{page}#finding-{slug(found['id'])}")
     for point in levels_of(found) if len(levels_of(found)) > 1 else ():
         anchor = f"{page}#level-{slug(found['id'])}-{point['threads']}" if not is_aa else ""
-        yield _Row(sentences.count(point["threads"], "thread"), point, False, arm, band, anchor)
+        yield _Row(count(point["threads"], "thread"), point, False, arm, band, anchor)
 
 
 def _draw(

@@ -1,0 +1,12 @@
+"""Numbers with their nouns, as every sentence writes them."""
+
+from __future__ import annotations
+
+
+def count(number: int, noun: str) -> str:
+    """Write a number with its noun.
+
+    >>> count(1, "thread"), count(5, "thread")
+    ('1 thread', '5 threads')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
