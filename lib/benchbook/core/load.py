@@ -39,7 +39,9 @@ def study_file(file: Path) -> Study:
     """Read a study from any file; a claim that it names must be in a source."""
     document = yamlfile.read(file, f"studies/{file.name}")
     loaded = validate(document, Study)
-    named = {("claims", index): claim for index, claim in enumerate(loaded.claims)}
+    named: dict[tuple[str | int, ...], str] = {
+        ("claims", index): claim for index, claim in enumerate(loaded.claims)
+    }
     for name, arm in loaded.arms.items():
         shown = enumerate(arm.illustrates)
         named |= {("arms", name, "illustrates", index): claim for index, claim in shown}
