@@ -98,9 +98,9 @@ def test_a_run_shorter_than_a_second_leaves_a_table_without_rows(tmp_path: Path)
 
 
 def test_guest_time_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The kernel counts guest time in user time already. In ticks of 1/100 s between the looks: user 100, 80 of
-    them guest, idle 60, iowait 20, steal 20; so 200 in all, steal is 20 / 200 = 10 %, and in 1 s the machine
-    was busy 200 - 60 - 20 = 120 ticks, 1.2 cores. Counted twice it would be 280 in all, 7.1 % and 2 cores."""
+    """The kernel counts guest time in user time already. In ticks of 1/100 s between the looks: user 100,
+    80 of them guest, idle 60, iowait 20, steal 20; so 200 in all, steal is 20 / 200 = 10 %, and in 1 s the
+    machine was busy 200 - 60 - 20 = 120 ticks, 1.2 cores. Counted twice: 280 in all, 7.1 % and 2 cores."""
     monkeypatch.setattr(watching, "PROC", tmp_path)
     monkeypatch.setattr(watching, "TICKS", 100)
     (tmp_path / "meminfo").write_text("MemTotal: 2048 kB\nMemAvailable: 1024 kB\nMemFree: 512 kB\n")
