@@ -53,8 +53,8 @@ test-all: setup ## Every test: the whole pipeline, and the browser where there i
 test-faults: setup ## Inject every fault there is a way to (some 20 minutes), and write the result down
 	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_WRITE_FAULTS=1 sh tools/as_owner.sh python -m pytest tests/faults $(ARGS)
 
-lint: setup ## Style of the code, and notebooks stored without outputs
-	@ruff check .; style=$$?; sh tools/strip.sh --verify && exit $$style
+lint: setup ## Style and types of the code, and notebooks stored without outputs
+	@ruff check .; style=$$?; mypy || style=1; sh tools/strip.sh --verify && exit $$style
 
 tidb: setup ## Build the TiDB servers that studies need, each once (minutes; needs Go)
 	@python -m benchbook.sites.tidb.build $(ARGS)

@@ -21,6 +21,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.measure import books, clients, execute, ledger
 from benchbook.read.sysbench_log import parse
+from benchbook.sites import contract
 from tests.read import corpus, synthetic
 
 BEGUN_S = 1000.0
@@ -222,13 +223,14 @@ class Watch:
         self.path.write_text(synthetic.monitor(self.seconds), encoding="utf-8")
 
 
-class Site:
+class Site(contract.Site):
     """The arms of a study; each that names `servers` has its own, the others share one."""
 
     ready_s, database = 0.25, "sbtest"
 
     def __init__(self, study: Study) -> None:
-        self.study, self.clock, self.able = study, Clock(), list(study.arms)
+        self.study, self.clock = study, Clock()
+        self.obstacles: dict[str, str] = {}
         self.servers: dict[tuple[str, int], Server] = {}
         self.kept: dict[str, dict[tuple[str, int], tuple[dict, dict]]] = {}
         self.done: list[str] = []
@@ -244,11 +246,26 @@ class Site:
     def server_of(self, arm: str) -> str:
         return f"{arm}'s" if self.study.arms[arm].servers > 1 else "shared"
 
+    def __enter__(self) -> Site:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+    def missing(self, arm: str) -> str | None:
+        return self.obstacles.get(arm)
+
+    def facts(self, arm: str) -> dict[str, Any]:
+        return {}
+
+    def hold(self) -> None:
+        pass
+
     def up(self, arm: str) -> Endpoint:
         self.done.append(f"up {arm}")
         return self.endpoints(arm)[0]
 
-    def endpoints(self, arm: str) -> list[Endpoint]:
+    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
         one = self.study.arms[arm]
         return [
             Endpoint("127.0.0.1", 3306 + number % one.servers, "sbtest", Path("/run/account.cnf"))

@@ -427,7 +427,7 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
         "snapshot direct",
         "snapshot before",
     ]
-    site.able.remove("direct")
+    site.obstacles["direct"] = "no room"
     assert dataset.copies(site, study) == ["again", "before"], (
         "the first that can be made stands for the others"
     )

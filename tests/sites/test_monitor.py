@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from benchbook.sites import monitor
+from benchbook.sites.agent import watch as watching
 from benchbook.sites.monitor import COLUMNS, Monitor
 
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
@@ -80,7 +81,7 @@ def test_a_pause_of_the_clock_is_seen(tmp_path: Path, monkeypatch: pytest.Monkey
     """The ticking thread asks for 25 ms; here its third sleep takes 200 ms more."""
     naps = iter([0.0, 0.0, 0.2])
     sleep = time.sleep
-    monkeypatch.setattr(monitor.time, "sleep", lambda seconds: sleep(seconds + next(naps, 0.0)))
+    monkeypatch.setattr(watching.time, "sleep", lambda seconds: sleep(seconds + next(naps, 0.0)))
     watch = Monitor({}, tmp_path / "monitor.csv", 1)
     watch.start()
     sleep(0.5)
@@ -94,3 +95,30 @@ def test_a_run_shorter_than_a_second_leaves_a_table_without_rows(tmp_path: Path)
     watch.stop()
     assert (tmp_path / "monitor.csv").read_text() == ",".join(COLUMNS) + "\n"
     assert watch.runqueue_wait_s == 0.0
+
+
+def test_guest_time_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The kernel counts guest time in user time already. In ticks of 1/100 s between the looks: user 100,
+    80 of them guest, idle 60, iowait 20, steal 20; so 200 in all, steal is 20 / 200 = 10 %, and in 1 s the
+    machine was busy 200 - 60 - 20 = 120 ticks, 1.2 cores. Counted twice: 280 in all, 7.1 % and 2 cores."""
+    monkeypatch.setattr(watching, "PROC", tmp_path)
+    monkeypatch.setattr(watching, "TICKS", 100)
+    (tmp_path / "meminfo").write_text("MemTotal: 2048 kB\nMemAvailable: 1024 kB\nMemFree: 512 kB\n")
+    looks = []
+    for line in ("cpu  0 0 0 0 0 0 0 0 0 0\n", "cpu  100 0 0 60 20 0 0 20 80 0\n"):
+        (tmp_path / "stat").write_text(line)
+        looks.append(watching._machine_times())
+    assert watching._machine(*looks, 1.0) == [1.2, 1.0, 10.0]
+
+
+def test_the_machines_cores_are_all_that_are_online_whoever_may_use_them(tmp_path: Path):
+    """What is busy on a machine is a share of all its cores, also where we may use one alone."""
+    mine = os.sched_getaffinity(0)
+    watch = Monitor({}, tmp_path / "monitor.csv", os.getpid())
+    try:
+        os.sched_setaffinity(0, {min(mine)})
+        watch.start()
+        watch.stop()
+    finally:
+        os.sched_setaffinity(0, mine)
+    assert watch.cores == psutil.cpu_count()

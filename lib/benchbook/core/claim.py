@@ -184,7 +184,8 @@ class Claim(Model):
             raise ValueError(f"a claim of kind {self.kind} needs {', '.join(missing)}; add it")
         if strange:
             raise ValueError(f"a claim of kind {self.kind} has no {', '.join(strange)}; remove it")
-        if self.kind == "effect" and not all(isinstance(amount, str) for amount in self.band.amounts):
+        amounts = self.band.amounts if self.band is not None else ()
+        if self.kind == "effect" and not all(isinstance(amount, str) for amount in amounts):
             raise ValueError('an effect without its unit; write the band in percent, such as point: "7 %"')
         if self.kind == "trend" and (self.baseline is None) != (self.treatment is None):
             raise ValueError("a trend of an effect needs baseline and treatment; add the other one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -59,7 +60,7 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def _place(document: Document, error: dict[str, Any]) -> Path:
+def _place(document: Document, error: Mapping[str, Any]) -> Path:
     path = tuple(part for part in error["loc"] if part != "[key]")
     # A union names its branch as the last part of the path; people know only the key.
     if error["type"] not in ("extra_forbidden", "missing"):
@@ -68,7 +69,7 @@ def _place(document: Document, error: dict[str, Any]) -> Path:
     return path
 
 
-def _explain(document: Document, schema: dict[str, Any], path: Path, error: dict[str, Any]) -> str:
+def _explain(document: Document, schema: dict[str, Any], path: Path, error: Mapping[str, Any]) -> str:
     key, value, kind = ".".join(map(str, path)), error.get("input"), error["type"]
     context = error.get("ctx", {})
     where = document.where(path)

@@ -202,7 +202,7 @@ def _target(inventory: Inventory, name: str, base: Path) -> Target:
         patience_s=inventory.patience_s,
         timeout_s=inventory.timeout_s,
         gateway=_gateway(inventory, said("gateway"), base),
-        programs={**(common.programs or {}), **(machine.programs or {})},
+        programs={str(key): path for own in (common, machine) for key, path in (own.programs or {}).items()},
     )
 
 

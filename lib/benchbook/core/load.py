@@ -46,7 +46,9 @@ def study_file(file: Path) -> Study:
 
 def _checked(document: yamlfile.Document) -> Study:
     loaded = validate(document, Study)
-    named = {("claims", index): claim for index, claim in enumerate(loaded.claims)}
+    named: dict[tuple[str | int, ...], str] = {
+        ("claims", index): claim for index, claim in enumerate(loaded.claims)
+    }
     for name, arm in loaded.arms.items():
         shown = enumerate(arm.illustrates)
         named |= {("arms", name, "illustrates", index): claim for index, claim in shown}

@@ -52,11 +52,10 @@ def _in_order(
 
 
 def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
+    def watch(parent: Any) -> None:
         connection.wait([parent.sentinel])
         os._exit(1)
 
+    parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=watch, daemon=True).start()
+        threading.Thread(target=watch, args=(parent,), daemon=True).start()

@@ -71,7 +71,7 @@ def _said(whole: dict[str, Any], node: dict[str, Any]) -> str:
 def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
     """Say in words which values a key takes, with their limits."""
     shape, may_be_null = _resolved(whole, node)
-    kind = shape.get("type")
+    kind = str(shape.get("type"))
     if shape.get("additionalProperties") is True:
         words = "the keys of this file that differ"
     elif "oneOf" in shape:

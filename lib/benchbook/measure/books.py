@@ -60,11 +60,11 @@ def after(
     try:
         settle(connection)
         counters, uptime_s = ledger.snapshot(connection, user)
-        moment = connection.info.get("moment")
+        moment = connection.info["moment"]
         own = 0 if user is not None else _own_connections(was["before"], counters, arrangement, number)
         return {
             **_known(was),
-            "state": state.after(connection, was.get("state"), moment),
+            "state": state.after(connection, was["state"], moment),
             "ledger": {
                 **ledger.held(connection),
                 "before": was["before"],

@@ -13,6 +13,7 @@ from typing import Any
 from benchbook.core import runfolder, several
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.measure import options, sysbench
+from benchbook.sites.contract import Site
 
 # How often one of several is looked at; `subprocess` itself looks every 0.05 s.
 LOOK_S = 0.1
@@ -54,7 +55,7 @@ class Running:
 
 
 def start(
-    site: Any, arm: str, planned: PlannedRun, endpoints: Sequence[Endpoint], part: Path
+    site: Site, arm: str, planned: PlannedRun, endpoints: Sequence[Endpoint], part: Path
 ) -> tuple[list[Running], float | None]:
     """Start the clients of a run, one for each endpoint; return them and the moment at which all begin.
 
@@ -62,7 +63,7 @@ def start(
     """
     count, servers = len(endpoints), several.servers(planned.arm_setting)
     shares = [share(planned, number, count) for number in range(count)]
-    files: list[Path | None] = [None] * count
+    files: list[Path] | None = None
     taken: list[dict[str, Any] | None] = [None] * count
     if several.has_file(planned.arm_setting):
         files = [part / runfolder.of_client(number, runfolder.OPTIONS) for number in range(count)]
@@ -72,7 +73,7 @@ def start(
     running: list[Running] = []
     try:
         for number, endpoint in enumerate(endpoints):
-            argv = sysbench.run(endpoint, shares[number], files[number])
+            argv = sysbench.run(endpoint, shares[number], files[number] if files else None)
             out, err = (part / runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
             client = site.client(argv, out, err, cwd=part, arm=arm, number=number, begin_at=begin_at)
             server = several.server_of(number, servers)
@@ -88,7 +89,8 @@ def start(
 def share(planned: PlannedRun, number: int, clients: int) -> PlannedRun:
     """Return what one client of a planned run is to do."""
     whole = {"threads": planned.threads, "rate": planned.rate, "seed": planned.seed}
-    return replace(planned, **several.share(whole, number, clients))
+    mine: dict[str, Any] = dict(several.share(whole, number, clients))
+    return replace(planned, **mine)
 
 
 def wait(running: Sequence[Running], deadline_s: float) -> None:

@@ -13,6 +13,7 @@ from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
 from benchbook.measure import ledger, loading
 from benchbook.measure.ledger import session
+from benchbook.sites.contract import Site
 
 CHECKSUM_UP_TO = 5_000_000
 
@@ -21,7 +22,7 @@ class DatasetError(BenchbookError):
     """The tables are not what the study asks for."""
 
 
-def ensure(site: Any, study: Study, known: dict[str, Any] | None = None) -> dict[str, Any]:
+def ensure(site: Site, study: Study, known: dict[str, Any] | None = None) -> dict[str, Any]:
     """Make sure the prepared data is there and is what it should be; return what it is.
 
     `known` is what prepare recorded. Data that is gone is loaded again from the study's seed, which gives
@@ -30,13 +31,13 @@ def ensure(site: Any, study: Study, known: dict[str, Any] | None = None) -> dict
     fingerprint, `loads` of what was loaded now, and `events`: what was found and done, in words.
     """
     events: list[str] = []
-    kept = [arm for arm in copies(site, study) if site.has_snapshot(label(study), **_which(study, arm))]
+    kept = [arm for arm in copies(site, study) if site.has_snapshot(label(study), arm)]
     lost = [arm for arm in copies(site, study) if arm not in kept]
     if lost and known is not None:
         events.append("the prepared copy is gone; the tables are loaded again from the study's seed")
     for arm in kept:
         site.up(arm)
-        with session(site, **_which(study, arm)) as connection:
+        with session(site, arm) as connection:
             found = problems(describe(connection, study), study)
         events += [f"{problem}; the prepared copy is put back" for problem in found]
     loaded = {arm: _load(site, study, arm) for arm in lost}
@@ -44,7 +45,7 @@ def ensure(site: Any, study: Study, known: dict[str, Any] | None = None) -> dict
         site.restore(label(study))
     states = {arm: state for arm, (state, _) in loaded.items()}
     for arm in kept:
-        with session(site, **_which(study, arm)) as connection:
+        with session(site, arm) as connection:
             states[arm] = describe(connection, study)
         wrong = problems(states[arm], study) or _differs(states[arm], known)
         if wrong:
@@ -60,7 +61,7 @@ def ensure(site: Any, study: Study, known: dict[str, Any] | None = None) -> dict
     return _one(study, states) | {"loads": _loads(study, loaded), "events": events}
 
 
-def load(site: Any, study: Study) -> dict[str, Any]:
+def load(site: Site, study: Study) -> dict[str, Any]:
     """Create the schema, load every table, check rows, indexes and content, keep a copy; return what was
     loaded.
 
@@ -72,22 +73,19 @@ def load(site: Any, study: Study) -> dict[str, Any]:
     return state | {"loads": _loads(study, loaded)}
 
 
-def copies(site: Any, study: Study) -> list[str]:
+def copies(site: Site, study: Study) -> list[str]:
     """Return one arm for each copy of the data: the first that can be made of those that share it."""
-    # A site whose servers can't be given a copy says itself which arms share one.
-    shared = site.data_groups() if hasattr(site, "data_groups") else data_groups(study.arms)
-    groups = ([arm for arm in group if arm in site.able] for group in shared)
+    groups = ([arm for arm in group if arm in site.able] for group in site.data_groups())
     return [group[0] for group in groups if group]
 
 
-def _load(site: Any, study: Study, arm: str) -> tuple[dict[str, Any], float]:
+def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
     """Load one copy of the data through an arm; return what was loaded and the seconds it took."""
-    which = _which(study, arm)
     endpoint = site.up(arm)
-    with session(site, **which) as connection:
+    with session(site, arm) as connection:
         _empty(connection)
     said, seconds = loading.load_tables(site, study, arm, endpoint)
-    with session(site, **which) as connection:
+    with session(site, arm) as connection:
         state = describe(connection, study)
     wrong = problems(state, study)
     if wrong or said:
@@ -96,7 +94,7 @@ def _load(site: Any, study: Study, arm: str) -> tuple[dict[str, Any], float]:
             + "; ".join([*wrong, *said[:3]])
             + ". Look at the server's log, then run the stage again"
         )
-    site.snapshot(label(study), **which)
+    site.snapshot(label(study), arm)
     return state, seconds
 
 
@@ -181,11 +179,6 @@ def label(study: Study) -> str:
     """Return the name of the prepared copy: another data set is another copy."""
     data = study.dataset
     return f"{data.tables}x{data.table_size}-seed{data.seed}"
-
-
-def _which(study: Study, arm: str) -> dict[str, str]:
-    """Name an arm to the site only where it is not the baseline, which every site takes by itself."""
-    return {} if arm == study.baseline else {"arm": arm}
 
 
 def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from benchbook.core import files, runfolder, turns
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.measure import books, clients, ledger, state, turning
+from benchbook.sites.contract import Site
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
 THREAD_INIT_S = 30
@@ -32,7 +33,7 @@ class Run:
     account that sysbench uses; those after 0 have counters of their own."""
 
     planned: PlannedRun
-    site: Any
+    site: Site
     arm: str
     connection: Connection
     limits: dict[str, Any]
@@ -114,7 +115,7 @@ class Making:
 def _look(run: Run, into: Path, attempt: int) -> Making:
     """Begin a run's folder and look at its servers before anything starts."""
     planned, site = run.planned, run.site
-    endpoints = site.endpoints(run.arm, run.account) if run.account else site.endpoints(run.arm)
+    endpoints = list(site.endpoints(run.arm, run.account))
     part = runfolder.begin(into, planned.to_dict())
     asked = endpoints[0].tls
     evidence: dict[str, Any] = {

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 
 from benchbook.core.study import Study
 from benchbook.measure import state
+from benchbook.sites.contract import Site
 
 # Cumulative counters that sysbench's own counts can be held against, query by query.
 COUNTERS = (
@@ -55,7 +56,7 @@ OF_ACCOUNT = {
 
 
 @contextmanager
-def session(site: Any, arm: str | None = None, server: int = 0) -> Iterator[Connection]:
+def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Connection]:
     """Open one administrative connection to an arm's server (None: the baseline's) and close it at the end.
 
     It stands in the measured schema. `server` is the number of the server, for an arm of several.
@@ -63,7 +64,7 @@ def session(site: Any, arm: str | None = None, server: int = 0) -> Iterator[Conn
     Every statement is its own transaction: an open one would show old rows, hold back the server's clean-up,
     and add to the counters that the ledger compares.
     """
-    admin = site.admins(arm)[server] if server else site.admin(arm)
+    admin = site.admins(arm or site.study.baseline)[server] if server else site.admin(arm)
     with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         quoted = connection.dialect.identifier_preparer.quote_identifier(site.database)
         connection.exec_driver_sql(f"USE {quoted}")
@@ -71,7 +72,7 @@ def session(site: Any, arm: str | None = None, server: int = 0) -> Iterator[Conn
 
 
 @contextmanager
-def sessions(site: Any, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
+def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
     """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
 
     A second session of ours on a server would be somebody else's to the first. What each server is then is

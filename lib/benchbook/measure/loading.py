@@ -13,6 +13,7 @@ from benchbook.core.engines import engine_of
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.measure import sysbench
+from benchbook.sites.contract import Site
 
 ROWS_A_SECOND = 2_000
 
@@ -28,7 +29,7 @@ def argvs(study: Study, arm: str, endpoint: Endpoint) -> list[list[str]]:
     ]
 
 
-def load_tables(site: Any, study: Study, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
+def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
     """Run the loaders, as many at a time as there are cores.
 
     Returns what went wrong, in sysbench's words, and the seconds it took from the first to the last.

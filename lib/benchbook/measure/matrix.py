@@ -23,6 +23,7 @@ from benchbook.measure.ledger import sessions
 from benchbook.measure.state import arm_at_start
 from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
+from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_folder
 
 # Asked with the number of blocks made whether to stop; answers why, or None to go on.
@@ -31,11 +32,12 @@ Stop = Callable[[int], str | None]
 
 @dataclass
 class Walk:
-    """The state of one walk: what is to be run, where it goes, and who judges it."""
+    """The state of one walk: what is to be run, where it goes, and who judges it. `site` is None until there
+    is something to run."""
 
     study: Study
     runs: list[PlannedRun]
-    site: Any
+    site: Site | None
     raw: Path
     void: Path
     judge: Judge
@@ -48,6 +50,12 @@ class Walk:
     stop: Stop | None = None
     stopped: str | None = None
     accounts: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    @property
+    def opened(self) -> Site:
+        """The site, once it is open."""
+        assert self.site is not None
+        return self.site
 
     def table(self) -> pd.DataFrame:
         """Return what the walk did in one row; `overhead_s` is what the harness took around each run, in
@@ -143,9 +151,9 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
     while groups:
         _start_anew(state, number)
         _let_in(state)
-        with sessions(state.site, state.study, _arms(state)) as connections:
+        with sessions(state.opened, state.study, _arms(state)) as connections:
             for arm, of_arm in connections.items():
-                arm_at_start(of_arm[0], arm, state.site.identity(arm))
+                arm_at_start(of_arm[0], arm, state.opened.identity(arm))
             for connection in dict.fromkeys(one for of_arm in connections.values() for one in of_arm):
                 preflight.refuse(preflight.server(state.study, connection))
                 wrong = dataset.problems(dataset.describe(connection, state.study), state.study)
@@ -170,12 +178,11 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
 
 
 def _start_anew(state: Walk, block: int) -> None:
-    state.site.down()
-    if hasattr(state.site, "change_places"):
-        state.site.change_places(block)
-    warm_up.put_back(state.site, state.study, state.study.warm_up.analyze)
+    state.opened.down()
+    state.opened.change_places(block)
+    warm_up.put_back(state.opened, state.study, state.study.warm_up.analyze)
     for arm in _arms(state):
-        state.site.up(arm)
+        state.opened.up(arm)
 
 
 def _arms(state: Walk) -> list[str]:
@@ -224,7 +231,7 @@ def _of(state: Walk, run: PlannedRun, connections: dict[str, tuple[Connection, .
     arm = state.study.deployed(run.arm)
     first, *others = connections[arm]
     account, user = state.accounts.get(run.arm, (0, None)) if run.partners else (0, None)
-    return Run(run, state.site, arm, first, state.limits, tuple(others), account, user)
+    return Run(run, state.opened, arm, first, state.limits, tuple(others), account, user)
 
 
 def _let_in(state: Walk) -> None:
@@ -236,7 +243,7 @@ def _let_in(state: Walk) -> None:
         if name in in_turns:
             arm = state.study.deployed(name)
             if engine_of(state.study, arm).name not in registry.WITHOUT_ACCOUNTS:
-                state.accounts[name] = (number, state.site.let_in(arm, number))
+                state.accounts[name] = (number, state.opened.let_in(arm, number))
 
 
 def _tell(state: Walk, run: PlannedRun, verdict: Judgement, left_s: float, left: int) -> None:

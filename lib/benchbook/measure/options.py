@@ -10,10 +10,10 @@ import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.measure import sysbench
+from benchbook.sites.contract import Site
 
 SHOW = Path(__file__).with_name("lua") / "options.lua"
 ANSWER_S = 30.0
@@ -22,7 +22,7 @@ OFF = frozenset({("mysql-ssl", "off"), ("histogram", "off")})
 
 
 def write(
-    site: Any, arm: str, endpoint: Endpoint, planned: PlannedRun, file: Path
+    site: Site, arm: str, endpoint: Endpoint, planned: PlannedRun, file: Path
 ) -> dict[str, dict[str, str]]:
     """Write the options of a run to a file; return those `asked` and those `taken`, each by name.
 

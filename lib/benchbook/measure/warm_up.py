@@ -18,9 +18,10 @@ from benchbook.measure import dataset
 from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import session, sessions
 from benchbook.plan import schedule
+from benchbook.sites.contract import Site
 
 
-def warm(site: Any, study: Study) -> list[dict[str, str]]:
+def warm(site: Site, study: Study) -> list[dict[str, str]]:
     """Run ANALYZE TABLE where the study asks for it, keep its statistics in the prepared copy, and prewarm.
 
     Returns what the server answered to ANALYZE.
@@ -30,15 +31,15 @@ def warm(site: Any, study: Study) -> list[dict[str, str]]:
     for arm in dataset.copies(site, study):
         if is_analyzed(study, arm):
             which = {} if arm == study.baseline else {"arm": arm}
-            with session(site, **which) as connection:
+            with session(site, arm) as connection:
                 answers += [row | which for row in dataset.analyze(connection, study.dataset.tables)]
-            site.snapshot(dataset.label(study), **which)
+            site.snapshot(dataset.label(study), arm)
     with sessions(site, study, site.able) as connections:
         dataset.prewarm_all(study, connections)
     return answers
 
 
-def put_back(site: Any, study: Study, analyzed: bool = False) -> None:
+def put_back(site: Site, study: Study, analyzed: bool = False) -> None:
     """Put the prepared copy back on every server; load it again from the seed where none is left.
 
     A cluster may lose a pod, and the copy with it. `analyzed` brings the tables' statistics back too.
@@ -54,7 +55,12 @@ def put_back(site: Any, study: Study, analyzed: bool = False) -> None:
 
 
 def pilots(
-    name: str, study: Study, site: Any, into: Path, limits: dict[str, Any], say: Callable[[str], None] = print
+    name: str,
+    study: Study,
+    site: Site,
+    into: Path,
+    limits: dict[str, Any],
+    say: Callable[[str], None] = print,
 ) -> list[runfolder.RunFolder]:
     """Run one pilot for each arm and workload at the lowest and highest thread level; return their folders.
 

@@ -20,6 +20,7 @@ from benchbook.sites import supervise
 
 if TYPE_CHECKING:
     from benchbook.core.study import Study
+    from benchbook.sites.contract import Site
 
 __all__ = ["LockHeld", "SettingsDiffer", "SiteError", "load", "open_site"]
 
@@ -31,7 +32,7 @@ def load(target: str) -> Any:
 
 
 @contextmanager
-def open_site(study: Study, lab: Path) -> Iterator[Any]:
+def open_site(study: Study, lab: Path) -> Iterator[Site]:
     """Open the site of a study in a lab folder; on leaving, whatever the reason, all it started is stopped.
 
     In a stage's notebook the kernel is first tied to the stage, so that not even SIGKILL leaves a server

@@ -1,24 +1,31 @@
 """What a site gives to the floor above, whatever it is made of: this machine, hosts, or a cluster.
 
-`measure` knows these and nothing else. A site is named in `core.registry`.
+`measure` asks for what stands here and for nothing else. A kind of site is named in `core.registry`.
 """
 
 from __future__ import annotations
 
+import abc
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import sqlalchemy
 
+from benchbook.core.engines import data_groups
+from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
+from benchbook.core.study import Study
 
 
 class Handle(Protocol):
     """A started load client as `subprocess.Popen` shows it; TimeoutExpired while it still runs."""
 
-    pid: int
+    @property
+    def returncode(self) -> Any:
+        """The exit code, once `poll` or `wait` has seen the end."""
 
     def poll(self) -> int | None:
         """Return the exit code (negative: the signal that ended it), or None while it runs."""
@@ -26,7 +33,7 @@ class Handle(Protocol):
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end, `timeout` seconds at most; when it returns, all output is in its files."""
 
-    def send_signal(self, signum: int) -> None:
+    def send_signal(self, sig: int, /) -> None:
         """Send a signal to it."""
 
     def kill(self) -> None:
@@ -40,9 +47,17 @@ class Client(Protocol):
     site elsewhere turns its own clock's time into this one's. None as long as that is not known.
     """
 
-    pid: int
-    popen: Handle
-    begun_s: float | None
+    @property
+    def pid(self) -> int:
+        """The number of its process where it runs."""
+
+    @property
+    def popen(self) -> Handle:
+        """Its process."""
+
+    @property
+    def begun_s(self) -> float | None:
+        """When its program began, in seconds."""
 
 
 class Watch(Protocol):
@@ -50,17 +65,18 @@ class Watch(Protocol):
 
     After `stop`: pauses in ms, steal in percent of the client's machine, seconds the client's threads waited
     for a core, its CPU seconds, processes killed for want of memory, seconds the wall clock was set by, and
-    the cores of the client's machine. What can't be seen is None, and the checks that need it say so.
+    the cores that the client's machine has online, whoever may use them. What can't be seen is None, and the
+    checks that need it say so.
     """
 
-    longest_pause_ms: float
-    steal_pct: float
-    runqueue_wait_s: float
-    runqueue_waits_s: Sequence[float]
-    client_cpu_s: float
-    oom_kills: int
-    clock_step_s: float
-    cores: int
+    longest_pause_ms: Any
+    steal_pct: Any
+    runqueue_wait_s: Any
+    runqueue_waits_s: Any
+    client_cpu_s: Any
+    oom_kills: Any
+    clock_step_s: Any
+    cores: Any
 
     def start(self) -> None:
         """Begin to watch."""
@@ -69,55 +85,98 @@ class Watch(Protocol):
         """End watching and write `monitor.csv`, with the columns of `sites.monitor.COLUMNS`."""
 
 
-class Site(Protocol):
+class Clock(Protocol):
+    """The clock of a group whose arms take turns (`sites.turns`)."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, or None while it goes."""
+
+    def end(self) -> dict[str, Any]:
+        """End it, let all clients and parts go on, and return what it wrote."""
+
+
+class Site(abc.ABC):
     """The arms of one study somewhere; a context manager that stops all it started when it is left.
 
     Where no arm is named, the baseline's server is meant. An arm may ask for several clients and servers
     (`clients`, `servers`): client i then uses server i modulo their number. Server 0 is the one that arms
     without several share, and two arms whose `server_of` is the same share the others too. `up`, `down`,
     `facts`, `identity`, `log_mark`, `log_errors`, `snapshot`, `restore` and `during` are about all servers of
-    an arm. Only for such arms are `endpoints`, `admins`, and `client` and `watch` with their last arguments
-    called; a kind of site that has them stands in `core.registry.SEVERAL` (with several clients alone in
-    `SEVERAL_CLIENTS`), and the others' studies are refused.
-
-    A site whose servers can't be given a copy of the data has `data_groups()` too: the arms that share data,
-    as lists of names; each group is then loaded by itself.
+    an arm. A kind of site that has several stands in `core.registry.SEVERAL` (with several clients alone in
+    `SEVERAL_CLIENTS`), and studies that ask the others for it are refused.
     """
 
+    study: Study
     database: str
-    ready_s: float
-    """Seconds from the first call of `client` until all clients of an arm are ready to begin at a moment."""
+    """The one schema that the benchmark's account may use."""
 
+    @property
+    @abc.abstractmethod
+    def ready_s(self) -> float:
+        """Seconds from the first call of `client` until all clients of an arm are ready to begin at a
+        moment."""
+
+    @abc.abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abc.abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    @abc.abstractmethod
     def missing(self, arm: str) -> str | None:
-        """Return why an arm can't be made here, or None; nothing is started to find out."""
+        """Return why an arm can't be made here, or None; no part of it is started to find out."""
 
+    @property
+    def able(self) -> list[str]:
+        """The arms that can be made here, in the study's order."""
+        return [arm for arm in self.study.arms if self.missing(arm) is None]
+
+    @abc.abstractmethod
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up, proven to be ours; return what (the first) sysbench connects to."""
 
-    def endpoints(self, arm: str) -> Sequence[Endpoint]:
-        """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
+    @abc.abstractmethod
+    def endpoints(self, arm: str, account: int = 0) -> Sequence[Endpoint]:
+        """Bring an arm up as `up` does; return what each of its clients connects to, in their order.
 
+        `account` is the number of the account they use: 0 is the benchmark's own, `let_in` makes others.
+        """
+
+    @abc.abstractmethod
     def down(self, arm: str | None = None) -> None:
         """Stop all; for one arm only what no direct arm needs: its hops."""
 
+    @abc.abstractmethod
     def facts(self, arm: str) -> dict[str, Any]:
-        """Return what server, proxy and machines say they are; what changes by the hour is under `moment`."""
+        """Return what server, proxy and machines say they are; SettingsDiffer if a setting was not taken.
 
+        All is the same at the next start but `moment`, which holds what changes from hour to hour.
+        """
+
+    @abc.abstractmethod
     def identity(self, arm: str) -> dict[str, Any]:
         """Return what tells this arm's parts from any other; compared before and after each run."""
 
+    @abc.abstractmethod
     def server_of(self, arm: str) -> str:
         """Return the name of the server behind an arm: arms with the same name share one."""
 
+    @abc.abstractmethod
     def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
         """Return the administrative account on a server; each connection is new."""
 
+    @abc.abstractmethod
     def admins(self, arm: str) -> Sequence[sqlalchemy.Engine]:
         """Return the administrative account on each server of an arm, in their order."""
 
+    @abc.abstractmethod
     def allowance(self, arm: str) -> float:
-        """Return how many cores' time the client may use."""
+        """Return how many cores' time the clients may use."""
 
+    @abc.abstractmethod
     def client(
         self,
         argv: Sequence[str],
@@ -139,13 +198,16 @@ class Site(Protocol):
         over to where the client runs, and puts its own paths in their place.
         """
 
-    def watch(self, arm: str, client: Client, path: Path, others: Sequence[Client] = ()) -> Watch:
-        """Return what watches clients, an arm's parts and the machines, and writes its table to a path.
+    @abc.abstractmethod
+    def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> Watch:
+        """Return what watches clients of this site, an arm's parts and the machines, and writes its table to
+        a path.
 
         `others` are the clients after the first. In the table all clients are one part, and so are all
         servers.
         """
 
+    @abc.abstractmethod
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
         """Keep beside a run what belongs to its arm; the record says afterwards how all held.
 
@@ -153,20 +215,61 @@ class Site(Protocol):
         server's.
         """
 
+    @abc.abstractmethod
     def log_mark(self, arm: str | None = None) -> Any:
         """Return a place in the logs of an arm's servers, for `log_errors`."""
 
+    @abc.abstractmethod
     def log_errors(self, mark: Any, arm: str | None = None) -> list[str]:
-        """Return the lines of a server's log since a place that tell of an error or a crash."""
+        """Return the lines of an arm's server logs since a place that tell of an error or a crash."""
 
+    @abc.abstractmethod
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Keep a copy of a server's data under a label; servers that share the copy get the same data."""
 
+    @abc.abstractmethod
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         """Say whether there is prepared data for an arm's server, under this label (None: under any)."""
 
+    @abc.abstractmethod
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""
 
+    @abc.abstractmethod
     def hold(self) -> None:
         """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
+
+    def data_groups(self) -> list[list[str]]:
+        """Return the arms that share data, as lists of names; each group is loaded by itself.
+
+        A site whose servers can't be given a copy of the data answers by itself.
+        """
+        return data_groups(self.study.arms)
+
+    def change_places(self, block: int) -> None:
+        """Let arms with servers of their own change folders and ports for a block, if nothing runs."""
+        return  # A site whose parts have one place each has nothing to change.
+
+    # What turns need. Studies whose site has none are refused turns (`core.turns`).
+
+    def let_in(self, arm: str, account: int) -> str:
+        """Make one of sysbench's accounts on an arm's servers, which count statements by account from now on;
+        return its name there."""
+        raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")
+
+    def clock(
+        self,
+        deployed: Mapping[str, str],
+        clients: Mapping[str, Sequence[Any]],
+        logs: Mapping[str, Sequence[Path]],
+        asked: Mapping[str, Any],
+    ) -> Clock:
+        """Start the clock of a group whose arms take turns.
+
+        `deployed` maps each to the arm behind its name; `asked` is what `turns.Clock` wants beside them.
+        """
+        raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")
+
+    def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
+        """Return the kinds of parts that stand still in a group when it is not an arm's turn."""
+        raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")

@@ -23,13 +23,14 @@ from benchbook.core.study import Study
 from benchbook.sites import begin, leaving, lock, machine, monitor, process, sql
 from benchbook.sites import existing_server as server
 from benchbook.sites import lab as labs
+from benchbook.sites.contract import Site
 
 MARKS = "existing.json"
 TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")
 NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
 
 
-class ExistingSite:
+class ExistingSite(Site):
     """The endpoints of one study's arms. Use it as a context manager, in the main thread.
 
     Nothing is started there and nothing stopped; tables are made in one schema, which must be ours.
@@ -79,11 +80,6 @@ class ExistingSite:
             code, said = (*error.orig.args, "")[:2]
             return f"{host}:{port} does not let {user} in: {said} ({code}); see host, port and account"
 
-    @property
-    def able(self) -> list[str]:
-        """The arms whose endpoints can be used, in the study's order."""
-        return [arm for arm in self.study.arms if self.missing(arm) is None]
-
     def up(self, arm: str) -> Endpoint:
         """See that an arm's endpoint answers, and that its schema is ours; return it."""
         if why := self.missing(arm):
@@ -95,7 +91,7 @@ class ExistingSite:
             self._marked.add((host, port))
         return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls)
 
-    def endpoints(self, arm: str) -> list[Endpoint]:
+    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
         """Return an arm's endpoint once for each of its clients: there is one."""
         return [self.up(arm)] * self.study.arms[arm].clients
 

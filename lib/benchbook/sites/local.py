@@ -34,10 +34,11 @@ from benchbook.sites import (
 )
 from benchbook.sites import lab as labs
 from benchbook.sites.before_exec import Where
+from benchbook.sites.contract import Site
 from benchbook.sites.prepared import Prepared
 
 
-class LocalSite:
+class LocalSite(Site):
     """The arms of one study on this machine. Use it as a context manager, in the main thread.
 
     `cpus` maps `server`, `proxy` and `client` to the cores they may use, or to None for all, where an arm
@@ -106,25 +107,14 @@ class LocalSite:
             self._parts.forget(self.chains)
 
     def missing(self, arm: str) -> str | None:
-        """Return why this machine can't make an arm, or None; nothing is started to find out."""
         return feasible.obstacle(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
 
-    @property
-    def able(self) -> list[str]:
-        """The arms that this machine can make, in the study's order."""
-        return [arm for arm in self.study.arms if self.missing(arm) is None]
-
     def up(self, arm: str) -> Endpoint:
-        """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
         chain = self._chain(arm)
         self._parts.ensure(chain)
         return self._endpoint(chain.entry)
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
-        """Bring an arm up as `up` does; return what each of its clients connects to, in their order.
-
-        `account` is the number of the account they use, which `let_in` has made.
-        """
         first, others = self.up(arm), self._chain(arm).others
         secret = self.lab.secret_of(account)
         places = [replace(place, secret=secret) for place in (first, *map(self._endpoint, others))]
@@ -132,8 +122,6 @@ class LocalSite:
         return [places[several.server_of(number, len(places))] for number in range(clients)]
 
     def let_in(self, arm: str, account: int) -> str:
-        """Make one of sysbench's accounts on an arm's servers, which count statements by account from now on;
-        return its name there."""
         for server in self._servers(arm):
             server.let_in(account)
         return labs.user_of(account)
@@ -145,24 +133,15 @@ class LocalSite:
         logs: Mapping[str, Sequence[Path]],
         asked: Mapping[str, Any],
     ) -> turns.Clock:
-        """Start the clock of a group whose arms take turns.
-
-        `deployed` maps each to the arm behind its name; `asked` is what `turns.Clock` wants beside them.
-        """
         parts = {name: self.monitored(arm) for name, arm in deployed.items()}
         takers = {name: turns.Taker(parts[name], clients[name], logs[name]) for name in deployed}
         cpus = self._chain(next(iter(deployed.values()))).client.cpus
         return turns.Clock(self.lab, takers, asked, Where(cpus=cpus), self._keep)
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
-        """Return the kinds of parts that stand still in a group when it is not an arm's turn."""
         return turns.stopped_with({one: self.monitored(arm) for one, arm in deployed.items()}, name)
 
     def facts(self, arm: str) -> dict[str, Any]:
-        """Return what server, proxy and machine say they are; SettingsDiffer if a setting was not taken.
-
-        All is the same at the next start but `moment`, which holds what changes from hour to hour.
-        """
         return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
 
     def identity(self, arm: str) -> dict[str, Any]:
@@ -179,11 +158,9 @@ class LocalSite:
         return found
 
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Let an arm's neighbour compute while a block runs; its record says afterwards how all held."""
         return evidence.during(self._parts, self._chain(arm))
 
     def server_of(self, arm: str) -> str:
-        """Return the name of the server behind an arm: arms with the same name share one."""
         return self._chain(arm).server.name
 
     def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
@@ -191,11 +168,9 @@ class LocalSite:
         return self._server(arm).admin()
 
     def admins(self, arm: str) -> list[sqlalchemy.Engine]:
-        """Return the administrative account on each server of an arm, in their order."""
         return [server.admin() for server in self._servers(arm)]
 
     def allowance(self, arm: str) -> float:
-        """Return how many cores' time the client may use."""
         client = self._chain(arm).client
         cores = float(len(client.cpus or os.sched_getaffinity(0)))
         return cores if client.quota is None else min(cores, client.quota)
@@ -235,17 +210,14 @@ class LocalSite:
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
     ) -> monitor.Monitor:
-        """Return what watches clients, an arm's parts and the machine, and writes its table to a path."""
         driver, pids = loads.pid(self.lab), [one.pid for one in (client, *others)]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
         return monitor.Monitor(watched, path, *pids, hops=self._parts.hops(self._chain(arm)))
 
     def log_mark(self, arm: str | None = None) -> list[int]:
-        """Return a place in the logs of an arm's servers, for `log_errors`."""
         return [server.log_mark() for server in self._servers(arm)]
 
     def log_errors(self, mark: Sequence[int], arm: str | None = None) -> list[str]:
-        """Return the lines of the logs since a place that tell of an error or a crash."""
         marked = zip(self._servers(arm), mark, strict=True)
         return [line for server, place in marked for line in server.log_errors(place)]
 
@@ -254,11 +226,9 @@ class LocalSite:
         self._prepared.save(label, arm or self.study.baseline)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        """Say whether there is prepared data for an arm, under this label (None: under any)."""
         return self._prepared.has(label, arm or self.study.baseline)
 
     def restore(self, label: str | None = None) -> None:
-        """Put the prepared data back on every server and start it: cold, the same bytes every time."""
         self._prepared.restore(label)
 
     @property
@@ -266,7 +236,6 @@ class LocalSite:
         return Prepared(self.lab, self.study, self._parts, self.chains, self.able, self._keep)
 
     def hold(self) -> None:
-        """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 for part in self._parts.alive.values():
@@ -275,7 +244,6 @@ class LocalSite:
                 time.sleep(0.5)
 
     def down(self, arm: str | None = None) -> None:
-        """Stop everything this site started; for one arm only what no direct arm needs: its hops."""
         names = [] if arm is None else [part.name for part in self._chain(arm).parts[1:]]
         if arm is None or names:
             self._parts.stop(*names)

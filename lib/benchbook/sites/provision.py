@@ -14,6 +14,7 @@ from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.sites import open_site, sql
+from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_folder
 
 
@@ -51,7 +52,7 @@ def must_have_sysbench(study: Study, arm: str, facts: Mapping[str, Any]) -> None
         )
 
 
-def skip(site: Any, study: Study) -> dict[str, str]:
+def skip(site: Site, study: Study) -> dict[str, str]:
     """Return the arms that this machine can't make, with the reason, before anything is started.
 
     BenchbookError if the baseline is among them or no treatment is left: there is nothing to compare then.
@@ -63,7 +64,7 @@ def skip(site: Any, study: Study) -> dict[str, str]:
     return skipped
 
 
-def verify(site: Any, study: Study, facts: dict[str, Any]) -> None:
+def verify(site: Site, study: Study, facts: dict[str, Any]) -> None:
     """Start each arm and hold it against the recorded facts; BenchbookError names every fact that changed."""
     changed = []
     for arm in facts["arms"]:

@@ -18,6 +18,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
+from benchbook.sites.contract import Site
 from benchbook.sites.kube import arms, copies, engines, evidence, layout, marks
 from benchbook.sites.kube.client import Job, PodClient, hop
 from benchbook.sites.kube.ground import Ground
@@ -29,7 +30,7 @@ from benchbook.sites.tidb import pools
 READY_S = 1.5
 
 
-class KubernetesSite:
+class KubernetesSite(Site):
     """The arms of one study in a cluster. Use it as a context manager.
 
     When it is left, all pods are gone but those that hold data, which sleep (`keep_data`); `make down`
@@ -94,11 +95,6 @@ class KubernetesSite:
         """Return why this cluster can't make an arm, or None; nothing is started to find out."""
         return self._arms.missing(self._chain(arm))
 
-    @property
-    def able(self) -> list[str]:
-        """The arms that this cluster can make, in the study's order."""
-        return [arm for arm in self.study.arms if self.missing(arm) is None]
-
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
         chain = self._chain(arm)
@@ -107,7 +103,7 @@ class KubernetesSite:
             self._clients_outside().must_reach(chain.outside, host, port, self.ground.here.wait_s)
         return self._endpoint(host, port, is_inside=bool(chain.inside))
 
-    def endpoints(self, arm: str) -> list[Endpoint]:
+    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
         """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
         places, chain = [self.up(arm)], self._chain(arm)
         for part in chain.others:

@@ -19,6 +19,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
+from benchbook.sites.contract import Site
 from benchbook.sites.ssh import arrange, beside, copies, possible, tls
 from benchbook.sites.ssh import facts as found
 from benchbook.sites.ssh.client import RemoteClient
@@ -28,7 +29,7 @@ from benchbook.sites.ssh.watch import RemoteWatch
 from benchbook.sites.tidb import pools
 
 
-class SshSite:
+class SshSite(Site):
     """The arms of one study on the hosts of its inventory. Use it as a context manager.
 
     Nothing is connected to before the first question. Where no arm is named, the baseline's server is meant.
@@ -79,21 +80,14 @@ class SshSite:
         return None
 
     @property
-    def able(self) -> list[str]:
-        """The arms that these hosts can make, in the study's order."""
-        return [arm for arm in self.study.arms if self.missing(arm) is None]
-
-    @property
     def ready_s(self) -> float:
         """Seconds from the first call of `client` until all clients of an arm are ready to begin."""
         return self._living.ready_s
 
     def up(self, arm: str) -> Endpoint:
-        """Bring an arm up, or find it up; return what sysbench connects to."""
         return self.endpoints(arm)[0]
 
-    def endpoints(self, arm: str) -> list[Endpoint]:
-        """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
+    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
         chain = self._chain(arm)
         self._living.persevere(lambda: self._living.ensure(chain))
         return [
@@ -106,7 +100,6 @@ class SshSite:
         self._living.stop(None if arm is None else self._chain(arm).proxy)
 
     def facts(self, arm: str) -> dict[str, Any]:
-        """Return what server, proxy and hosts say they are; what changes by the hour is under `moment`."""
         chain = self._chain(arm)
         roles = {role: self._living.host(name) for role, name in chain.hosts.items()}
         looks = {role: host.look_again() for role, host in roles.items()}
@@ -130,7 +123,6 @@ class SshSite:
         return seen
 
     def server_of(self, arm: str) -> str:
-        """Return the name of the server behind an arm: arms with the same name share one."""
         return self._chain(arm).server.name
 
     def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
@@ -138,14 +130,12 @@ class SshSite:
         return self._server(arm).admin()
 
     def admins(self, arm: str) -> list[sqlalchemy.Engine]:
-        """Return the administrative account on each server of an arm, in their order."""
         chain, count = self._chain(arm), self.study.arms[arm].servers
         if chain.server.places and count > 1:
             return [self._server(arm).admin(number) for number in range(count)]
         return [self._living.part(part).admin() for part in chain.servers]
 
     def allowance(self, arm: str) -> float:
-        """Return how many cores' time the client may use."""
         chain = self._chain(arm)
         cores = (self._living.look(name)["facts"]["cores"] for name in dict.fromkeys(chain.clients))
         return float(len(chain.client_cpus or ()) or sum(cores))
@@ -174,7 +164,6 @@ class SshSite:
     def watch(
         self, arm: str, client: RemoteClient, path: Path, others: Sequence[RemoteClient] = ()
     ) -> RemoteWatch:
-        """Return what watches clients, an arm's parts and the hosts, and writes its table to a path."""
         chain = self._chain(arm)
         roles = {role: self._living.host(name) for role, name in chain.hosts.items()}
         pids, hops = self._living.processes(chain), arrange.hops(chain)
@@ -205,11 +194,9 @@ class SshSite:
             record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
 
     def log_mark(self, arm: str | None = None) -> list[Any]:
-        """Return a place in the logs of an arm's servers, for `log_errors`."""
         return [self._living.part(part).log_mark() for part in self._chain(arm).servers]
 
     def log_errors(self, mark: Sequence[Any], arm: str | None = None) -> list[str]:
-        """Return the lines of the logs since a place that tell of an error or a crash."""
         marked = zip(self._chain(arm).servers, mark, strict=True)
         try:
             return [line for part, place in marked for line in self._living.part(part).log_errors(place)]
@@ -225,15 +212,12 @@ class SshSite:
         copies.keep(self._server(arm), self._servers(), label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        """Say whether there is prepared data of this engine, under this label (None: under any)."""
         return copies.is_kept(self._server(arm), label)
 
     def restore(self, label: str | None = None) -> None:
-        """Put the prepared data back on every server and start it: cold, the same bytes every time."""
         self._living.persevere(lambda: copies.put_back(self._servers(), label))
 
     def hold(self) -> None:
-        """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 for part in self._living.parts.values():
