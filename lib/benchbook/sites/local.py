@@ -53,7 +53,9 @@ class LocalSite:
         self._folder = lab
         self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
         has_netem, engine = feasible.has_netem(study.arms), study.engine.name
-        self.chains = layout.chains(study.arms, study.site.port, self.cpus, has_netem, engine)
+        self.chains = layout.chains(
+            study.arms, study.site.port, self.cpus, has_netem, engine, ports=self._ports
+        )
 
     def __enter__(self) -> LocalSite:
         self.lab = labs.open_lab(self._folder)
@@ -101,13 +103,20 @@ class LocalSite:
         if len({(one.name, one.version, one.binary) for one in asked}) == 1:
             has_netem = feasible.has_netem(self.study.arms)
             self.chains = layout.chains(
-                self.study.arms, self.study.site.port, self.cpus, has_netem, asked[0].name, block - 1
+                *(self.study.arms, self.study.site.port, self.cpus, has_netem, asked[0].name, block - 1),
+                ports=self._ports,
             )
             self._parts.forget(self.chains)
 
     def missing(self, arm: str) -> str | None:
         """Return why this machine can't make an arm, or None; nothing is started to find out."""
         return feasible.obstacle(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
+
+    @property
+    def _ports(self) -> dict[str, int]:
+        """How many ports the cluster of an arm takes."""
+        asked = {arm: engine_of(self.study, arm).cluster for arm in self.study.arms}
+        return {arm: cluster.ports for arm, cluster in asked.items() if cluster is not None}
 
     @property
     def able(self) -> list[str]:
@@ -175,7 +184,12 @@ class LocalSite:
         for part in self._chain(arm).every:
             child = self._parts.get(part).child
             if child is not None:
-                found.setdefault("server" if part.kind == "server" else "proxy", []).append(child.pid)
+                kind = "server" if part.kind == "server" else "proxy"
+                pids = getattr(self._parts.get(part), "pids", {})
+                found.setdefault(kind, []).extend(
+                    [pid for its in pids.values() for pid in its] or [child.pid]
+                )
+                found |= {name: its for name, its in pids.items() if its}
         return found
 
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
