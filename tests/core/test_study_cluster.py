@@ -100,7 +100,7 @@ def test_clusters_side_by_side_get_ports_that_do_not_meet() -> None:
     ],
 )
 def test_what_a_cluster_can_not_be_is_refused_by_its_key(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match="not a study's|cluster|arms|engine|equal|stores") as refused:
+    with pytest.raises(ValueError, match=r"cluster|arms|engine|equal") as refused:
         study(**changes)
     assert said in str(refused.value)
 

@@ -3,15 +3,17 @@ module benchbook/tidb/cluster
 go 1.19
 
 require (
+	github.com/BurntSushi/toml v0.3.1
 	github.com/ngaut/unistore v0.0.0-20210719114803-9cf36a97f8a1
+	github.com/pingcap/kvproto v0.0.0-20210722112940-1a69d0b093f1
+	github.com/pingcap/log v0.0.0-20210317133921-96f4fcab92a4
 	github.com/tikv/pd v1.1.0-beta.0.20210323123936-c8fa72502f16
+	google.golang.org/grpc v1.27.1
 )
 
 require (
-	github.com/pingcap/tidb v1.1.0-beta.0.20211223113747-6416f8d60147 // indirect
 	cloud.google.com/go v0.53.0 // indirect
 	cloud.google.com/go/storage v1.6.0 // indirect
-	github.com/BurntSushi/toml v0.3.1 // indirect
 	github.com/StackExchange/wmi v0.0.0-20190523213315-cbe66965904d // indirect
 	github.com/VividCortex/ewma v1.1.1 // indirect
 	github.com/aws/aws-sdk-go v1.35.3 // indirect
@@ -82,10 +84,9 @@ require (
 	github.com/pingcap/failpoint v0.0.0-20210316064728-7acb0f0a3dfd // indirect
 	github.com/pingcap/fn v0.0.0-20200306044125-d5540d389059 // indirect
 	github.com/pingcap/goleveldb v0.0.0-20191226122134-f82aafb29989 // indirect
-	github.com/pingcap/kvproto v0.0.0-20210722112940-1a69d0b093f1 // indirect
-	github.com/pingcap/log v0.0.0-20210317133921-96f4fcab92a4 // indirect
 	github.com/pingcap/parser v0.0.0-20210623034316-5ee95ed0081f // indirect
 	github.com/pingcap/sysutil v0.0.0-20210221112134-a07bda3bde99 // indirect
+	github.com/pingcap/tidb v1.1.0-beta.0.20211223113747-6416f8d60147 // indirect
 	github.com/pingcap/tidb-tools v4.0.9-0.20201127090955-2707c97b3853+incompatible // indirect
 	github.com/pingcap/tipb v0.0.0-20211025074540-e1c7362eeeb4 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
@@ -133,7 +134,6 @@ require (
 	google.golang.org/api v0.18.0 // indirect
 	google.golang.org/appengine v1.6.5 // indirect
 	google.golang.org/genproto v0.0.0-20200224152610-e50cd9704f63 // indirect
-	google.golang.org/grpc v1.27.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.0.0 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	honnef.co/go/tools v0.1.3 // indirect
