@@ -8,6 +8,7 @@ from typing import Any
 
 from benchbook.core import registry, reserved
 from benchbook.core.study_arm import Arm
+from benchbook.core.study_cluster import Cluster
 from benchbook.core.study_sections import Engine
 
 
@@ -25,7 +26,20 @@ def engine_of(study: Any, arm: str) -> Engine:
         version=version,
         binary=changed.binary or (None if changed.version else base.binary),
         settings={**base.settings, **changed.settings},
+        cluster=cluster_of(base, arm_engine=changed),
     )
+
+
+def program_of(engine: Engine) -> str:
+    """Return where the code of an engine is, as `core.registry` has it: of its cluster if it has one."""
+    return (registry.ENGINES if engine.cluster is None else registry.CLUSTERS)[engine.name]
+
+
+def cluster_of(base: Engine, arm_engine: Any) -> Cluster | None:
+    """Return the cluster behind an arm, or None: the study's with the arm's changes."""
+    if base.cluster is None or arm_engine is None or arm_engine.cluster is None:
+        return base.cluster
+    return Cluster(**arm_engine.cluster.on(base.cluster))
 
 
 def variant(arm: Arm, server_too: bool = True) -> str:

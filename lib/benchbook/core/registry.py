@@ -17,6 +17,8 @@ SEVERAL = frozenset({"kubernetes", "local", "ssh"})
 # Where somebody else runs the server, several clients are ours to start all the same.
 SEVERAL_CLIENTS = SEVERAL | {"existing"}
 ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb.server:TiDB"}
+# What makes an engine's cluster, where a study asks for one (`engine.cluster`).
+CLUSTERS = {"tidb": "benchbook.sites.tidb.cluster:Cluster"}
 # Engines that have a settings file with items beside variables: names with a dot or a dash.
 WITH_ITEMS = frozenset({"tidb"})
 # Engines that leave gaps between the ids they give, so that rows are loaded with ids of our own.

@@ -180,6 +180,27 @@ def tidb(settings: Mapping[str, Any]) -> list[str]:
     )
 
 
+# Of the parts of a cluster: addresses, folders, encryption, what a log is written to, and what the cluster's
+# own keys say.
+PARTS = {
+    "pd": re.compile(
+        r"(advertise-|initial-|join$|name$|lease$|client-urls$|peer-urls$|data-dir$|force-new-cluster$|security"
+        r"|log\.file|metric\.|dashboard\.|replication\.max-replicas$|replication-mode|cluster-version$)"
+    ),
+    "store": re.compile(r"(server\.(pd-addr|store-addr|status-addr|log-file|raft)$|engine\.db-path$)"),
+}
+
+
+def of_part(place: str, part: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each setting of a cluster's part (`pd`, `store`) that is not a study's, with what to write."""
+    for key, value in settings.items():
+        if PARTS[part].match(key) or _is_path(value):
+            yield (
+                f"{place}.{part}_settings.{key}: not a study's to set: it says where the part listens, lives "
+                "or writes, or what the cluster's own keys say (replicas); remove it"
+            )
+
+
 OF_ENGINE: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {"mariadb": mariadb, "tidb": tidb}
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from benchbook.core import registry
+from benchbook.core.study_cluster import ArmCluster
 from benchbook.core.study_sections import Model, check_settings, enumeration, known
 
 EngineName = Annotated[str, known("engine", registry.ENGINES), enumeration(registry.ENGINES)]
@@ -23,6 +24,8 @@ class ArmEngine(Model):
     """Path of another server binary; null: as the study says."""
     settings: dict[str, int | float | str | bool] = Field({})
     """Settings of this arm, on top of the study's."""
+    cluster: ArmCluster | None = None
+    """What this arm changes of the study's cluster; null: nothing."""
 
     @field_validator("settings")
     @classmethod

@@ -19,6 +19,7 @@ from benchbook.core import registry
 from benchbook.core.study_base import NAME as NAME
 from benchbook.core.study_base import Model, distinct, enumeration, known
 from benchbook.core.study_base import Name as Name
+from benchbook.core.study_cluster import Cluster
 from benchbook.core.study_existing import Existing
 from benchbook.core.study_hosts import Tiup
 from benchbook.core.study_kubernetes import Kubernetes
@@ -90,6 +91,9 @@ class Engine(Model):
     settings: dict[str, int | float | str | bool] = Field({})
     """Server variables, in the server's own names and units; each is read back from the server and
     compared. For `tidb` a name with a dot or a dash is an item of its settings file (`log.level`)."""
+    cluster: Cluster | None = None
+    """A TiDB cluster on this machine, for `tidb` 5.0: PD, stores and TiDB as programs of their own; null: one
+    TiDB with its embedded storage."""
 
     @field_validator("settings")
     @classmethod

@@ -97,6 +97,8 @@ def _of_arms(study: Any) -> Iterator[str]:
         for key, why in _REFUSED.items():
             if getattr(arm, key) not in (None, False, "none"):
                 yield f"arms.{name}.{key}: {why}"
+    if study.engine.cluster is not None:
+        yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
     for name in _engines(study) & registry.WITHOUT_ACCOUNTS:
         if study.aa is not None or _share(study):
             yield f"engine.name: {name}: it counts statements for all accounts together, and arms share it"

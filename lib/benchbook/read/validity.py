@@ -10,6 +10,7 @@ from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import (
     checks_clock,
+    checks_cluster,
     checks_each,
     checks_log,
     checks_machine,
@@ -49,6 +50,7 @@ CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
     ("V21", "arrangement", checks_machine.arrangement),
     ("V22", "beginning", checks_each.beginning),
     ("V23", "turns", checks_turns.turns),
+    ("V24", "cluster", checks_cluster.cluster),
 )
 
 

@@ -45,6 +45,8 @@ def facts(
             "through the hop": delay.ping_ms(*parts.address(relay), parts.lab),
             "beside it": delay.ping_ms(*server, parts.lab),
         }
+    if hasattr(parts.get(chain.server), "moment"):
+        found["moment"]["cluster"] = parts.get(chain.server).moment()
     host, port = parts.address(chain.entry)
     found["moment"]["endpoint"] = f"{host}:{port}"
     if chain.others:
@@ -91,7 +93,9 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     )
     entry = parts.address(chain.entry)
     load = loads.beside(parts.lab, chain.load, entry, chain.client.cpus, parts.keep)
-    with busy as beside, load as borne, capture.beside(parts, chain) as captured:
+    whole = getattr(parts.get(chain.server), "beside", contextlib.nullcontext)()
+    with busy as beside, load as borne, capture.beside(parts, chain) as captured, whole as cluster:
+        record |= {"cluster": cluster} if cluster else {}
         record |= {"load": borne} if borne else {}
         record |= {"capture": captured} if captured else {}
         yield record

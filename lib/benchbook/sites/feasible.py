@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchbook.core import registry
+from benchbook.core.engines import program_of
 from benchbook.core.study_arm import Arm, Kernel
 from benchbook.core.study_sections import Engine
 from benchbook.sites import abilities, capture, kernel, load, loads, procfs, tiproxy
@@ -28,7 +28,7 @@ NEEDED_BY = {
 def obstacle(arm: Arm, chain: Chain, engine: Engine | None = None) -> str | None:
     """Return why an arm can't be made here and what to do about it, or None if it can."""
     found = list(_obstacles(arm, chain))
-    ask = getattr(load(registry.ENGINES[engine.name]), "obstacle", None) if engine is not None else None
+    ask = getattr(load(program_of(engine)), "obstacle", None) if engine is not None else None
     found += [reason] if ask is not None and (reason := ask(engine)) else []
     return "; ".join(dict.fromkeys(found)) or None
 

@@ -8,6 +8,7 @@ import resource
 import shutil
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,26 +45,33 @@ frontend client
     default_backend server
 
 backend server
-    server db {{server}}
+{{servers}}
 """
 
 
 class HAProxy(Supervised):
     """One relay of TCP, in the foreground under our supervision. Nothing is started until `ensure`.
 
-    `server` is what it relays to, as ADDRESS:PORT.
+    `server` is what it relays to, as ADDRESS:PORT; `others` are further servers, which it takes alike.
     """
 
     what = "the proxy"
 
-    def __init__(self, lab: labs.Lab, place: labs.Place, server: str, keep: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        lab: labs.Lab,
+        place: labs.Place,
+        server: str,
+        keep: tuple[int, ...] = (),
+        others: Sequence[str] = (),
+    ) -> None:
         found = shutil.which("haproxy", path=process.PATH)
         if found is None:
             raise SiteError(
                 f"haproxy is not installed; run `{INSTALL}`, or leave the arm with `access: haproxy` out"
             )
         super().__init__(lab, place, keep, labs.service_user("haproxy"))
-        self.server, self.binary = server, Path(found)
+        self.servers, self.binary = (server, *others), Path(found)
         self.socket = lab.socket(self.folder / "p.sock")
         self.config = self.folder / "haproxy.cfg"
         self.leftovers = (self.socket,)
@@ -86,7 +94,7 @@ class HAProxy(Supervised):
             socket=self.socket,
             address=self.place.address,
             port=self.place.port,
-            server=self.server,
+            servers="\n".join(f"    server {name} {one}" for name, one in self._named()),
         )
         labs.write_private(self.config, text, self.user)
         self.socket.unlink(missing_ok=True)
@@ -122,8 +130,12 @@ class HAProxy(Supervised):
             "threads": int(said["Nbthread"]),
             "max_connections": int(said["Maxconn"]),
             "balance": "leastconn",
+            **({"servers": len(self.servers)} if len(self.servers) > 1 else {}),
             "config_hash": self.config_hash,
         }
+
+    def _named(self) -> list[tuple[str, str]]:
+        return [(f"db{rank}" if rank > 1 else "db", one) for rank, one in enumerate(self.servers, start=1)]
 
     def _is_answering(self) -> bool:
         return int(self._info()["Pid"]) == self.running().pid and self._holds_port()

@@ -101,10 +101,12 @@ def chains(
     has_netem: bool = False,
     engine: str = "mariadb",
     first: int = 0,
+    ports: Mapping[str, int] | None = None,
 ) -> dict[str, Chain]:
     """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all).
 
-    `engine` is the study's; an arm may name another. Places (folders, ports, addresses) are given from the
+    `engine` is the study's; an arm may name another; `ports` is how many the servers of an arm take, where
+    they are a cluster. Places (folders, ports, addresses) are given from the
     arm at `first` on, so that another number lets arms change places.
     With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
     """
@@ -118,19 +120,24 @@ def chains(
         for arm in names
     }
 
-    def share(key: tuple[Any, ...], kind: str, listens: bool, program: str = "", **rest: Any) -> Part:
+    def share(
+        key: tuple[Any, ...], kind: str, listens: bool, program: str = "", wide: int = 0, **rest: Any
+    ) -> Part:
         if key not in made:
             role = {"server": "server", "relay": "relay", "service": "service"}.get(kind, "proxy")
             rank = sum(part.name.partition("-")[0] == role for part in made.values())
             number = used.get("ports", 0)
-            used["ports"] = number + (PORTS.get(program or kind, 1) if listens else 0)
+            used["ports"] = number + ((wide or PORTS.get(program or kind, 1)) if listens else 0)
             name = role if rank == 0 else f"{role}-{rank + 1}"
             made[key] = Part(name, kind, rank, port + number if listens else SERVICE_PORT, **rest)
         return made[key]
 
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
-    found = {name: _chain(arms[name], cpus, share, is_cable, engine, prepared[name]) for name in turned}
+    found = {
+        name: _chain(arms[name], cpus, share, is_cable, engine, prepared[name], (ports or {}).get(name, 0))
+        for name in turned
+    }
     return {name: found[name] for name in arms}
 
 
@@ -141,6 +148,7 @@ def _chain(
     is_cable: bool,
     engine: str,
     prepared: str,
+    wide: int,
 ) -> Chain:
     rooms = {part: _room(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
     kernel = arm.kernel
@@ -151,7 +159,7 @@ def _chain(
     own = {"cpus": cores, "quota": quota, "shares": shares, "is_pod": is_pod}
     own |= {"kernel": kernel, "latency_ms": delay, "variant": variant(arm), "prepared": prepared}
     program = (arm.engine.name if arm.engine is not None else None) or engine
-    parts = [share(("server", *own.values()), "server", True, program, **own)]
+    parts = [share(("server", *own.values()), "server", True, program, wide, **own)]
     others = tuple(
         share(("server", *own.values(), number), "server", True, program, **own)
         for number in range(1, arm.servers)

@@ -54,7 +54,9 @@ class LocalSite(Site):
         self._folder = lab
         self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
         has_netem, engine = feasible.has_netem(study.arms), study.engine.name
-        self.chains = layout.chains(study.arms, study.site.port, self.cpus, has_netem, engine)
+        self.chains = layout.chains(
+            study.arms, study.site.port, self.cpus, has_netem, engine, ports=self._ports
+        )
 
     def __enter__(self) -> LocalSite:
         self.lab = labs.open_lab(self._folder)
@@ -102,12 +104,19 @@ class LocalSite(Site):
         if len({(one.name, one.version, one.binary) for one in asked}) == 1:
             has_netem = feasible.has_netem(self.study.arms)
             self.chains = layout.chains(
-                self.study.arms, self.study.site.port, self.cpus, has_netem, asked[0].name, block - 1
+                *(self.study.arms, self.study.site.port, self.cpus, has_netem, asked[0].name, block - 1),
+                ports=self._ports,
             )
             self._parts.forget(self.chains)
 
     def missing(self, arm: str) -> str | None:
         return feasible.obstacle(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
+
+    @property
+    def _ports(self) -> dict[str, int]:
+        """How many ports the cluster of an arm takes."""
+        asked = {arm: engine_of(self.study, arm).cluster for arm in self.study.arms}
+        return {arm: cluster.ports for arm, cluster in asked.items() if cluster is not None}
 
     def up(self, arm: str) -> Endpoint:
         chain = self._chain(arm)
@@ -154,7 +163,12 @@ class LocalSite(Site):
         for part in self._chain(arm).every:
             child = self._parts.get(part).child
             if child is not None:
-                found.setdefault("server" if part.kind == "server" else "proxy", []).append(child.pid)
+                kind = "server" if part.kind == "server" else "proxy"
+                pids = getattr(self._parts.get(part), "pids", {})
+                found.setdefault(kind, []).extend(
+                    [pid for its in pids.values() for pid in its] or [child.pid]
+                )
+                found |= {name: its for name, its in pids.items() if its}
         return found
 
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:

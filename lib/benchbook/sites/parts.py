@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import registry
-from benchbook.core.engines import engine_of
+from benchbook.core.engines import engine_of, program_of
 from benchbook.core.study import Study
 from benchbook.sites import cgroups, kernel, load, network, snapshot
 from benchbook.sites import lab as labs
@@ -60,6 +60,11 @@ class Parts:
             return self.network.virtual(part.rank), part.port
         return (self.network.pod(part.rank + 1)[1] if part.is_pod else labs.LOOPBACK), part.port
 
+    def addresses(self, part: Part) -> list[tuple[str, int]]:
+        """Return where a part is reached; a cluster has several such places."""
+        several = getattr(self.get(part), "addresses", None) if part.kind == "server" else None
+        return several or [self.address(part)]
+
     def group(self, part: Part) -> cgroups.Group | None:
         """Return a part's control group, made at need; None if it has none."""
         if part.shares is None:
@@ -86,8 +91,12 @@ class Parts:
         inner = self.address(service if relay is None and service is not None else chain.server)
         found = [Hop("server", *inner), *(Hop("server", *self.address(part)) for part in chain.others)]
         if relay is not None or chain.proxy is not None:
-            found += [Hop("proxy", *self.address(chain.entry)), Hop("proxy", *inner, is_behind=True)]
-        return found
+            ends = self.addresses(chain.server) if inner == self.address(chain.server) else [inner]
+            found += [Hop("proxy", *self.address(chain.entry))]
+            found += [Hop("proxy", *one, is_behind=True) for one in ends]
+        found += [Hop("server", *one) for one in self.addresses(chain.server)[1:]]
+        below = getattr(self.get(chain.server), "below", {})
+        return found + [Hop(kind, *one) for kind, places in below.items() for one in places]
 
     @property
     def connections(self) -> int:
@@ -118,13 +127,16 @@ class Parts:
         if part.kind == "server":
             arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
             asked = engine_of(self.study, arm)
-            engine = load(registry.ENGINES[asked.name])(self.lab, asked, place, self.keep)
+            engine = load(program_of(asked))(self.lab, asked, place, self.keep)
             snapshot.heal(engine.data)
             return engine
         assert part.to is not None
-        to = ":".join(map(str, self.address(part.to)))
+        behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
+        to = behind[0]
         if part.kind == "relay":
             return Delay(self.lab, place, to, self.keep, part.latency_ms or 0.0)
+        if len(behind) > 1:
+            return load(registry.ACCESS[part.kind])(self.lab, place, to, self.keep, others=behind[1:])
         return load(registry.ACCESS[part.kind])(self.lab, place, to, self.keep)
 
     def _peers(self, part: Part) -> tuple[str, ...]:

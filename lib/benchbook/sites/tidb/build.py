@@ -1,7 +1,8 @@
 """TiDB's server as a program: the one named, or one built from its Go module, once for each version.
 
-The versions are the folders of `tools/tidb`: each a Go module of ours that pins everything. The program is
-kept outside the clone, under a name made of all that decides what it is.
+The versions are the folders of `tools/tidb`: each a Go module of ours that pins everything; the folder
+`cluster` in one of them has the other parts of a cluster, PD and the store. A program is kept outside the
+clone, under a name made of all that decides what it is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.core import files, surroundings
@@ -32,6 +34,35 @@ SAY_EVERY_S = 20.0
 # Without C no compiler for it is needed, and the program is one file that runs anywhere.
 PURE_GO = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
 FREE_BYTES = 3 << 30
+CLUSTER, CLUSTER_FLAG = "cluster", "--cluster"
+# Package and what the linker is told of each part; PD without a version lets no store join.
+PARTS = {
+    "pd-server": (
+        "github.com/tikv/pd/cmd/pd-server",
+        "-X github.com/tikv/pd/server/versioninfo.PDReleaseVersion=v{version}.0",
+    ),
+    "unistore-server": ("./store", ""),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one program is made: in a module of ours, from a package, with arguments; kept as `target`.
+
+    `module` is what it says of itself, or of what it was made.
+    """
+
+    version: str
+    folder: Path
+    package: str
+    flags: tuple[str, ...]
+    target: Path
+    module: str
+
+    @property
+    def name(self) -> str:
+        """Its name, such as tidb-server."""
+        return self.target.name
 
 
 def versions() -> list[str]:
@@ -75,6 +106,57 @@ def cached(version: str) -> Path:
     return engines() / f"tidb-{version}-{digest.hexdigest()[:12]}" / "tidb-server"
 
 
+def part(version: str, name: str) -> Recipe:
+    """Return how a part of a cluster (`PARTS`) is made."""
+    folder = RECIPES / version / CLUSTER
+    package, told = PARTS[name]
+    words = " ".join(("-s -w", told.format(version=version))).strip()
+    # Without its dashboard PD needs no code for browsers.
+    shared = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-tags=without_dashboard"]
+    given = (*shared, f"-ldflags={words}")
+    digest = hashlib.sha256(json.dumps(given).encode())
+    sources = [folder / "go.mod", folder / "go.sum"]
+    sources += sorted((folder / package).glob("*.go")) if package.startswith(".") else []
+    for source in sources:
+        digest.update(source.read_bytes())
+    kept = engines() / f"{name}-{version}-{digest.hexdigest()[:12]}" / name
+    pinned = package.partition("/cmd/")[0] if not package.startswith(".") else "github.com/ngaut/unistore"
+    found = re.search(rf"^\s*{re.escape(pinned)} (\S+)", sources[0].read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None
+    return Recipe(version, folder, package, given, kept, f"{pinned} {found[1]}")
+
+
+def cluster_versions() -> list[str]:
+    """Return the versions of TiDB whose cluster can be built."""
+    return [version for version in versions() if (RECIPES / version / CLUSTER / "go.mod").is_file()]
+
+
+def cluster_obstacle(version: str | None) -> str | None:
+    """Return why there is no cluster of a version here and can't be, or None; nothing is built to find
+    out."""
+    if version not in cluster_versions():
+        return f"engine.version: {version}: a cluster can be built of {' or '.join(cluster_versions())}"
+    if all(part(version, name).target.is_file() for name in PARTS):
+        return obstacle(version, None)
+    if shutil.which("go") is None:
+        return (
+            "the parts of a cluster are built from Go modules and there is no Go; "
+            f"`{INSTALL}`, or put go in the PATH"
+        )
+    return None
+
+
+def cluster(lab: labs.Lab, version: str, keep: tuple[int, ...] = ()) -> dict[str, Path]:
+    """Return the programs of a cluster's parts by name, built now if they never were."""
+    if (refused := cluster_obstacle(version)) is not None:
+        raise SiteError(refused)
+    recipes = {name: part(version, name) for name in PARTS}
+    made = {
+        name: one.target if one.target.is_file() else _build(lab, one, keep) for name, one in recipes.items()
+    }
+    return made | {"tidb-server": program(lab, version, None, keep)}
+
+
 def obstacle(version: str | None, binary: str | None) -> str | None:
     """Return why there is no such server here and can't be, or None; nothing is built to find out."""
     if binary is not None:
@@ -103,7 +185,10 @@ def program(lab: labs.Lab, version: str | None, binary: str | None, keep: tuple[
         return Path(binary).expanduser().resolve()
     version = version or versions()[0]
     target = cached(version)
-    return target if target.is_file() else _build(lab, version, target, keep)
+    if target.is_file():
+        return target
+    recipe = Recipe(version, RECIPES / version, PACKAGE, tuple(flags(version)), target, release(version))
+    return _build(lab, recipe, keep)
 
 
 def said_version(binary: Path) -> str:
@@ -132,7 +217,8 @@ def built(binary: Path) -> dict[str, str] | None:
     return files.read_json(record) if record.is_file() else None
 
 
-def _build(lab: labs.Lab, version: str, target: Path, keep: tuple[int, ...]) -> Path:
+def _build(lab: labs.Lab, recipe: Recipe, keep: tuple[int, ...]) -> Path:
+    target, what = recipe.target, f"{recipe.name} {recipe.version}"
     folder = target.parent
     folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     if labs.free_bytes(folder.parent) < FREE_BYTES:
@@ -141,34 +227,34 @@ def _build(lab: labs.Lab, version: str, target: Path, keep: tuple[int, ...]) -> 
         )
     folder.mkdir(mode=0o755, exist_ok=True)
     # Its owner's start must not be met half-written by somebody else who builds the same.
-    part, log = folder / f"tidb-server.{os.getpid()}", lab.run / "build.log"
+    part, log = folder / f"{recipe.name}.{os.getpid()}", lab.run / "build.log"
     scratch = lab.own("run/build", None)
-    print(f"building tidb-server {version} from its Go module, once; about 2 minutes on 2 cores", flush=True)
+    print(f"building {what} from its Go module, once; about 2 minutes on 2 cores", flush=True)
     begun = time.monotonic()
     go = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, timeout=60).stdout.strip()
     child = process.start(
         "build",
-        ["go", "build", *_linked(flags(version), go), "-o", str(part), PACKAGE],
+        ["go", "build", *_linked(list(recipe.flags), go), "-o", str(part), recipe.package],
         token=lab.token,
         folder=lab.folder,
         out=log,
         keep=keep,
         append=False,
-        cwd=RECIPES / version,
+        cwd=recipe.folder,
         env={**os.environ, **PURE_GO, "GOTMPDIR": str(scratch)},
     )
     try:
-        code = _wait(child, version, begun)
+        code = _wait(child, what, begun)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if code != 0:
         part.unlink(missing_ok=True)
-        raise SiteError(f"tidb-server {version} could not be built; see {log}:\n  {tail(log)}")
+        raise SiteError(f"{what} could not be built; see {log}:\n  {tail(log)}")
     part.chmod(0o755)
-    record = {"go": go, "module": release(version), "seconds": round(time.monotonic() - begun)}
+    record = {"go": go, "module": recipe.module, "seconds": round(time.monotonic() - begun)}
     files.write_json(folder / "built.json", record)
     part.rename(target)
-    print(f"built tidb-server {version} in {record['seconds']} s, kept in {folder}", flush=True)
+    print(f"built {what} in {record['seconds']} s, kept in {folder}", flush=True)
     return target
 
 
@@ -180,7 +266,7 @@ def _linked(given: list[str], go: str) -> list[str]:
     return [text.replace("-ldflags=", "-ldflags=-checklinkname=0 ") if is_strict else text for text in given]
 
 
-def _wait(child: process.Child, version: str, begun: float) -> int:
+def _wait(child: process.Child, what: str, begun: float) -> int:
     """Wait for the compiler, saying now and then that it is still at work."""
     assert child.popen is not None
     try:
@@ -188,22 +274,29 @@ def _wait(child: process.Child, version: str, begun: float) -> int:
             try:
                 return child.popen.wait(timeout=SAY_EVERY_S)
             except subprocess.TimeoutExpired:
-                print(f"building tidb-server {version}: {time.monotonic() - begun:.0f} s", flush=True)
+                print(f"building {what}: {time.monotonic() - begun:.0f} s", flush=True)
     finally:
         if child.popen.poll() is None:
             process.stop(child, grace_s=5.0)
-    raise SiteError(f"tidb-server {version} was not built within {BUILD_S / 60:.0f} minutes")
+    raise SiteError(f"{what} was not built within {BUILD_S / 60:.0f} minutes")
 
 
 def main() -> None:
-    """Build the versions given as arguments, or all there are, as `make tidb` does."""
+    """Build the versions given as arguments, or all there are, as `make tidb` does; with `--cluster` the
+    other parts of a cluster too."""
     surroundings.close()
     surroundings.hide()
+    asked = [word for word in sys.argv[1:] if word != CLUSTER_FLAG]
     try:
         folder = engines()
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         lab = labs.open_lab(folder / "building")
-        for version in sys.argv[1:] or versions():
+        if CLUSTER_FLAG in sys.argv:
+            for version in asked or cluster_versions():
+                for name, path in cluster(lab, version).items():
+                    print(f"{name} {version}: {path}")
+            return
+        for version in asked or versions():
             print(f"tidb-server {version}: {program(lab, version, None)}")
     except SiteError as error:
         sys.exit(str(error))

@@ -75,10 +75,10 @@ def make(
     """
     folder = lab.own(place.name, user)
     record, data, new = folder / "made.json", folder / "data", folder / "new"
-    if data.is_dir() and _read(record) == made_with:
+    if data.is_dir() and read(record) == made_with:
         return
     labs.remove(lab, place.name)
-    if _read(lab.folder / place.prepared / "snapshot.json").get("made_with") != made_with:
+    if read(lab.folder / place.prepared / "snapshot.json").get("made_with") != made_with:
         labs.remove(lab, place.prepared)
     if labs.free_bytes(lab.folder) < FREE_BYTES:
         raise SiteError(
@@ -100,7 +100,7 @@ def make(
         env=env,
     )
     try:
-        with _first(path, child, log) as connection, connection.cursor() as cursor:
+        with first(path, child, log) as connection, connection.cursor() as cursor:
             close(cursor, secret(lab))
     finally:
         is_clean = process.stop(child, grace_s=60.0)
@@ -109,6 +109,32 @@ def make(
     path.unlink(missing_ok=True)
     new.rename(data)
     labs.write_private(record, json.dumps(made_with), user)
+
+
+def begin(part: Any, argv: list[str]) -> tuple[process.Child, Path]:
+    """Start a cluster's first TiDB as its command line for the first start says; return it and its log."""
+    log = part.lab.run / "install.log"
+    child = process.start(
+        "install",
+        argv,
+        token=part.lab.token,
+        folder=part.lab.folder,
+        out=log,
+        user=part.user,
+        keep=part.keep,
+        append=False,
+        cwd=part.folder,
+        env={"HOME": str(part.folder), "TMPDIR": str(part.folder)},
+    )
+    return child, log
+
+
+def end(child: process.Child, log: Path, path: Path) -> None:
+    """End a first start; SiteError if it did not go by itself, so that what it wrote may not be whole."""
+    is_clean = process.stop(child, grace_s=60.0)
+    path.unlink(missing_ok=True)
+    if not is_clean:
+        raise SiteError(f"TiDB's data could not be made; see {log}:\n  {tail(log)}")
 
 
 def admit(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...]) -> None:
@@ -196,7 +222,7 @@ def _over_tcp(lab: labs.Lab, place: labs.Place) -> pymysql.Connection:
         ) from None
 
 
-def _first(path: Path, child: process.Child, log: Path) -> pymysql.Connection:
+def first(path: Path, child: process.Child, log: Path) -> pymysql.Connection:
     """Return the first connection to a new server, as its administrator without a password."""
     deadline = time.monotonic() + FIRST_START_S
     while child.is_alive and time.monotonic() < deadline:
@@ -214,7 +240,8 @@ def close(cursor: pymysql.cursors.Cursor, password: str) -> None:
     cursor.execute(f"DROP USER '{ADMIN}'@'%%'", ())
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> dict[str, Any]:
+    """Return a record of a folder, empty where there is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -47,7 +47,7 @@ class TiDB(Supervised):
             raise SiteError(
                 f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
             )
-        super().__init__(lab, place, keep, _user())
+        super().__init__(lab, place, keep, user())
         self.engine = engine
         self.asked = config.complete(engine.settings, self.version)
         self.status = Status(place.address, place.port + 1)
@@ -188,7 +188,7 @@ class TiDB(Supervised):
         return f"{said}\n  (or check engine.settings)"
 
 
-def _user() -> str | None:
+def user() -> str | None:
     """Return whom the server runs as: not root."""
     for name in USERS[:-1]:
         try:

@@ -1,0 +1,127 @@
+"""A TiDB cluster on this machine: how many of each part a study asks for, and their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from benchbook.core import reserved
+from benchbook.core.study_base import Model
+from benchbook.core.study_hosts import Item, Scalar
+
+# Where `engine.version` of a study must begin for the parts of a cluster to be had.
+VERSIONS = ("5.0",)
+# TiProxy would have to find the servers in PD by itself, a service's rule leads to one server.
+ACCESS = ("direct", "haproxy")
+PD, STORES, TIDB, REPLICAS = 1, 3, 1, 3
+
+
+class Cluster(Model):
+    """A TiDB cluster on this machine: PD, stores that replicate by Raft, and TiDB, each a program of its own.
+    The store is unistore, which speaks TiKV's protocol and is not TiKV."""
+
+    pd: int = Field(PD, ge=1, le=1)
+    """Placement drivers; one is what can be made here."""
+    stores: int = Field(STORES, ge=1, le=7, examples=[3])
+    """Stores."""
+    tidb: int = Field(TIDB, ge=1, le=8, examples=[3])
+    """Servers that clients connect to; `access: direct` leads to the first, `haproxy` relays to all."""
+    replicas: int = Field(REPLICAS, ge=1, le=7, examples=[3])
+    """Stores that each row is on (`max-replicas` of PD); no more than `stores`."""
+    pd_settings: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
+    """Settings of PD by its own names; each is read back and compared."""
+    store_settings: dict[Item, Scalar] = Field({}, examples=[{"engine.block-cache-size": 67108864}])
+    """Settings of the stores by unistore's names; each is read back and compared."""
+
+    @model_validator(mode="after")
+    def _enough(self) -> Cluster:
+        if self.replicas > self.stores:
+            raise ValueError(
+                f"replicas: {self.replicas}: there are {self.stores} stores, and a store holds one replica "
+                f"of a region; write {self.stores} or fewer, or raise stores"
+            )
+        return self
+
+    @property
+    def ports(self) -> int:
+        """How many ports it takes: two for each part."""
+        return 2 * (self.tidb + self.pd + self.stores)
+
+
+class ArmCluster(Model):
+    """What an arm changes of the study's cluster; keys left out are the study's. It gets a cluster of its
+    own."""
+
+    stores: int | None = Field(None, ge=1, le=7, examples=[3])
+    """Stores; null: as the study says."""
+    tidb: int | None = Field(None, ge=1, le=8, examples=[3])
+    """Servers that clients connect to; null: as the study says."""
+    replicas: int | None = Field(None, ge=1, le=7, examples=[1])
+    """Stores that each row is on; null: as the study says."""
+    pd_settings: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
+    """Settings of PD, on top of the study's."""
+    store_settings: dict[Item, Scalar] = Field({}, examples=[{"engine.block-cache-size": 67108864}])
+    """Settings of the stores, on top of the study's."""
+
+    def on(self, base: Cluster) -> dict[str, Any]:
+        """Return the study's cluster with these changes, as plain data; nothing is checked."""
+        changed = {key: value for key in ("stores", "tidb", "replicas") if (value := getattr(self, key))}
+        return base.model_dump() | {
+            **changed,
+            "pd_settings": {**base.pd_settings, **self.pd_settings},
+            "store_settings": {**base.store_settings, **self.store_settings},
+        }
+
+
+def mistakes(kind: str, engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what doesn't go with a cluster, each as `path.to.key: what is wrong; what to write`."""
+    if engine.cluster is not None:
+        yield from _of_engine("engine", kind, engine.name, engine.version, engine.binary, engine.cluster)
+    for name, arm in arms.items():
+        place, own = f"arms.{name}.engine", arm.engine
+        cluster = engine.cluster
+        if own is not None and own.cluster is not None:
+            if cluster is None:
+                yield f"{place}.cluster: changes a cluster, and engine.cluster is missing; write it there"
+                continue
+            try:
+                cluster = Cluster(**own.cluster.on(cluster))
+            except ValueError as error:
+                yield f"{place}.cluster.{str(error).partition('Value error, ')[2].partition(' [type')[0]}"
+                continue
+        if cluster is None:
+            continue
+        if own is not None and any((own.name, own.version, own.binary)):
+            yield (
+                f"{place}: another engine beside engine.cluster; leave name, version and binary to the study"
+            )
+        for part in ("pd", "store"):
+            yield from reserved.of_part(f"{place}.cluster", part, getattr(cluster, f"{part}_settings"))
+        if arm.access not in ACCESS:
+            yield (
+                f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; write "
+                f"{' or '.join(ACCESS)}"
+            )
+        for key in ("network", "qos", "kernel", "zones", "servers"):
+            if getattr(arm, key) != type(arm).model_fields[key].default:
+                yield f"arms.{name}.{key}: is made for one server, not for engine.cluster; remove it"
+
+
+def _of_engine(
+    place: str, kind: str, name: str, version: str | None, binary: str | None, cluster: Cluster
+) -> Iterator[str]:
+    if kind != "local":
+        yield (
+            f"{place}.cluster: made on this machine; write site.kind: local, or use site.tiup or "
+            "site.kubernetes.tidb"
+        )
+    if name != "tidb":
+        yield f"{place}.cluster: made of TiDB, and engine.name is {name}; write tidb, or remove it"
+    elif binary is not None:
+        yield f"{place}.binary: {binary}: the parts of a cluster are built together; remove it"
+    elif version not in VERSIONS:
+        yield f"{place}.version: {version}: a cluster can be made of {', '.join(VERSIONS)}; write that"
+    for part in ("pd", "store"):
+        yield from reserved.of_part(f"{place}.cluster", part, getattr(cluster, f"{part}_settings"))

@@ -1,0 +1,111 @@
+"""A cluster in a study file: what an arm changes of it, and what it refuses, each with what to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchbook.core import turns
+from benchbook.core.engines import data_groups, engine_of
+from benchbook.core.study import Study
+from benchbook.sites import layout
+
+CLUSTER = {"stores": 3, "tidb": 1, "replicas": 3, "store_settings": {"engine.sync-write": True}}
+
+
+def study(
+    cluster: dict[str, Any] | None = None, engine: dict[str, Any] | None = None, **changes: Any
+) -> Study:
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "Is it a cluster?",
+            "site": {},
+            "engine": {"name": "tidb", "version": "5.0", "cluster": cluster or CLUSTER} | (engine or {}),
+            "arms": {"one": {}, "other": {"access": "haproxy"}},
+            "aa": None,
+            "dataset": {"tables": 1, "table_size": 10},
+            "workloads": {"oltp_point_select": {}},
+            "threads": (1,),
+            "plan": {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 2},
+            "warm_up": {},
+            "claims": (),
+        }
+        | changes
+    )
+
+
+def test_an_arm_changes_what_it_names_and_keeps_the_rest_and_gets_data_of_its_own() -> None:
+    changed = {"replicas": 1, "store_settings": {"engine.block-cache-size": 4096}}
+    made = study(arms={"one": {}, "other": {"engine": {"cluster": changed}}})
+    cluster = engine_of(made, "other").cluster
+    assert cluster is not None and (cluster.stores, cluster.replicas) == (3, 1)
+    assert cluster.store_settings == {"engine.sync-write": True, "engine.block-cache-size": 4096}
+    assert engine_of(made, "one").cluster == made.engine.cluster
+    assert data_groups(made.arms) == [["one"], ["other"]]
+
+
+def test_clusters_side_by_side_get_ports_that_do_not_meet() -> None:
+    made = study(arms={"one": {}, "three": {"access": "haproxy", "engine": {"cluster": {"tidb": 3}}}})
+    wide = {arm: engine_of(made, arm).cluster.ports for arm in made.arms}
+    # Two ports for each part: 1 TiDB, 1 PD, 3 stores; and 3 TiDB, 1 PD, 3 stores.
+    assert wide == {"one": 10, "three": 14}
+    cpus = {"server": None, "proxy": None, "client": None}
+    chains = layout.chains(made.arms, 24000, cpus, engine="tidb", ports=wide)
+    assert [chains["one"].server.port, chains["three"].server.port] == [24000, 24010]
+    assert chains["three"].entry.port == 24024
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"cluster": {"stores": 2, "replicas": 3}}, "there are 2 stores"),
+        ({"cluster": {"pd": 3}}, "less than or equal to 1"),
+        ({"engine": {"version": "6.6"}}, "engine.version: 6.6: a cluster can be made of 5.0"),
+        ({"engine": {"name": "mariadb", "version": None}}, "engine.cluster: made of TiDB"),
+        ({"engine": {"binary": "/bin/true"}}, "engine.binary: /bin/true: the parts of a cluster"),
+        (
+            {"site": {"kind": "ssh", "inventory": "lab"}},
+            "engine.cluster: made on this machine; write site.kind: local",
+        ),
+        (
+            {"cluster": {"store_settings": {"server.store-addr": "0.0.0.0:1"}}},
+            "engine.cluster.store_settings.server.store-addr: not a study's to set",
+        ),
+        (
+            {"cluster": {"pd_settings": {"replication.max-replicas": 1}}},
+            "engine.cluster.pd_settings.replication.max-replicas: not a study's to set",
+        ),
+        ({"cluster": {"pd_settings": {"data-dir": "here"}}}, "pd_settings.data-dir: not a study's"),
+        ({"cluster": {"pd_settings": {"log.level": "/etc/x"}}}, "pd_settings.log.level: not a study's"),
+        (
+            {"arms": {"one": {}, "other": {"access": "service"}}},
+            "arms.other.access: service: can't reach all TiDB",
+        ),
+        ({"arms": {"one": {}, "other": {"network": "pod"}}}, "arms.other.network: is made for one server"),
+        (
+            {"arms": {"one": {}, "other": {"engine": {"cluster": {"replicas": 5}}}}},
+            "arms.other.engine.cluster.replicas: 5: there are 3 stores",
+        ),
+        (
+            {
+                "arms": {
+                    "one": {},
+                    "other": {"engine": {"cluster": {"stores": 1, "replicas": 1}, "version": "6.6"}},
+                }
+            },
+            "arms.other.engine: another engine beside engine.cluster",
+        ),
+    ],
+)
+def test_what_a_cluster_can_not_be_is_refused_by_its_key(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=r"cluster|arms|engine|equal") as refused:
+        study(**changes)
+    assert said in str(refused.value)
+
+
+def test_a_cluster_is_measured_in_whole_runs() -> None:
+    made = study()
+    assert turns.order(made, "oltp_point_select") == turns.RUNS
+    assert any(reason.startswith("engine.cluster: ") for reason in turns.obstacles(made, "oltp_point_select"))

@@ -1,0 +1,185 @@
+"""A real cluster of PD, stores and TiDB, looked at from outside: whole, closed, counted, and gone at the end.
+
+The tests take programs that were built before (`make tidb ARGS=--cluster`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pymysql
+import pytest
+
+from benchbook import sites
+from benchbook.core.model import PlannedRun
+from benchbook.core.study import Study
+from benchbook.measure import dataset, execute, ledger
+from benchbook.plan import schedule
+from benchbook.read import validity
+from benchbook.sites import clean
+from benchbook.sites import lab as labs
+from benchbook.sites.tidb import build
+from tests.limits import LIMITS
+
+VERSION = "5.0"
+PROGRAMS = [build.cached(VERSION), *(build.part(VERSION, name).target for name in build.PARTS)]
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not all(path.is_file() for path in PROGRAMS),
+        reason="no TiDB cluster was built here; `make tidb ARGS=--cluster` builds it",
+    ),
+]
+STORES = ["store-1", "store-2", "store-3"]
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "Is it a cluster?",
+            "site": {"port": 24950, "cpus": "shared"},
+            "engine": {
+                "name": "tidb",
+                "version": VERSION,
+                "cluster": {"tidb": 2, "pd_settings": {"schedule.leader-schedule-limit": 2}},
+                "settings": {},
+            },
+            "arms": {"direct": {}, "relay": {"access": "haproxy"}},
+            "aa": None,
+            "dataset": {"tables": 2, "table_size": 300},
+            "workloads": {"oltp_read_write": {}},
+            "threads": (4,),
+            "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 4, "order": "runs"},
+            "warm_up": {},
+            "claims": (),
+        }
+    )
+
+
+@pytest.fixture
+def site(study: Study, open_folder: Path) -> Iterator[Any]:
+    """The cluster, up and loaded, both ways of access open."""
+    with sites.open_site(study, open_folder / "cluster") as one:
+        for arm in study.arms:
+            one.up(arm)
+        if not one.has_snapshot():
+            dataset.ensure(one, study)
+        yield one
+
+
+def cluster_of(site: Any) -> Any:
+    return site._parts.get(site.chains["direct"].server)
+
+
+def judged(site: Any, study: Study, arm: str, into: Path, meanwhile: Any = None) -> validity.Judgement:
+    """Make one run as the walk makes it, do something meanwhile, and judge it."""
+    into.mkdir(exist_ok=True)
+    run: PlannedRun = next(one for one in schedule.plan_runs("s", study, {}) if one.arm == arm)
+    begun = site.client
+    if meanwhile is not None:
+
+        def client(*given: Any, **named: Any) -> Any:
+            started = begun(*given, **named)
+            time.sleep(1.5)
+            meanwhile()
+            return started
+
+        site.client = client
+    try:
+        with ledger.session(site, arm) as connection:
+            made = execute.execute(execute.Run(run, site, arm, connection, LIMITS), into, 1)
+            return validity.judge(made, LIMITS)
+    finally:
+        site.client = begun
+
+
+def of(verdict: validity.Judgement, id: str) -> validity.Check:
+    return next(check for check in verdict.checks if check.id == id)
+
+
+def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: Study, tmp_path: Path) -> None:
+    cluster = cluster_of(site)
+    state = cluster.pd.placement.state()
+    assert sorted(state["stores"]) == STORES
+    assert {one["state"] for one in state["stores"].values()} == {"Up"}
+    # Each region on three stores, as `replicas` says by default.
+    assert list(state["replicas"]) == ["3"]
+    for member in cluster.members:
+        for listening in psutil.Process(member.child.pid).net_connections("tcp"):
+            if listening.status == psutil.CONN_LISTEN:
+                assert listening.laddr.ip == "127.0.0.1", member.role
+    for host, port in cluster.addresses:
+        with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+            pymysql.connect(host=host, port=port, user="root", password="", ssl_disabled=True)
+    facts = site.facts("relay")
+    assert facts["engine"]["cluster"]["replicas"] == 3
+    assert facts["engine"]["cluster"]["pd_settings"]["schedule.leader-schedule-limit"] == "2"
+    assert "not TiKV" in facts["engine"]["storage"]
+    assert all(len(one["sha256"]) == 64 for one in facts["engine"]["programs"].values())
+    assert sum(facts["moment"]["cluster"]["leaders"].values()) == facts["moment"]["cluster"]["regions"]
+    verdict = judged(site, study, "relay", tmp_path / "relay")
+    assert of(verdict, "V10").passed, verdict.reasons
+    assert of(verdict, "V24").passed, verdict.reasons
+    said = {one.status.books()[0]["Com_commit"] > 0 for one in cluster.servers}
+    assert said == {True}, "the proxy must have led sessions to both TiDB"
+    (table,) = (tmp_path / "relay").rglob("monitor.csv")
+    parts = {line.split(",")[1] for line in table.read_text(encoding="utf-8").splitlines()[1:]}
+    assert {"tidb", "tikv", "pd", "server", "proxy", "client"} <= parts
+
+
+def test_a_store_killed_in_a_run_is_named_and_voids_it(site: Any, study: Study, tmp_path: Path) -> None:
+    store = cluster_of(site).stores["store-2"]
+    verdict = judged(
+        site, study, "direct", tmp_path / "killed", lambda: os.kill(store.child.pid, signal.SIGKILL)
+    )
+    assert verdict.status != "valid"
+    assert of(verdict, "V24").passed is False
+    assert "store-2 had ended after the run" in of(verdict, "V24").detail
+
+
+def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: Study, tmp_path: Path) -> None:
+    cluster = cluster_of(site)
+    led = cluster.pd.placement.state()["leaders"]
+    store = max(STORES, key=list(led.values()).count)
+    id = cluster.pd.placement.state()["stores"][store]["id"]
+    address = f"http://127.0.0.1:{cluster.pd.place.port}/pd/api/v1/schedulers"
+    asked = json.dumps({"name": "evict-leader-scheduler", "store_id": id}).encode()
+
+    def evict() -> None:
+        urllib.request.urlopen(urllib.request.Request(address, asked), timeout=5).close()
+
+    verdict = judged(site, study, "direct", tmp_path / "evicted", evict)
+    with contextlib.suppress(OSError):
+        name = f"{address}/evict-leader-scheduler"
+        urllib.request.urlopen(urllib.request.Request(name, method="DELETE"), timeout=5).close()
+    assert of(verdict, "V24").passed is False
+    assert f"moved from {store} to" in of(verdict, "V24").detail
+
+
+def test_prepared_data_come_back_and_nothing_is_left(study: Study, open_folder: Path) -> None:
+    folder = open_folder / "cluster"
+    with sites.open_site(study, folder) as one:
+        one.restore()
+        endpoint = one.up("direct")
+        user, password = labs.read_secret(endpoint.secret)
+        account = {"user": user, "password": password, "database": endpoint.database}
+        with pymysql.connect(host=endpoint.host, port=endpoint.port, **account, ssl_disabled=True) as made:
+            with made.cursor() as cursor:
+                cursor.execute("SELECT COUNT(*) FROM sbtest1")
+                assert cursor.fetchone() == (300,)
+        pids = [member.child.pid for member in cluster_of(one).members]
+    assert len(pids) == 6
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+    assert clean.down(folder).is_clean

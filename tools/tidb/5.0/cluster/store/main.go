@@ -1,0 +1,87 @@
+// A store of unistore, at the one address it is given.
+//
+// unistore's own program listens on every address of the machine, whatever it is told to be called, and does
+// not say what it was set to. This one makes the same server from the same packages, listens where it is told,
+// stops as cleanly, and answers `/config` on its status port with the settings in force.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"github.com/ngaut/unistore/config"
+	_ "github.com/ngaut/unistore/metrics"
+	"github.com/ngaut/unistore/pd"
+	"github.com/ngaut/unistore/server"
+	"github.com/pingcap/kvproto/pkg/deadlock"
+	"github.com/pingcap/kvproto/pkg/tikvpb"
+	"github.com/pingcap/log"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+const (
+	// As unistore's own program has them.
+	window    = 1 << 30
+	mostBytes = 10 * 1024 * 1024
+)
+
+func must(err error) {
+	if err != nil {
+		log.S().Fatal(err)
+	}
+}
+
+func main() {
+	path := flag.String("config", "", "settings file; server.store-addr is what others are told to connect to")
+	listen := flag.String("listen", "", "address to listen on")
+	flag.Parse()
+	conf := config.DefaultConf
+	told, err := toml.DecodeFile(*path, &conf)
+	must(err)
+	if unknown := told.Undecoded(); len(unknown) > 0 {
+		log.S().Fatalf("unknown setting %v", unknown)
+	}
+	runtime.GOMAXPROCS(conf.Server.MaxProcs)
+	logger, properties, err := log.InitLogger(&log.Config{Level: conf.Server.LogLevel})
+	must(err)
+	log.ReplaceGlobals(logger, properties)
+
+	client, err := pd.NewClient(strings.Split(conf.Server.PDAddr, ","), "")
+	must(err)
+	store, err := server.New(&conf, client)
+	must(err)
+	serving := grpc.NewServer(
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime: 2 * time.Second, PermitWithoutStream: true,
+		}),
+		grpc.InitialWindowSize(window),
+		grpc.InitialConnWindowSize(window),
+		grpc.MaxRecvMsgSize(mostBytes),
+	)
+	tikvpb.RegisterTikvServer(serving, store)
+	deadlock.RegisterDeadlockServer(serving, store)
+	socket, err := net.Listen("tcp", *listen)
+	must(err)
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-ended
+		serving.Stop()
+	}()
+	http.HandleFunc("/config", func(answer http.ResponseWriter, _ *http.Request) {
+		must(json.NewEncoder(answer).Encode(conf))
+	})
+	go func() { must(http.ListenAndServe(conf.Server.StatusAddr, nil)) }()
+	must(serving.Serve(socket))
+	store.Stop()
+}
