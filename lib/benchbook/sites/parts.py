@@ -117,7 +117,7 @@ class Parts:
         place = labs.Place(part.name, address, port, where, peers, self.connections, part.prepared)
         if part.kind == "server":
             arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
-            asked = engine_of(self.study, arm)
+            asked = engine_of(self.study, self.study.deployed(arm))
             engine = load(registry.ENGINES[asked.name])(self.lab, asked, place, self.keep)
             snapshot.heal(engine.data)
             return engine
