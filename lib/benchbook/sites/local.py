@@ -100,7 +100,7 @@ class LocalSite:
         asked = [engine_of(self.study, arm) for arm in self.study.arms]
         if len({(one.name, one.version, one.binary) for one in asked}) == 1:
             self.chains = self._laid_out(asked[0].name, block - 1)
-            self._parts.forget(self.chains)
+            self._parts.forget(self.chains, self._laid_out(asked[0].name))
 
     def add_twin(self, name: str, arm: str) -> None:
         """Give an arm a second instance of all its parts under another name, if nothing runs; its data are
@@ -108,7 +108,7 @@ class LocalSite:
         if name not in self._arms and self._parts.is_empty:
             self._arms[name] = self.study.arms[arm]
             self.chains = self._laid_out(self.study.engine.name)
-            self._parts.forget(self.chains)
+            self._parts.forget(self.chains, self.chains)
 
     def missing(self, arm: str) -> str | None:
         """Return why this machine can't make an arm, or None; nothing is started to find out."""

@@ -24,6 +24,7 @@ class Parts:
         self.lab, self.study, self.chains, self.keep = lab, study, chains, keep
         self.network = network.Network(lab.token)
         self.alive: dict[str, Any] = {}
+        self._first: dict[str, Part] = {}
         self._groups: dict[str, cgroups.Group] = {}
         self._kernel: dict[str, dict[str, int]] = {}
 
@@ -32,9 +33,15 @@ class Parts:
         """Say whether no part runs."""
         return all(getattr(part, "child", None) is None for part in self.alive.values())
 
-    def forget(self, chains: dict[str, Chain]) -> None:
-        """Make all parts again from other chains when they are next asked for."""
+    def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
+        """Make all parts again from other chains when they are next asked for; `first` are the chains with
+        every part at its first place."""
         self.chains = chains
+        self._first = {
+            part.name: there
+            for arm, chain in chains.items()
+            for part, there in zip(chain.parts, first[arm].parts, strict=True)
+        }
         self.alive.clear()
 
     def get(self, part: Part) -> Any:
@@ -125,7 +132,15 @@ class Parts:
         to = ":".join(map(str, self.address(part.to)))
         if part.kind == "relay":
             return Delay(self.lab, place, to, self.keep, part.latency_ms or 0.0)
-        return load(registry.ACCESS[part.kind])(self.lab, place, to, self.keep)
+        proxy = load(registry.ACCESS[part.kind])(self.lab, place, to, self.keep)
+        there = self._first.get(part.name, part)
+        if there != part:
+            assert there.to is not None
+            # A proxy's own interface is on the port after its own.
+            proxy.moved = {f"{labs.LOOPBACK}:{part.port + 1}": f"{labs.LOOPBACK}:{there.port + 1}"}
+            for now, then in ((part.to, there.to), (part, there)):
+                proxy.moved[":".join(map(str, self.address(now)))] = ":".join(map(str, self.address(then)))
+        return proxy
 
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Return where a server's connections come from: the bridge, if packets to it cross or name it."""

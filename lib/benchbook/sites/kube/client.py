@@ -215,6 +215,15 @@ class PodClient:
         begun = self.popen.record.get("begun_s")
         return None if begun is None else begun - self.popen.ahead_s
 
+    @property
+    def ran_s(self) -> tuple[float, float] | None:
+        """When a held program began and ended, on our monotonic clock; None until it has ended, and where it
+        was not held."""
+        job = self.popen
+        if not job.held or self.begun_s is None:
+            return None
+        return self.begun_s, job.record["began_s"] + job.record["lasted_s"] - job.ahead_s
+
 
 def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:
     """Return where a client connects by its command line or its file of options, as the hop to a part; empty
