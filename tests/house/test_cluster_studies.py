@@ -18,6 +18,9 @@ PUBLISHED_MINUTES = {
     # One arm of three loads was published: 3 × 6 × 600 s.
     **{"tidb-kubernetes-workloads": 2 * 180, "mysql-kubernetes-qos": 90},
 }
+# Small ones for a cluster of one machine, each at most this many minutes.
+SMALL = ("cluster-access", "cluster-network", "cluster-qos")
+SMALL_MINUTES = 12
 ALL = sorted(path.stem for path in (tree.ROOT / "studies").glob("*.yaml"))
 
 
@@ -36,7 +39,18 @@ def levels(cells: pd.DataFrame) -> set[int]:
 def test_no_study_for_a_cluster_is_left_out():
     folder = tree.ROOT / "studies"
     found = {path.stem for path in folder.glob("*.yaml") if "kind: kubernetes" in path.read_text()}
-    assert found == set(PUBLISHED_MINUTES)
+    assert found == {*PUBLISHED_MINUTES, *SMALL}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_one_is_done_in_minutes_and_tells_how_to_get_its_cluster(name: str):
+    asked = study(name)
+    runs = schedule.plan_runs(name, asked, {})
+    assert schedule.seconds(asked, runs) + schedule.pilot_seconds(asked) <= 60 * SMALL_MINUTES
+    assert {run.order for run in runs} == {"runs" if name == "cluster-qos" else "turns"}
+    text = (tree.ROOT / "studies" / f"{name}.yaml").read_text(encoding="utf-8")
+    assert f"make repro STUDY={name}" in text and "tools/images/one-machine.sh up" in text
+    assert f"`{name}`" in (tree.ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -66,6 +66,61 @@ def test_engines_of_their_own_take_turns_also_where_statements_are_counted_for_a
     assert set(orders(closed(arms=arms, engine={"name": "tidb"})).values()) == {"turns"}
 
 
+def test_a_tidb_of_its_own_takes_turns_with_a_twin_that_has_one_too():
+    arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
+    study = closed(arms=arms, aa={}, engine={"name": "tidb"})
+    assert set(orders(study).values()) == {"turns"} and words.has_own_twin(study)
+    assert not words.has_own_twin(closed(aa={})), "accounts tell MariaDB's arms apart"
+
+
+POD = {"pod": {"network": "pod"}, "host": {}}
+
+
+def in_cluster(here: dict[str, Any] | None = None, **changes: Any) -> Study:
+    site = {"kind": "kubernetes", "kubernetes": here or {}}
+    plan = {"order": "turns", **changes.pop("plan", {})}
+    asked = {"arms": POD, "workloads": {"oltp_point_select": {}}, **changes}
+    return closed(site=site, plan=plan, **asked)
+
+
+def test_a_cluster_takes_turns_where_a_study_asks_for_them_and_not_unasked():
+    assert set(orders(in_cluster()).values()) == {"turns"}
+    assert set(orders(in_cluster(plan={"order": None})).values()) == {"runs"}
+    shared = {"direct": {"network": "pod"}, "service": {"network": "pod", "access": "service"}}
+    written = in_cluster(arms=shared, workloads={"oltp_read_write": {}}, aa={})
+    assert set(orders(written).values()) == {"turns"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"here": {"client_in": "server"}}, "site.kubernetes.client_in"),
+        ({"here": {"client": {"cpu": 1}}}, "site.kubernetes.client.cpu"),
+        ({"engine": {"name": "tidb"}}, "engine.name: tidb: a server in a pod"),
+        ({"workloads": {"oltp_read_write": {}}}, "workloads.oltp_read_write: a server in a pod"),
+        (
+            {"arms": {**POD, "far": {"placement": {"nodes": {"client": {"zone": "b"}}}}}},
+            "arms.far.placement.nodes.client",
+        ),
+        (
+            {"arms": {**POD, "limited": {"cpu": {"server": {"quota": 0.5}}}}},
+            "arms.limited.cpu.server.quota: a quota refills",
+        ),
+        (
+            {
+                "here": {"server": {"cpu": 0.5, "memory_mib": 384}},
+                "arms": {**POD, "guaranteed": {"qos": "guaranteed"}},
+            },
+            "arms.guaranteed.qos",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_the_clock_in_a_load_pod_cant_hold_is_refused_by_name(changes: dict[str, Any], named: str):
+    with pytest.raises(ValidationError, match=f"plan.order: turns: {named}.*write order: runs"):
+        in_cluster(**changes)
+
+
 def test_arms_that_differ_in_access_alone_share_a_server_and_those_with_other_settings_do_not():
     insert = {"oltp_insert": {}}
     own = {"a": {}, "b": {"engine": {"settings": {"innodb_flush_log_at_trx_commit": 2}}}}

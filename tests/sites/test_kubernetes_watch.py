@@ -185,3 +185,53 @@ def test_a_client_begins_at_its_moment_and_says_when(agent):
     assert record["lasted_s"] > 0.5
     asked = agent("clock", line=b"\n\n").stdout.split()
     assert len(asked) == 2 and at < float(asked[0]) <= float(asked[1]) <= time.monotonic()
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def until(what, seconds: float = 15.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not what() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return what()
+
+
+def held(name: str, *argv: str, **more: object) -> bytes:
+    return json.dumps({"job": name, "argv": argv, "files": {}, "held": True, **more}).encode() + b"\n"
+
+
+def test_a_held_client_stands_still_until_it_is_let_go_and_says_when_that_was(agent):
+    pid = int(agent("start", line=held("f", "true")).stdout)
+    assert until(lambda: state_of(pid) == "T")
+    let_go = time.monotonic()
+    agent("signal", "f", str(int(signal.SIGCONT)))
+    record = json.loads(agent("wait", "f").stdout)
+    assert record["exit_code"] == 0 and record["begun_s"] >= let_go
+
+
+def test_what_a_killed_clock_had_stopped_goes_on(agent):
+    """The clock is ended by KILL, which it can't answer; its watcher lets the client go on."""
+    client = int(agent("start", line=held("g", "sleep", "60")).stdout)
+    assert until(lambda: state_of(client) == "T")
+    asked = {"job": "h", "argv": ["sleep", "60"], "files": {}, "continues": [client]}
+    agent("start", line=json.dumps(asked).encode() + b"\n")
+    agent("signal", "h", str(int(signal.SIGKILL)))
+    assert json.loads(agent("wait", "h").stdout)["exit_code"] == -signal.SIGKILL
+    try:
+        assert until(lambda: state_of(client) == "S")
+    finally:
+        agent("signal", "g", str(int(signal.SIGKILL)))
+
+
+def test_a_client_that_nobody_lets_go_is_ended(tmp_path: Path):
+    """The owner and the clock are gone: nothing stays stopped in the pod."""
+    code = f"import sys; sys.path.insert(0, {str(AGENT.parents[3])!r}); sys.argv[0] = {str(AGENT)!r}; "
+    code += "from benchbook.sites.kube import agent; agent.STILL_S = 0.5; agent.main()"
+    run = lambda *words, line=b"": subprocess.run(  # noqa: E731
+        [sys.executable, "-c", code, *words], input=line, capture_output=True, timeout=30,
+        env={**os.environ, "BENCHBOOK_JOBS": str(tmp_path)},
+    )  # fmt: skip
+    run("start", line=held("i", "sleep", "60"))
+    assert json.loads(run("wait", "i").stdout)["exit_code"] == -signal.SIGKILL

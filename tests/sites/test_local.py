@@ -16,8 +16,10 @@ import pymysql
 import pytest
 
 from benchbook import sites
+from benchbook.core.study import Study
 from benchbook.sites import clean, lock, ports, process, procfs
 from benchbook.sites import lab as labs
+from benchbook.sites.local import LocalSite
 
 pytestmark = pytest.mark.server
 
@@ -379,3 +381,35 @@ def test_with_any_umask_others_write_nothing_and_read_no_secret(make_study, lab:
     assert len(private) >= 3
     assert [path for path in private if modes[path] & 0o077] == []
     shutil.rmtree(lab.parent / "deep")
+
+
+def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorded(open_folder: Path):
+    """Ports of block 2 are others, and exchanged: 24970 and 24971 of arm a are then 24972 and 24973."""
+    arms = {
+        name: {"access": "haproxy", "engine": {"settings": {"innodb_flush_log_at_trx_commit": flush}}}
+        for name, flush in (("a", 1), ("b", 2))
+    }
+    study = Study.model_validate(
+        {
+            "title": "Test", "question": "Is it the same proxy?", "site": {"port": 24970}, "engine": {},
+            "arms": arms, "dataset": {"tables": 1, "table_size": 10}, "workloads": {"oltp_point_select": {}},
+            "threads": (1,), "plan": {"seed": 1, "blocks": 2, "discard_s": 0, "run_s": 2}, "aa": None,
+            "warm_up": {}, "claims": (),
+        }
+    )  # fmt: skip
+    with LocalSite(study, open_folder / "places") as site:
+
+        def hashes() -> dict[str, str]:
+            found = {}
+            for arm in arms:
+                proxy = site._parts.get(site.chains[arm].proxy)
+                proxy.ensure()
+                found[arm] = proxy.config_hash
+            site.down()
+            return found
+
+        ports = {arm: site.chains[arm].entry.port for arm in arms}
+        first = hashes()
+        site.change_places(2)
+        assert {arm: site.chains[arm].entry.port for arm in arms} == {"a": ports["b"], "b": ports["a"]}
+        assert hashes() == first

@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import registry
+from benchbook.core import engines, registry
+from benchbook.core.study_kubernetes import Kubernetes
 
 TURNS, RUNS = "turns", "runs"
 DEFAULT_MS = 50
@@ -58,6 +59,12 @@ def order(study: Any, workload: str) -> str:
     return RUNS if obstacles(study, workload) else TURNS
 
 
+def has_own_twin(study: Any) -> bool:
+    """Say whether the baseline's twin needs a server of its own in turns: its engine can't tell accounts
+    apart."""
+    return study.aa is not None and engines.engine_of(study, study.baseline).name in registry.WITHOUT_ACCOUNTS
+
+
 def mistakes(study: Any) -> Iterator[str]:
     """Yield why a study that asks for turns can't have them, and what only turns allow, with what to write
     instead."""
@@ -75,12 +82,48 @@ def mistakes(study: Any) -> Iterator[str]:
 
 
 def _of_site(study: Any) -> Iterator[str]:
-    if study.site.kind != "local":
-        yield f"site.kind: {study.site.kind}: turns are taken on this machine only"
+    kind = study.site.kind
+    if kind == "kubernetes":
+        yield from _of_cluster(study)
+    elif kind != "local":
+        yield f"site.kind: {kind}: turns are taken on this machine and in the load pod of a cluster only"
     if study.plan.run_s > LONGEST_RUN_S:
         yield f"plan.run_s: {study.plan.run_s}: more than {LONGEST_RUN_S} s look for stalls, not for a mean"
     if study.plan.discard_s == 0 and study.plan.order is None:
         yield "plan.discard_s: 0: the first turns are never counted"
+
+
+def _of_cluster(study: Any) -> Iterator[str]:
+    here = study.site.kubernetes or Kubernetes()
+    if study.plan.order is None:
+        yield (
+            "site.kind: kubernetes: turns have been measured in clusters of one machine only; "
+            "write plan.order: turns for such a one"
+        )
+    if here.client_in == "server":
+        yield "site.kubernetes.client_in: server: one clock can't reach the clients in several containers"
+    if here.client.cpu is not None:
+        yield "site.kubernetes.client.cpu: what one arm's client uses of this limit, the next one lacks"
+    if study.engine.name == "tidb":
+        yield (
+            "engine.name: tidb: a server in a pod is not stopped with its client, so TiDB's own work "
+            "would go on in the turns of others"
+        )
+    places = []
+    for name, arm in study.arms.items():
+        if arm.access == "load_balancer":
+            yield f"arms.{name}.access: load_balancer: its client is outside the cluster, and others are not"
+        places.append(arm.placement.nodes.get("client") if arm.placement is not None else None)
+        if places[-1] != places[0]:
+            yield f"arms.{name}.placement.nodes.client: one clock can't reach clients on several nodes"
+    servers = _servers(study)
+    has_own = any(one != servers[0] for one in servers)
+    for name in study.workloads if has_own else ():
+        if study.script(name) in registry.WRITING:
+            yield (
+                f"workloads.{name}: a server in a pod is not stopped with its client, so what one arm's "
+                "server flushes and purges late would be paid for in the turns of others"
+            )
 
 
 def _of_arms(study: Any) -> Iterator[str]:
@@ -100,7 +143,7 @@ def _of_arms(study: Any) -> Iterator[str]:
     if study.engine.cluster is not None:
         yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
     for name in _engines(study) & registry.WITHOUT_ACCOUNTS:
-        if study.aa is not None or _share(study):
+        if _share(study):
             yield f"engine.name: {name}: it counts statements for all accounts together, and arms share it"
 
 
@@ -127,10 +170,11 @@ def _engines(study: Any) -> set[str]:
 
 def _share(study: Any) -> bool:
     """Say whether two arms may have one server: those that differ in access alone do."""
-    servers = [
-        arm.model_dump(
-            mode="json", include={"engine", "data", "network", "kernel", "zones", "qos", "cpu", "servers"}
-        )
-        for arm in study.arms.values()
-    ]
+    servers = _servers(study)
     return any(one in servers[:place] for place, one in enumerate(servers))
+
+
+def _servers(study: Any) -> list[dict[str, Any]]:
+    """Return for each arm what sets its server apart from others."""
+    keys = {"engine", "data", "network", "kernel", "zones", "qos", "cpu", "servers", "placement", "parts"}
+    return [arm.model_dump(mode="json", include=keys) for arm in study.arms.values()]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import runfolder, several
+from benchbook.core import runfolder, several, turns
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.measure import options, sysbench
 from benchbook.sites.contract import Site
@@ -70,12 +70,14 @@ def start(
         each = zip(endpoints, shares, files, strict=True)
         taken = [options.write(site, arm, *one) for one in each]
     begin_at = time.monotonic() + site.ready_s if count > 1 else None
+    is_held = turns.is_in_turns(planned.to_dict()) and getattr(site, "holds_clients", False)
+    more = {"held": True} if is_held else {}
     running: list[Running] = []
     try:
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run(endpoint, shares[number], files[number] if files else None)
             out, err = (part / runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
-            client = site.client(argv, out, err, cwd=part, arm=arm, number=number, begin_at=begin_at)
+            client = site.client(argv, out, err, cwd=part, arm=arm, number=number, begin_at=begin_at, **more)
             server = several.server_of(number, servers)
             running.append(Running(number, argv, client, server, taken[number]))
     except BaseException:

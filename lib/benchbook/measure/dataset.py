@@ -171,7 +171,7 @@ def prewarm(connection: Connection, tables: int) -> None:
 def prewarm_all(study: Study, connections: dict[str, tuple[Connection, ...]]) -> None:
     """Prewarm the servers of those arms that ask for it; `connections` holds each arm's, one a server."""
     for connection, arm in {one: arm for arm, of_arm in connections.items() for one in of_arm}.items():
-        if is_prewarmed(study, arm):
+        if is_prewarmed(study, study.deployed(arm)):
             prewarm(connection, study.dataset.tables)
 
 

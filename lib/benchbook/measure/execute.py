@@ -149,6 +149,11 @@ def _end(one: Making) -> None:
     """Write down when a run ended, end what still runs, and stop watching."""
     one.ended = (time.time(), time.monotonic())
     clients.kill(one.running)
+    # Far away the word that it has ended comes late, and it stood still before its turns.
+    ran = getattr(one.running[0].client, "ran_s", None) if one.running else None
+    if ran is not None:
+        ahead = one.ended[0] - one.ended[1]
+        one.started, one.ended = ((ahead + moment, moment) for moment in ran)
     if one.watch is not None:
         one.watch.stop()
 

@@ -82,7 +82,9 @@ def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str
         opened: dict[tuple[str, int], Connection] = {}
         found: dict[str, tuple[Connection, ...]] = {}
         for arm in arms:
-            keys = [(site.server_of(arm), number) for number in range(study.arms[arm].servers)]
+            keys = [
+                (site.server_of(arm), number) for number in range(study.arms[study.deployed(arm)].servers)
+            ]
             for key in keys:
                 if key not in opened:
                     opened[key] = stack.enter_context(session(site, arm, key[1]))

@@ -12,7 +12,7 @@ import pandas as pd
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import paths, registry, runfolder
+from benchbook.core import paths, registry, runfolder, turns
 from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
@@ -179,6 +179,8 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
 
 def _start_anew(state: Walk, block: int) -> None:
     state.opened.down()
+    if twin := _own_twin(state):
+        state.opened.add_twin(twin, state.study.baseline)
     state.opened.change_places(block)
     warm_up.put_back(state.opened, state.study, state.study.warm_up.analyze)
     for arm in _arms(state):
@@ -188,7 +190,15 @@ def _start_anew(state: Walk, block: int) -> None:
 def _arms(state: Walk) -> list[str]:
     """Return the arms that the schedule has, in the study's order; those that were skipped are not in it."""
     planned = {state.study.deployed(run.arm) for run in state.runs}
-    return [arm for arm in state.study.arms if arm in planned]
+    twin = _own_twin(state)
+    return [*(arm for arm in state.study.arms if arm in planned), *([twin] if twin else [])]
+
+
+def _own_twin(state: Walk) -> str | None:
+    """Return the baseline's twin if it takes turns with a server of its own, else None."""
+    twin = state.study.twin
+    is_in_turns = any(run.partners and run.arm == twin for run in state.runs)
+    return twin if is_in_turns and turns.has_own_twin(state.study) else None
 
 
 def _group(
@@ -228,7 +238,8 @@ def _group(
 
 def _of(state: Walk, run: PlannedRun, connections: dict[str, tuple[Connection, ...]]) -> Run:
     """Return a planned run with its arm as it stands; in turns each arm has an account of its own."""
-    arm = state.study.deployed(run.arm)
+    is_own = run.partners and run.arm == _own_twin(state)
+    arm = run.arm if is_own else state.study.deployed(run.arm)
     first, *others = connections[arm]
     account, user = state.accounts.get(run.arm, (0, None)) if run.partners else (0, None)
     return Run(run, state.opened, arm, first, state.limits, tuple(others), account, user)

@@ -11,7 +11,8 @@ The request is a JSON object:
 - `arms`: a list, each with `name`, `clients` (pids), `logs` of the clients, and `parts` (pids by part);
 - `stops`: pid to the names of the arms that it serves; it stands still in the turns of others;
 - `rounds`: lists of arms, repeated; `turn_s`; `turns` of each arm;
-- `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`.
+- `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`;
+- `held`: whether the clients stand still until this program lets them begin, all at once.
 
 The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` by arm
 and part, and what clients did out of turn. Exit 0: all as asked. 3: a process of the group ended.
@@ -117,10 +118,14 @@ class Clock:
         """Return the moments before and after which no client's own clock can have begun."""
         logs = [log for arm in self.arms.values() for log in arm["logs"]]
         deadline = time.monotonic() + self.asked["ready_s"]
-        first, last = self.asked["begun_s"], time.monotonic()
+        is_held = bool(self.asked.get("held"))
+        first, last = time.monotonic() if is_held else self.asked["begun_s"], time.monotonic()
         count = len(logs)
         while logs:
             looked = time.monotonic()
+            if is_held:
+                # More than once: one that was slow to stand still would stand still for good.
+                self.processes.go_on()
             logs = [log for log in logs if not _has_started(log)]
             if len(logs) == count:
                 first = looked

@@ -252,6 +252,12 @@ class Site(abc.ABC):
 
     # What turns need. Studies whose site has none are refused turns (`core.turns`).
 
+    def add_twin(self, name: str, arm: str) -> None:
+        """Give an arm a second instance of all its parts under another name, if nothing runs."""
+        raise SiteError(
+            f"a second instance of {arm} is not supported with `site.kind: {self.study.site.kind}`"
+        )
+
     def let_in(self, arm: str, account: int) -> str:
         """Make one of sysbench's accounts on an arm's servers, which count statements by account from now on;
         return its name there."""

@@ -7,7 +7,7 @@ Names and ports follow the order of the arms, so the first server is always `ser
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,12 +102,13 @@ def chains(
     engine: str = "mariadb",
     first: int = 0,
     ports: Mapping[str, int] | None = None,
+    apart: Collection[str] = (),
 ) -> dict[str, Chain]:
     """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all).
 
     `engine` is the study's; an arm may name another; `ports` is how many the servers of an arm take, where
     they are a cluster. Places (folders, ports, addresses) are given from the
-    arm at `first` on, so that another number lets arms change places.
+    arm at `first` on, so that another number lets arms change places. Those of `apart` share no server.
     With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
     """
     is_cable = has_netem and suits_netem(arms)
@@ -135,7 +136,10 @@ def chains(
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]
     found = {
-        name: _chain(arms[name], cpus, share, is_cable, engine, prepared[name], (ports or {}).get(name, 0))
+        name: _chain(
+            *(arms[name], cpus, share, is_cable, engine, prepared[name], (ports or {}).get(name, 0)),
+            alone=(name,) if name in apart else (),
+        )
         for name in turned
     }
     return {name: found[name] for name in arms}
@@ -149,6 +153,7 @@ def _chain(
     engine: str,
     prepared: str,
     wide: int,
+    alone: tuple[str, ...] = (),
 ) -> Chain:
     rooms = {part: _room(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
     kernel = arm.kernel
@@ -159,7 +164,7 @@ def _chain(
     own = {"cpus": cores, "quota": quota, "shares": shares, "is_pod": is_pod}
     own |= {"kernel": kernel, "latency_ms": delay, "variant": variant(arm), "prepared": prepared}
     program = (arm.engine.name if arm.engine is not None else None) or engine
-    parts = [share(("server", *own.values()), "server", True, program, wide, **own)]
+    parts = [share(("server", *own.values(), *alone), "server", True, program, wide, **own)]
     others = tuple(
         share(("server", *own.values(), number), "server", True, program, **own)
         for number in range(1, arm.servers)

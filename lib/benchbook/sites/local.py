@@ -53,10 +53,8 @@ class LocalSite(Site):
         self.study = study
         self._folder = lab
         self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
-        has_netem, engine = feasible.has_netem(study.arms), study.engine.name
-        self.chains = layout.chains(
-            study.arms, study.site.port, self.cpus, has_netem, engine, ports=self._ports
-        )
+        self._arms = dict(study.arms)
+        self.chains = self._laid_out(study.engine.name)
 
     def __enter__(self) -> LocalSite:
         self.lab = labs.open_lab(self._folder)
@@ -102,12 +100,16 @@ class LocalSite(Site):
             return
         asked = [engine_of(self.study, arm) for arm in self.study.arms]
         if len({(one.name, one.version, one.binary) for one in asked}) == 1:
-            has_netem = feasible.has_netem(self.study.arms)
-            self.chains = layout.chains(
-                *(self.study.arms, self.study.site.port, self.cpus, has_netem, asked[0].name, block - 1),
-                ports=self._ports,
-            )
-            self._parts.forget(self.chains)
+            self.chains = self._laid_out(asked[0].name, block - 1)
+            self._parts.forget(self.chains, self._laid_out(asked[0].name))
+
+    def add_twin(self, name: str, arm: str) -> None:
+        """Give an arm a second instance of all its parts under another name, if nothing runs; its data are
+        the same prepared copy."""
+        if name not in self._arms and self._parts.is_empty:
+            self._arms[name] = self.study.arms[arm]
+            self.chains = self._laid_out(self.study.engine.name)
+            self._parts.forget(self.chains, self.chains)
 
     def missing(self, arm: str) -> str | None:
         return feasible.obstacle(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
@@ -115,7 +117,7 @@ class LocalSite(Site):
     @property
     def _ports(self) -> dict[str, int]:
         """How many ports the cluster of an arm takes."""
-        asked = {arm: engine_of(self.study, arm).cluster for arm in self.study.arms}
+        asked = {arm: engine_of(self.study, self.study.deployed(arm)).cluster for arm in self._arms}
         return {arm: cluster.ports for arm, cluster in asked.items() if cluster is not None}
 
     def up(self, arm: str) -> Endpoint:
@@ -127,7 +129,7 @@ class LocalSite(Site):
         first, others = self.up(arm), self._chain(arm).others
         secret = self.lab.secret_of(account)
         places = [replace(place, secret=secret) for place in (first, *map(self._endpoint, others))]
-        clients = self.study.arms[arm].clients
+        clients = self._arms[arm].clients
         return [places[several.server_of(number, len(places))] for number in range(clients)]
 
     def let_in(self, arm: str, account: int) -> str:
@@ -247,7 +249,9 @@ class LocalSite(Site):
 
     @property
     def _prepared(self) -> Prepared:
-        return Prepared(self.lab, self.study, self._parts, self.chains, self.able, self._keep)
+        able = self.able
+        twins = [name for name in self._arms if name not in able and self.study.deployed(name) in able]
+        return Prepared(self.lab, self.study, self._parts, self.chains, [*able, *twins], self._keep)
 
     def hold(self) -> None:
         with contextlib.suppress(KeyboardInterrupt):
@@ -267,6 +271,11 @@ class LocalSite(Site):
             return self.chains[self.study.baseline if arm is None else arm]
         except KeyError:
             raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
+
+    def _laid_out(self, engine: str, first: int = 0) -> dict[str, layout.Chain]:
+        twins = self._arms.keys() - self.study.arms.keys()
+        has_netem, port = feasible.has_netem(self.study.arms), self.study.site.port
+        return layout.chains(self._arms, port, self.cpus, has_netem, engine, first, self._ports, twins)
 
     def _server(self, arm: str | None) -> Any:
         return self._servers(arm)[0]

@@ -90,7 +90,7 @@ def make(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...]) 
 def let_in(cursor: pymysql.cursors.Cursor, user: str, password: str, peers: tuple[str, ...]) -> None:
     """Make an account with rights on the one schema, for connections from `peers`."""
     for peer in peers:
-        account = f"'{user}'@'{peer}'"
-        cursor.execute(f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY %s", (password,))
-        cursor.execute(f"ALTER USER {account} IDENTIFIED BY %s", (password,))
-        cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO {account}")
+        account = (user, peer)
+        cursor.execute("CREATE USER IF NOT EXISTS %s@%s IDENTIFIED BY %s", (*account, password))
+        cursor.execute("ALTER USER %s@%s IDENTIFIED BY %s", (*account, password))
+        cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO %s@%s", account)

@@ -24,6 +24,7 @@ class Parts:
         self.lab, self.study, self.chains, self.keep = lab, study, chains, keep
         self.network = network.Network(lab.token)
         self.alive: dict[str, Any] = {}
+        self._first: dict[str, Part] = {}
         self._groups: dict[str, cgroups.Group] = {}
         self._kernel: dict[str, dict[str, int]] = {}
 
@@ -32,9 +33,15 @@ class Parts:
         """Say whether no part runs."""
         return all(getattr(part, "child", None) is None for part in self.alive.values())
 
-    def forget(self, chains: dict[str, Chain]) -> None:
-        """Make all parts again from other chains when they are next asked for."""
+    def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
+        """Make all parts again from other chains when they are next asked for; `first` are the chains with
+        every part at its first place."""
         self.chains = chains
+        self._first = {
+            part.name: there
+            for arm, chain in chains.items()
+            for part, there in zip(chain.parts, first[arm].parts, strict=True)
+        }
         self.alive.clear()
 
     def get(self, part: Part) -> Any:
@@ -126,7 +133,7 @@ class Parts:
         place = labs.Place(part.name, address, port, where, peers, self.connections, part.prepared)
         if part.kind == "server":
             arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
-            asked = engine_of(self.study, arm)
+            asked = engine_of(self.study, self.study.deployed(arm))
             engine = load(program_of(asked))(self.lab, asked, place, self.keep)
             snapshot.heal(engine.data)
             return engine
@@ -135,9 +142,17 @@ class Parts:
         to = behind[0]
         if part.kind == "relay":
             return Delay(self.lab, place, to, self.keep, part.latency_ms or 0.0)
-        if len(behind) > 1:
-            return load(registry.ACCESS[part.kind])(self.lab, place, to, self.keep, others=behind[1:])
-        return load(registry.ACCESS[part.kind])(self.lab, place, to, self.keep)
+        program = load(registry.ACCESS[part.kind])
+        others = {"others": behind[1:]} if len(behind) > 1 else {}
+        proxy = program(self.lab, place, to, self.keep, **others)
+        there = self._first.get(part.name, part)
+        if there != part:
+            assert there.to is not None
+            # A proxy's own interface is on the port after its own.
+            proxy.moved = {f"{labs.LOOPBACK}:{part.port + 1}": f"{labs.LOOPBACK}:{there.port + 1}"}
+            for now, then in ((part.to, there.to), (part, there)):
+                proxy.moved[":".join(map(str, self.address(now)))] = ":".join(map(str, self.address(then)))
+        return proxy
 
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Return where a server's connections come from: the bridge, if packets to it cross or name it."""

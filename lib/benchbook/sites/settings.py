@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -175,9 +176,16 @@ def digest(variables: Mapping[str, str], folder: Path) -> str:
     return hashlib.sha256("\n".join(f"{key}={value}" for key, value in kept).encode()).hexdigest()
 
 
-def hash_config(path: Path, folder: Path) -> str:
-    """Return the SHA-256 of a settings file, the same wherever the lab and the server's place in it are."""
-    lines = path.read_text(encoding="utf-8").replace(str(folder), "SERVER").splitlines()
+def hash_config(path: Path, folder: Path, moved: Mapping[str, str] | None = None) -> str:
+    """Return the SHA-256 of a settings file, the same wherever the lab and the server's place in it are.
+
+    `moved` maps addresses in it to those at the part's first place.
+    """
+    text = path.read_text(encoding="utf-8").replace(str(folder), "SERVER")
+    if moved:
+        # In one pass, since two parts may have changed places with each other.
+        text = re.sub("|".join(f"{re.escape(one)}(?!\\d)" for one in moved), lambda hit: moved[hit[0]], text)
+    lines = text.splitlines()
     kept = [line for line in lines if line.partition("=")[0] not in PLACE]
     return hashlib.sha256("\n".join(kept).encode()).hexdigest()
 

@@ -36,6 +36,7 @@ class Supervised:
         self.folder = lab.own(self.role, user)
         self.log = lab.run / f"{self.role}.log"
         self.leftovers: tuple[Path, ...] = ()
+        self.moved: dict[str, str] = {}
         self.config: Path
 
     @property
@@ -45,8 +46,9 @@ class Supervised:
 
     @property
     def config_hash(self) -> str:
-        """SHA-256 of the settings file as it is on disk now."""
-        return settings.hash_config(self.config, self.folder)
+        """SHA-256 of the settings file as it is on disk now, with the addresses of its first place (`moved`:
+        address now to address then)."""
+        return settings.hash_config(self.config, self.folder, self.moved)
 
     def stop(self) -> bool:
         """End it, and say whether it went by itself, so that what it wrote is whole."""

@@ -16,6 +16,7 @@ folder.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -36,6 +37,14 @@ except ModuleNotFoundError:
 HOME = Path(os.environ.get("BENCHBOOK_JOBS", "/var/lib/benchbook/jobs"))
 # As the monitor of one machine: finer ticks take more of the core that is being measured.
 TICK_S, LOOK_S = 0.025, 0.2
+# A job that takes turns is stopped for seconds at the most. After this long whoever should have let it go on
+# is gone, and it is ended.
+STILL_S = 60.0
+# Stands still until it is let go, notes when that was, and becomes the program.
+HELD = (
+    "import os, signal, sys, time; os.kill(os.getpid(), signal.SIGSTOP); "
+    "open(sys.argv[1], 'w').write(repr(time.monotonic())); os.execvp(sys.argv[2], sys.argv[2:])"
+)
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 HZ = os.sysconf("SC_CLK_TCK")
 
@@ -86,6 +95,8 @@ def wait(job: str) -> str:
 
 def _watch(folder: Path, job: dict[str, Any], told: int) -> None:
     argv = [word.replace("{JOB}", str(folder)) for word in job["argv"]]
+    if job.get("held"):
+        argv = [sys.executable, "-I", "-S", "-c", HELD, str(folder / "begun"), *argv]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         try:
             child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder)
@@ -96,6 +107,10 @@ def _watch(folder: Path, job: dict[str, Any], told: int) -> None:
     os.write(told, str(child.pid).encode())
     os.close(told)
     seen = _look(child, job.get("hops") or [])
+    for pid in job.get("continues") or ():
+        # However the clock of turns ended, nothing that it has stopped stays so.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
     begun = folder / "begun"
     # One that waited for a moment wrote down when it began.
     seen["begun_s"] = float(begun.read_text()) if begun.exists() else None
@@ -110,6 +125,7 @@ def _look(child: subprocess.Popen[bytes], hops: list[list[Any]]) -> dict[str, An
     carried = Counter([Hop(*hop) for hop in hops])
     began, wall, counters = time.monotonic(), time.time(), _counters()
     last = looked = sampled = began
+    moved, used_s = began, None
     before, pause_ms, waited_s, rows = _cpu_s(child.pid), 0.0, 0.0, []
     while child.poll() is None:
         time.sleep(TICK_S)
@@ -119,6 +135,10 @@ def _look(child: subprocess.Popen[bytes], hops: list[list[Any]]) -> dict[str, An
         if now - looked > LOOK_S:
             waited_s = max(waited_s, _waited_s(child.pid))
             last = looked = time.monotonic()
+            if not _is_stopped(child.pid) or _cpu_s(child.pid) != used_s:
+                moved, used_s = looked, _cpu_s(child.pid)
+            elif looked - moved > STILL_S:
+                child.kill()
         if now - sampled >= 1.0:
             cpu = _cpu_s(child.pid)
             if cpu is not None and before is not None:
@@ -156,6 +176,13 @@ def _cpu_s(pid: int) -> float | None:
     except OSError:
         return None
     return (int(fields[11]) + int(fields[12])) / HZ
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return False
 
 
 def _rss_mib(pid: int) -> float:

@@ -24,9 +24,11 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import begin
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, OUT, Cluster
-from benchbook.sites.kube.pods import ACCOUNT, TOOLS
+from benchbook.sites.kube.pods import ACCOUNT, HOME, TOOLS
 
 AGENT = ("python3", f"{TOOLS}/agent.py")
+# Where the agent keeps the folders of its jobs.
+JOBS = f"{HOME}/jobs"
 # The option that names a file of options, and the folder of a lab that its accounts are in.
 CONFIG_FILE, SECRETS = "--config-file=", "secrets"
 RETRY_S = 1.0
@@ -38,8 +40,11 @@ class Job:
 
     If its pod goes, it has ended by KILL, and its output is what nobody can fetch any more: empty. `hops` are
     (part, host, port) whose connections are counted for their bytes; `begin_at` is a moment of our monotonic
-    clock.
+    clock. With `held` it stands still until it gets CONT. The pids of `continues` get CONT when it has ended.
     """
+
+    held: bool = False
+    continues: Sequence[int] = ()
 
     def __init__(
         self,
@@ -49,9 +54,12 @@ class Job:
         argv: Sequence[str],
         hops: Sequence[tuple[str, str, int]] = (),
         begin_at: float | None = None,
+        held: bool = False,
+        continues: Sequence[int] = (),
     ) -> None:
         self.cluster, self.namespace, self.pod = cluster, namespace, pod
         self.ahead_s, self.hops = 0.0, hops
+        self.held, self.continues = held, continues
         if begin_at is not None:
             self.ahead_s = clock(cluster, namespace, pod)
             waiting = ["python3", "-I", "-S", "-c", begin.WAIT, repr(begin_at + self.ahead_s)]
@@ -184,7 +192,14 @@ class Job:
                 files[path.name] = base64.b64encode(path.read_bytes()).decode()
                 word = f"{option}{{JOB}}/{path.name}"
             words.append(word)
-        job = {"job": self.name, "argv": words, "files": files, "hops": self.hops}
+        job = {
+            "job": self.name,
+            "argv": words,
+            "files": files,
+            "hops": self.hops,
+            "held": self.held,
+            "continues": list(self.continues),
+        }
         return json.dumps(job).encode() + b"\n"
 
 
@@ -199,6 +214,15 @@ class PodClient:
         """When its program began, on our monotonic clock; None until it has ended, or without a moment."""
         begun = self.popen.record.get("begun_s")
         return None if begun is None else begun - self.popen.ahead_s
+
+    @property
+    def ran_s(self) -> tuple[float, float] | None:
+        """When a held program began and ended, on our monotonic clock; None until it has ended, and where it
+        was not held."""
+        job = self.popen
+        if not job.held or self.begun_s is None:
+            return None
+        return self.begun_s, job.record["began_s"] + job.record["lasted_s"] - job.ahead_s
 
 
 def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:

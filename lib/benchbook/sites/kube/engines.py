@@ -116,19 +116,21 @@ def accounts(
 ) -> str:
     """Return the statements with which a server makes its schema and its two accounts before it listens.
 
-    The administrator is let in from the pod itself alone, which is where a forwarded port comes out. MariaDB
-    does this at each start, TiDB at its first, and TiDB's own administrator without a password is removed.
+    The administrator is let in from the pod itself alone, which is where a forwarded port comes out, and may
+    make accounts for arms that take turns. MariaDB does this at each start, TiDB at its first, and TiDB's own
+    administrator without a password is removed.
     """
     made = []
     for name, host, word, right in (
         (user, "%", password, f"ALL PRIVILEGES ON {schema}.*"),
         (admin, "127.0.0.1", admin_password, "ALL PRIVILEGES ON *.*"),
     ):
+        further = " WITH GRANT OPTION" if name == admin else ""
         account = f"'{name}'@'{host}'"
         made += [
             f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{word}';",
             f"ALTER USER {account} IDENTIFIED BY '{word}';",
-            f"GRANT {right} TO {account};",
+            f"GRANT {right} TO {account}{further};",
         ]
     closed = ["DROP USER IF EXISTS 'root'@'%';"] if engine == "tidb" else []
     return "\n".join([f"CREATE DATABASE IF NOT EXISTS {schema};", *made, *closed]) + "\n"

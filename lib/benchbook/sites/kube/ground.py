@@ -55,9 +55,19 @@ class Ground:
         )
         accounts = {
             SERVER_ACCOUNTS: {"init.sql": made},
-            CLIENT_ACCOUNT: {self.lab.secret.name: self.lab.secret.read_text(encoding="utf-8")},
+            CLIENT_ACCOUNT: self._client_accounts(),
         }
         self.apply("study", manifests.of_study(self.names, accounts))
+
+    def _client_accounts(self) -> dict[str, str]:
+        """Return the files of sysbench's accounts: the common one, and for turns one for each arm and for the
+        baseline's twin. A server lets only those in that it was asked to."""
+        found = {}
+        for account in range(1 + len(self.study.arms) + 1):
+            self.lab.password(account)
+            file = self.lab.secret_of(account)
+            found[file.name] = file.read_text(encoding="utf-8")
+        return found
 
     def apply(self, what: str, objects: list[dict[str, Any]]) -> None:
         """Apply manifests, unless the very same were applied under this name by us already."""

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import settings, sql
+from benchbook.sites import lab as labs
+from benchbook.sites import mariadb_accounts, settings, sql
 from benchbook.sites.kube import connect
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Part
@@ -36,6 +37,13 @@ class MariaDB(Server):
 
     def begun(self) -> None:
         """Do nothing: MariaDB reads all settings and accounts from its files."""
+
+    def let_in(self, account: int) -> None:
+        """Make one more of sysbench's accounts, and count statements by account from now on."""
+        word, lab = self.ground.admin_password(), self.ground.lab
+        with connect.open_one(self.reach, word) as connection, connection.cursor() as cursor:
+            mariadb_accounts.let_in(cursor, labs.user_of(account), lab.password(account), ("%",))
+            cursor.execute("SET GLOBAL userstat = 1")
 
     def who(self) -> dict[str, Any]:
         """Return version, datadir, port, server_uid and word; costs one connection."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,7 +20,7 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
 from benchbook.sites.contract import Site
-from benchbook.sites.kube import arms, copies, engines, evidence, layout, marks
+from benchbook.sites.kube import arms, copies, engines, evidence, layout, marks, turns
 from benchbook.sites.kube.client import Job, PodClient, hop
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.outside import Outside, OutsideWatch
@@ -38,6 +39,8 @@ class KubernetesSite(Site):
     """
 
     database = labs.SCHEMA
+    # The clients of arms that take turns are asked for over the API one by one, and begin together.
+    holds_clients = True
 
     def __init__(self, study: Study, lab: Path) -> None:
         self.study = study
@@ -104,13 +107,40 @@ class KubernetesSite(Site):
         return self._endpoint(host, port, is_inside=bool(chain.inside))
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
-        """Bring an arm up as `up` does; return what each of its clients connects to, in their order."""
+        """Bring an arm up as `up` does; return what each of its clients connects to, in their order.
+
+        `account` is the number of the account they use, which `let_in` has made.
+        """
         places, chain = [self.up(arm)], self._chain(arm)
         for part in chain.others:
             server = self._arms.server(part)
             address = server.address(server.ensure())
             places.append(self._endpoint(address, part.port, is_inside=bool(chain.inside)))
+        secret = self.lab.secret_of(account)
+        places = [replace(place, secret=secret) for place in places]
         return [places[several.server_of(number, len(places))] for number in range(chain.client_count)]
+
+    def let_in(self, arm: str, account: int) -> str:
+        """Make one of sysbench's accounts on an arm's servers, which count statements by account from now on;
+        return its name there."""
+        for server in self._servers_of(arm):
+            server.let_in(account)
+        return labs.user_of(account)
+
+    def clock(
+        self,
+        deployed: Mapping[str, str],
+        clients: Mapping[str, Sequence[PodClient]],
+        logs: Mapping[str, Sequence[Path]],
+        asked: Mapping[str, Any],
+    ) -> turns.Clock:
+        """Start the clock of a group whose arms take turns, in the pod that all their clients are in; it lets
+        them begin. The logs that it reads are there, not `logs`."""
+        return turns.Clock(self.lab, clients, asked)
+
+    def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
+        """Return the kinds of parts that stand still in a group when it is not an arm's turn."""
+        return ["client"]
 
     def facts(self, arm: str) -> dict[str, Any]:
         """Return what server, proxy, nodes and cluster say they are; writes what was applied beside the
@@ -173,11 +203,13 @@ class KubernetesSite(Site):
         arm: str | None = None,
         number: int = 0,
         begin_at: float | None = None,
+        held: bool = False,
     ) -> PodClient | RemoteClient:
         """Start a load client in one of an arm's client pods, or on a host outside; its output is in these
         files at its end.
 
-        With `begin_at` it is started now and becomes its program at that moment, by the clock of its node.
+        With `begin_at` it is started now and becomes its program at that moment, by the clock of its node;
+        with `held` when the clock of turns lets it.
         """
         chain = self._chain(arm)
         if chain.outside:
@@ -191,7 +223,7 @@ class KubernetesSite(Site):
         # What the client connects to is the part whose bytes it can count.
         hops = hop(argv, "proxy" if chain.proxy is not None else "server")
         where = (self.ground.cluster, self.ground.namespace, pod.metadata.name)
-        return PodClient(Job(*where, argv, hops, begin_at).into(out, err))
+        return PodClient(Job(*where, argv, hops, begin_at, held).into(out, err))
 
     def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> PodWatch:
         """Return what watches clients, an arm's pods and their nodes, and writes its table to a path."""
