@@ -84,11 +84,11 @@ def log_ratios(runs: pd.DataFrame, baseline: str, treatment: str, metric: str = 
 
 
 @contextmanager
-def place() -> Iterator[Path]:
+def place(prefix: str = "calibration-") -> Iterator[Path]:
     """Yield a folder for a lab, which a server's own user can reach; nothing of it stays."""
     root = lab_root(paths.root()).parent
     root.mkdir(parents=True, exist_ok=True, mode=0o755)
-    base = Path(tempfile.mkdtemp(prefix="calibration-", dir=root))
+    base = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
     base.chmod(0o711)
     try:
         yield base

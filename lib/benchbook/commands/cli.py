@@ -93,6 +93,18 @@ def _parser() -> argparse.ArgumentParser:
     rerun = add("rerun", _rerun, "judge somebody else's findings of a study by our own")
     rerun.add_argument("place", type=Path, help="their archive, folder or findings.json")
     rerun.add_argument("--keep", metavar="NAME", help="show it on the study's page too, under this name")
+    gate = add(
+        "gate", _gate, "say by exit code if an arm is slower than the baseline: 0 no, 1 yes, 2 undecided"
+    )
+    gate.add_argument("study", help="name of a file in studies/; its first arm is the baseline")
+    gate.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
+    gate.add_argument("--minutes", default="10", help="how long it may take (default: 10)")
+    gate.add_argument("--arm", action="append", metavar="NAME", help="the arm in question (default: each)")
+    gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+    gate.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write a summary for a pull request there"
+    )
+    gate.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the evidence in this new folder")
     schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
     reference = add("reference", _reference, "write docs/parameters.md and docs/comparisons.md")
@@ -267,6 +279,12 @@ def _rerun(arguments: argparse.Namespace) -> int:
         file = rerun.keep(taken)
         print(f"kept as data/reruns/{file.name}; `make repro` shows it on the study's page")
     return 0
+
+
+def _gate(arguments: argparse.Namespace) -> int:
+    from benchbook.commands import gate
+
+    return gate.run(arguments)
 
 
 def _schema(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,316 @@
+"""`benchbook gate`: is an arm slower than its baseline by more than is allowed, within so many minutes?
+
+Both are measured side by side in the same minutes, never against a stored number, in a folder of their own:
+nothing of the pipeline is read or written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchbook.commands import calibration, gate_report
+from benchbook.compare import noninferiority, partners
+from benchbook.compare import turns as compared_turns
+from benchbook.compare.noninferiority import Decision
+from benchbook.compare.pairs import block_ratios
+from benchbook.core import files, load
+from benchbook.core import turns as words
+from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.params import Analysis, Limits
+from benchbook.core.study import Study
+from benchbook.measure import dataset, matrix, preflight, warm_up
+from benchbook.plan import schedule, turns
+from benchbook.read import tidy, validity
+from benchbook.sites import open_site, provision
+
+EXIT = {"not slower": 0, "slower": 1, "undecided": 2}
+FAILED = 3
+"""Nothing was measured, or the gate itself failed: no answer, and not to be taken for one."""
+PILOT_S, MOST_RUN_S = 3, 60
+END_S = 5.0
+"""Seconds kept for taking everything down and writing the reports."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a gate is asked: study, margin as a fraction of QPS, minutes, and the treatments in question."""
+
+    name: str
+    study: Study
+    margin: float
+    minutes: float
+    limits: Limits
+    analysis: Analysis
+
+
+@dataclass
+class Found:
+    """What a gate found: a decision for each question, the arms' facts, and what was measured."""
+
+    asked: Asked
+    decisions: list[Decision] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    blocks: int = 0
+    run_s: int = 0
+    voided: int = 0
+    spent_s: float = 0.0
+    ended: str = ""
+
+    @property
+    def answer(self) -> noninferiority.Answer:
+        """The answer to all questions together."""
+        return noninferiority.together(self.decisions) if self.decisions else "undecided"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and decide; return 0 not slower, 1 slower, 2 undecided, 3 where there is no measurement."""
+    try:
+        asked = ask(
+            *(arguments.study, arguments.slower, arguments.minutes, arguments.arm or ()), keep=arguments.keep
+        )
+        found = measure(asked, arguments.keep, partial(print, flush=True))
+        for file, text in ((arguments.junit, gate_report.junit), (arguments.markdown, gate_report.markdown)):
+            if file is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                files.write_text(file, text(found))
+        print(gate_report.text(found))
+        return EXIT[found.answer]
+    except InputErrors as error:
+        print("\n".join(error.errors), file=sys.stderr)
+    except BenchbookError as error:
+        print(f"benchbook gate: {error}", file=sys.stderr)
+    except Exception:
+        # Python's own exit code after an exception is 1, which would say `slower`.
+        traceback.print_exc()
+    return FAILED
+
+
+def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Path | None = None) -> Asked:
+    """Return what a gate is asked; InputErrors with all mistakes, each with key and remedy."""
+    study, params = load.study(name), load.params()
+    wrong = []
+    margin = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", slower.strip())
+    if margin is None or not 0 < float(margin[1]) < 100:
+        wrong.append(f"--slower: {slower}: not a share; write a percentage between 0 and 100, such as 3%")
+    length = re.fullmatch(r"\d+(?:\.\d+)?", minutes.strip())
+    if length is None or not 1 <= float(length[0]) <= 1440:
+        wrong.append(f"--minutes: {minutes}: not a time; write a number from 1 to 1440, such as 10")
+    if keep is not None and keep.exists():
+        wrong.append(f"--keep: {keep}: is there already; name a folder that is not there")
+    for arm in arms:
+        if arm not in study.treatments:
+            wrong.append(
+                f"--arm: {arm}: not an arm that is compared with the baseline {study.baseline}; "
+                f"write one of {', '.join(study.treatments)}"
+            )
+    if study.site.kind != "local":
+        wrong.append(
+            f"studies/{name}.yaml: site.kind: {study.site.kind}: a gate measures on this machine only; "
+            "write kind: local, or run the study itself with `make repro`"
+        )
+    for workload, one in study.workloads.items():
+        if one.rate:
+            wrong.append(
+                f"studies/{name}.yaml: workloads.{workload}.rate: a gate compares queries a second, which a "
+                "rate fixes; leave the rate out"
+            )
+    if wrong or margin is None or length is None:
+        raise InputErrors(wrong)
+    kept = {arm: one for arm, one in study.arms.items() if arm == study.baseline or not arms or arm in arms}
+    study = Study.model_validate(_plain(study) | {"arms": kept, "aa": None, "claims": ()})
+    return Asked(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
+
+
+def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] = print) -> Found:
+    """Load, warm up, and make blocks until the question is decided or the time is over."""
+    found, began = Found(asked), time.monotonic()
+    with calibration.place("gate-") as base:
+        preflight.refuse(preflight.machine(asked.study, {"the lab": base}, asked.limits.model_dump()))
+        try:
+            with open_site(asked.study, base / "lab") as site:
+                _measure(asked, found, site, base, began, say)
+        finally:
+            if keep is not None:
+                _keep(base, keep, found)
+    found.spent_s = time.monotonic() - began
+    return found
+
+
+def _measure(
+    asked: Asked, found: Found, site: Any, base: Path, began: float, say: Callable[[str], None]
+) -> None:
+    found.facts = _facts(site, asked.study)
+    data = dataset.load(site, asked.study)
+    study, lengths = _settled(asked, site, base)
+    conditions = schedule.conditions({"arms": found.facts}, data)
+    end_s = began + asked.minutes * 60 - END_S
+    blocks = max(asked.analysis.looks)
+
+    trial_s = time.monotonic()
+    is_in_turns = all(words.order(study, workload) == words.TURNS for workload in study.workloads)
+    trial = _planned(study, 1, 1 if is_in_turns else words.LEAST_RUN_S)
+    plan = schedule.plan_runs(asked.name, trial, conditions, lengths=lengths)
+    say(f"gate: trial block of {len(plan)} runs, not counted")
+    _walk(asked, trial, plan, site, base / "trial", lambda _: None, say=_quiet)
+    overhead_s = max(2.0, time.monotonic() - trial_s - _seconds(plan))
+
+    left_s = (end_s - time.monotonic()) / blocks - overhead_s - _seconds(plan)
+    # One more second of each run is one more of each arm in each cell.
+    found.run_s = min(trial.plan.run_s + int(max(0.0, left_s) / len(plan)), MOST_RUN_S)
+    of = _planned(study, blocks, found.run_s)
+    runs = schedule.plan_runs(asked.name, of, conditions, lengths=lengths)
+    files.write_csv(base / "schedule.csv", schedule.table(runs))
+    say(
+        f"gate: up to {blocks} blocks with {found.run_s} s of each arm in each cell, "
+        f"{max(0.0, end_s - time.monotonic()) / 60:.1f} minutes left"
+    )
+    stop = _Stop(asked, found, runs, base, end_s, say)
+    walk = _walk(asked, of, runs, site, base, stop, say=_quiet)
+    stop.look(is_over=True)
+    found.ended = walk.stopped or found.ended or f"all {blocks} blocks are made"
+
+
+@dataclass
+class _Stop:
+    """Asked before each block: is it decided, or is there no time for another one?"""
+
+    asked: Asked
+    found: Found
+    runs: list[Any]
+    base: Path
+    end_s: float
+    say: Callable[[str], None]
+    longest_s: float = 0.0
+    before_s: float | None = None
+
+    def __call__(self, blocks: int) -> str | None:
+        """Return why to stop after so many blocks, None to go on."""
+        now = time.monotonic()
+        if self.before_s is not None:
+            self.longest_s = max(self.longest_s, now - self.before_s)
+        self.before_s = now
+        if blocks:
+            self.look()
+        if self.found.decisions and self.found.answer != "undecided":
+            return "it is decided"
+        if now + self.longest_s > self.end_s:
+            return f"the {self.asked.minutes:g} minutes are over"
+        return None
+
+    def look(self, is_over: bool = False) -> None:
+        """Decide from the blocks that are there."""
+        asked = self.asked
+        tables = tidy.read_study(
+            self.base / "raw", self.base / "void", schedule.table(self.runs), asked.limits
+        )
+        runs = tables["runs"].to_pandas()
+        self.found.voided = _voided(self.base)
+        self.found.decisions = decide(asked, runs, is_over)
+        self.found.blocks = int(runs["block"].nunique()) if len(runs) else 0
+        for one in self.found.decisions:
+            self.say(f"gate: {self.found.blocks} blocks: {gate_report.line(one, asked.margin)}")
+
+
+def decide(asked: Asked, runs: pd.DataFrame, is_over: bool) -> list[Decision]:
+    """Return a decision for each treatment at each workload; `runs` are the valid ones."""
+    study = asked.study
+    questions = len(study.treatments) * len(study.workloads)
+    usable = partners.usable(compared_turns.of_one_order(runs, study)[0])[0] if len(runs) else runs
+    return [
+        noninferiority.decide(
+            block_ratios(usable, study.baseline, treatment, workload, study.threads),
+            *(asked.margin, asked.analysis, questions, is_over),
+        )
+        for workload in study.workloads
+        for treatment in study.treatments
+    ]
+
+
+def _settled(asked: Asked, site: Any, base: Path) -> tuple[Study, turns.Lengths]:
+    """Warm up, and return the study with what pilots of seconds say of the length of turns."""
+    study = asked.study
+    warm_up.warm(site, study)
+    if study.plan.turn_ms is not None or study.warm_up.pilot_s == 0:
+        return study, {}
+    short = study.model_copy(
+        update={"warm_up": study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})}
+    )
+    folders = warm_up.pilots(asked.name, short, site, base / "pilots", asked.limits.model_dump(), _quiet)
+    return study, turns.of({"turns": turns.settle(study, tidy.pilot_series(folders))})
+
+
+def _facts(site: Any, study: Study) -> dict[str, Any]:
+    """Bring every arm up and return what it is; an arm that can't be made leaves nothing to decide."""
+    missing = {arm: reason for arm in study.arms if (reason := site.missing(arm)) is not None}
+    if missing:
+        told = "; ".join(f"arms.{arm}: {reason}" for arm, reason in missing.items())
+        raise BenchbookError(f"this machine can't make what is to be compared: {told}")
+    facts = {}
+    for arm in study.arms:
+        site.up(arm)
+        facts[arm] = site.facts(arm)
+        provision.must_have_sysbench(study, arm, facts[arm])
+    return facts
+
+
+def _planned(study: Study, blocks: int, run_s: int) -> Study:
+    """Return the study with so many blocks of so many seconds."""
+    plan = study.plan.model_dump() | {"blocks": blocks, "run_s": run_s, "budget_minutes": 100_000}
+    return Study.model_validate(_plain(study) | {"plan": plan})
+
+
+def _walk(
+    asked: Asked,
+    study: Study,
+    runs: list[Any],
+    site: Any,
+    into: Path,
+    stop: Callable[[int], str | None],
+    say: Callable[[str], None],
+) -> matrix.Walk:
+    judge = partial(validity.judge, limits=asked.limits)
+    where = (into / "raw", into / "void")
+    return matrix.walk(
+        matrix.Walk(study, runs, site, *where, judge, asked.limits.model_dump(), say, stop=stop)
+    )
+
+
+def _seconds(runs: Sequence[Any]) -> float:
+    """Return the seconds that sysbench's clocks run for a block; those of a group in turns are the same."""
+    return sum(sum(words.clock_seconds(run.to_dict())) / max(1, len(run.partners)) for run in runs)
+
+
+def _voided(base: Path) -> int:
+    return sum(1 for _ in (base / "void").glob("*.void.json")) if (base / "void").is_dir() else 0
+
+
+def _keep(base: Path, keep: Path, found: Found) -> None:
+    """Copy what was measured; servers' data and accounts stay behind."""
+    keep.mkdir(parents=True)
+    for name in ("raw", "void", "pilots", "trial"):
+        if (base / name).is_dir():
+            shutil.copytree(base / name, keep / name)
+    if (base / "schedule.csv").is_file():
+        shutil.copyfile(base / "schedule.csv", keep / "schedule.csv")
+    files.write_json(keep / "facts.json", {"study": found.asked.name, "arms": found.facts})
+    files.write_json(keep / "gate.json", gate_report.record(found))
+
+
+def _plain(study: Study) -> dict[str, Any]:
+    return {name: getattr(study, name) for name in type(study).model_fields}
+
+
+def _quiet(_: str) -> None:
+    """Say nothing: a gate's lines are its own."""

@@ -1,0 +1,158 @@
+"""What a gate found, for a terminal, a pull request and a CI that reads JUnit XML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from benchbook.compare.noninferiority import Decision
+from benchbook.show.numbers import percent
+
+MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
+
+
+def line(one: Decision, margin: float) -> str:
+    """Return one decision as a line: answer, effect with interval and level, blocks, reason."""
+    return (
+        f"{one.workload}: {one.treatment}: {one.answer}: {effect(one)}; margin {percent(-margin)}; {one.why}"
+    )
+
+
+def effect(one: Decision) -> str:
+    """Return an effect on QPS with its interval, level and blocks in words."""
+    found = one.interval
+    if found.effect is None:
+        return f"no effect ({found.n} blocks)"
+    if not found.is_known:
+        return f"{percent(found.effect, 2)} QPS without an interval ({found.n} blocks)"
+    between = f"[{percent(found.low, 2)}, {percent(found.high, 2)}]"
+    return f"{percent(found.effect, 2)} QPS {between} at {100 * found.level:g} % ({found.n} blocks)"
+
+
+def headline(found: Any) -> str:
+    """Return the answer as a sentence."""
+    asked = found.asked
+    return (
+        f"{asked.name}: {found.answer} (margin {percent(-asked.margin)} QPS, "
+        f"baseline {asked.study.baseline}, "
+        f"{found.blocks} blocks with {found.run_s} s of each arm, {found.spent_s / 60:.1f} minutes, "
+        f"{found.voided} runs voided; {found.ended})"
+    )
+
+
+def text(found: Any) -> str:
+    """Return what a terminal shows."""
+    lines = [headline(found), *(f"  {line(one, found.asked.margin)}" for one in found.decisions)]
+    if found.answer == "undecided":
+        lines.append(f"  {remedy(found)}")
+    return "\n".join(lines)
+
+
+def remedy(found: Any) -> str:
+    """Return what would decide it: about how many minutes, from the spread of the blocks so far."""
+    shown = [one.interval for one in found.decisions if one.answer == "undecided"]
+    minutes = max((_minutes(one, found) or math.inf for one in shown), default=math.inf)
+    if not math.isfinite(minutes):
+        return f"too few blocks to say how long it would take; try --minutes {2 * found.asked.minutes:g}"
+    if minutes <= found.asked.minutes:
+        return "the effect is close to the margin; measure again, or choose another --slower"
+    return f"about --minutes {minutes:.0f} would decide it on a machine as busy as this one"
+
+
+def _minutes(interval: Any, found: Any) -> float | None:
+    """Return about how many minutes shrink the interval to the distance between effect and margin."""
+    if not interval.is_known:
+        return None
+    distance = abs(interval.log_mean - math.log1p(-found.asked.margin))
+    half = (interval.log_high - interval.log_low) / 2
+    return found.spent_s / 60 * (half / distance) ** 2 if distance else None
+
+
+def markdown(found: Any) -> str:
+    """Return a summary for a pull request."""
+    asked = found.asked
+    rows = [
+        f"| {one.workload} | {one.treatment} | {MARKS[one.answer]} {one.answer} | {effect(one)} | {one.why} |"
+        for one in found.decisions
+    ]
+    arms = [f"- `{arm}`: {said}" for arm, said in servers(found.facts).items()]
+    ends = [remedy(found) + ".", ""] if found.answer == "undecided" else []
+    return "\n".join(
+        [
+            f"### {MARKS[found.answer]} {headline(found)}",
+            "",
+            "| workload | arm | answer | effect on QPS | why |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            *ends,
+            "*not slower*: the whole interval is above the margin. *slower*: the whole interval is below the "
+            "margin, or at the end a slowdown is shown whose estimate is beyond it. Measured side by side "
+            f"against `{asked.study.baseline}` in the same minutes.",
+            "",
+            *arms,
+            "",
+        ]
+    )
+
+
+def junit(found: Any) -> str:
+    """Return JUnit XML: one test case for each question, failed if slower, skipped if undecided."""
+    cases = [one.answer for one in found.decisions]
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"benchbook gate {found.asked.name}",
+        tests=str(len(cases)),
+        failures=str(cases.count("slower")),
+        skipped=str(cases.count("undecided")),
+        errors="0",
+        time=f"{found.spent_s:.1f}",
+    )
+    for one in found.decisions:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=f"{found.asked.name}.{one.workload}", name=one.treatment, time="0"
+        )
+        said = line(one, found.asked.margin)
+        if one.answer == "slower":
+            ElementTree.SubElement(case, "failure", message=said)
+        elif one.answer == "undecided":
+            ElementTree.SubElement(case, "skipped", message=said)
+        ElementTree.SubElement(case, "system-out").text = said
+    ElementTree.indent(suite)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suite, encoding="unicode")}\n'
+
+
+def record(found: Any) -> dict[str, Any]:
+    """Return what is kept beside the evidence as `gate.json`."""
+    return {
+        "study": found.asked.name,
+        "answer": found.answer,
+        "margin": found.asked.margin,
+        "minutes": found.asked.minutes,
+        "blocks": found.blocks,
+        "run_s": found.run_s,
+        "decisions": [
+            {
+                "workload": one.workload,
+                "treatment": one.treatment,
+                "answer": one.answer,
+                "why": one.why,
+                "n": one.interval.n,
+                "level": one.interval.level,
+                "effect": one.interval.effect,
+                "low": one.interval.low,
+                "high": one.interval.high,
+            }
+            for one in found.decisions
+        ],
+    }
+
+
+def servers(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return each arm's server in words, such as `mariadb 10.11.6`."""
+    return {
+        arm: " ".join(str(one.get("engine", {}).get(key) or "") for key in ("name", "version")).strip()
+        for arm, one in facts.items()
+    }

@@ -1,0 +1,104 @@
+"""The gate: what it refuses, what it writes, its exit codes, and one gate on a real server."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from benchbook.commands import cli, gate, gate_report
+from benchbook.compare.intervals import Interval
+from benchbook.compare.noninferiority import Decision
+from benchbook.core import paths
+from benchbook.core.errors import BenchbookError, InputErrors
+
+SLOWER = Interval(10, 0.98, -0.0408, -0.0512, -0.0305, 0.0037, 9)
+EQUAL = Interval(5, 0.98, 0.001, -0.012, 0.014, 0.0035, 4)
+
+
+@pytest.fixture
+def found() -> gate.Found:
+    asked = gate.ask("gate", "3%", "10")
+    decisions = [
+        Decision("oltp_point_select", "after", "slower", SLOWER, "the whole interval is below the margin"),
+        Decision("oltp_read_only", "after", "not slower", EQUAL, "the whole interval is above the margin"),
+        Decision("oltp_insert", "after", "undecided", EQUAL, "a <reason> & more"),
+    ]
+    facts = {"before": {"engine": {"name": "mariadb", "version": "10.11.6"}}}
+    return gate.Found(asked, decisions, facts, blocks=10, run_s=8, spent_s=300.0, ended="it is decided")
+
+
+def test_all_that_is_wrong_is_told_at_once_with_key_and_remedy(tmp_path: Path):
+    with pytest.raises(InputErrors) as caught:
+        gate.ask("gate", "three", "0", ["nobody"], tmp_path)
+    said = "\n".join(caught.value.errors)
+    assert "--slower: three: not a share; write a percentage" in said
+    assert "--minutes: 0: not a time; write a number from 1" in said
+    assert "--arm: nobody: not an arm that is compared with the baseline before; write one of after" in said
+    assert f"--keep: {tmp_path}: is there already" in said
+
+
+def test_a_study_of_another_site_is_refused_by_name():
+    with pytest.raises(InputErrors, match=r"site\.kind: kubernetes: a gate measures on this machine only"):
+        gate.ask("tidb-kubernetes-zones", "3%", "10")
+
+
+def test_the_pull_request_gets_answer_interval_and_reason(found: gate.Found):
+    text = gate_report.markdown(found).replace("\N{NO-BREAK SPACE}", " ")
+    assert text.startswith("### ❌ gate: slower (margin −3.0 % QPS, baseline before")
+    # exp(-0.0408) - 1 = -4.00 %, exp(-0.0512) - 1 = -4.99 %, exp(-0.0305) - 1 = -3.00 %.
+    assert "−4.00 % QPS [−4.99 %, −3.00 %] at 98 % (10 blocks)" in text
+    assert "- `before`: mariadb 10.11.6" in text
+
+
+def test_junit_has_a_case_for_each_question(found: gate.Found):
+    suite = ElementTree.fromstring(gate_report.junit(found).partition("\n")[2])
+    assert {key: suite.get(key) for key in ("tests", "failures", "skipped", "errors")} == {
+        "tests": "3", "failures": "1", "skipped": "1", "errors": "0",
+    }  # fmt: skip
+    assert [case.get("classname") for case in suite] == [
+        "gate.oltp_point_select", "gate.oltp_read_only", "gate.oltp_insert",
+    ]  # fmt: skip
+    assert "a <reason> & more" in suite[2].find("skipped").get("message")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("not slower", 0), ("slower", 1), ("undecided", 2)])
+def test_the_answer_is_the_exit_code(answer, code, found, monkeypatch, tmp_path, capsys):
+    found.decisions = [Decision("oltp", "after", answer, EQUAL, "")]
+    monkeypatch.setattr(gate, "measure", lambda *_: found)
+    files = tmp_path / "reports" / "gate.xml", tmp_path / "reports" / "gate.md"
+    argv = ["gate", "gate", "--junit", str(files[0]), "--markdown", str(files[1])]
+    assert cli.main(argv) == code
+    assert all(file.is_file() for file in files)
+    assert f"gate: {answer}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("error", [BenchbookError("no server"), ZeroDivisionError("a mistake of ours")])
+def test_a_failure_is_never_taken_for_an_answer(error, monkeypatch, capsys):
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(gate, "measure", fails)
+    assert cli.main(["gate", "gate"]) == gate.FAILED
+    assert str(error) in capsys.readouterr().err
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_gate_on_a_real_server_keeps_its_evidence_and_leaves_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "machine.lock"))
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", "/var/tmp/bb-gate/labs")
+    before = sorted((paths.root() / "data").iterdir())
+    keep = tmp_path / "kept"
+    code = cli.main(["gate", "gate", "--slower", "60%", "--minutes", "2", "--keep", str(keep)])
+    said = capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ")
+    record = json.loads((keep / "gate.json").read_text())
+    assert code == gate.EXIT[record["answer"]], said
+    assert code in (0, 2)
+    assert re.search(r"gate: (not slower|undecided) \(margin −60", said)
+    assert len(list((keep / "raw").iterdir())) == 2 * record["blocks"]
+    assert sorted((paths.root() / "data").iterdir()) == before
+    assert not list(Path("/var/tmp/bb-gate").glob("gate-*"))
