@@ -1,7 +1,8 @@
 """How often a change is invented in a series of 30, and a planted one found: ours beside three libraries.
 
-The libraries pin versions of numpy that contradict each other and our lock, so each gets a virtual environment of
-its own, which pip fills; that needs `--full`. BENCHBOOK_BENCH_VENVS names a folder in which they are kept.
+The libraries pin versions of numpy that contradict each other and our lock, so each gets a virtual
+environment of its own, which pip fills; that needs `--full`. BENCHBOOK_BENCH_VENVS names a folder in which
+they are kept.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ def rows(is_full: bool) -> list[Row]:
 
 
 def _noise(random: np.random.Generator, kind: str) -> np.ndarray:
-    """Return 30 values with a standard deviation of one; drift has a correlation of 0.3 with its neighbour."""
+    """Return 30 values with a standard deviation of one; drift has a correlation of 0.3 with its
+    neighbour."""
     if kind == "heavy tails":
         return random.standard_t(3, LENGTH) / 3**0.5
     values = random.normal(size=LENGTH)
@@ -130,9 +132,8 @@ def _python(package: str, folder: Path) -> Path:
 
 def _theirs(python: Path, code: str, made: Mapping) -> dict:
     flat = [one for own in made.values() for one in own]
-    told = subprocess.run(
-        [str(python), "-c", _FRAME.format(code)], input=json.dumps(flat), capture_output=True, text=True, check=True
-    )  # fmt: skip
+    argv = [str(python), "-c", _FRAME.format(code)]
+    told = subprocess.run(argv, input=json.dumps(flat), capture_output=True, text=True, check=True)
     answers = iter(json.loads(told.stdout.splitlines()[-1]))
     return {key: [next(answers) for _ in own] for key, own in made.items()}
 

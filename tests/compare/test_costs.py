@@ -31,7 +31,9 @@ def test_the_cost_is_price_over_queries_an_hour(costs):
 
     1.25 times as many at 5.40 an hour: 4.5 million, so 1.20; 20 % more than without.
     """
-    found = costs({"direct": {"amount": 3.6, "currency": "EUR"}, "haproxy": {"amount": 5.4, "currency": "EUR"}})
+    found = costs(
+        {"direct": {"amount": 3.6, "currency": "EUR"}, "haproxy": {"amount": 5.4, "currency": "EUR"}}
+    )
     assert found["currency"] == "EUR"
     direct, haproxy = found["arms"]
     assert (direct["cost"], direct["low"], direct["n"]) == (pytest.approx(1.0), None, 5)
@@ -43,8 +45,13 @@ def test_the_cost_is_price_over_queries_an_hour(costs):
     (ratio,) = found["contrasts"]
     assert ratio["effect"] == pytest.approx(0.20, abs=1e-3)
     assert ratio["label"] == "higher"
-    assert ratio["sentence"].replace("\xa0", " ").startswith(
-        "cost per million queries was 20.0 % higher with HAProxy than with direct connections on point selects"
+    assert (
+        ratio["sentence"]
+        .replace("\xa0", " ")
+        .startswith(
+            "cost per million queries was 20.0 % higher with HAProxy than with direct connections on "
+            "point selects"
+        )
     )
 
 
@@ -69,7 +76,9 @@ def test_an_arm_that_answered_nothing_has_no_cost_and_says_why(costs):
 
 
 def test_two_currencies_are_refused_and_a_price_makes_no_other_run(make_study):
-    with pytest.raises(ValueError, match=r"haproxy.price_per_hour.currency: USD: another arm is priced in EUR"):
+    with pytest.raises(
+        ValueError, match=r"haproxy.price_per_hour.currency: USD: another arm is priced in EUR"
+    ):
         make_study(
             arms={
                 "direct": {"price_per_hour": {"amount": 1.0, "currency": "EUR"}},

@@ -1,4 +1,5 @@
-"""A ladder: who is compared with whom, what Holm's correction takes away, and which arm is the best up to where."""
+"""A ladder: who is compared with whom, what Holm's correction takes away, and which arm is the best up to
+where."""
 
 import json
 
@@ -47,8 +48,10 @@ def test_a_step_that_is_not_shown_does_not_move_the_best(laddered):
     assert [one["best"] for one in own["best"]] == ["small", "middle", "middle"]
     assert own["against_first"][0]["effect"] == pytest.approx(0.10, abs=1e-3)
     assert own["pairs"][2]["label"] == "no practical difference"
-    assert own["sentence"].replace("\xa0", " ").startswith(
-        "Best up to large on point selects: middle, +10.0 % QPS against small (98 % interval +9."
+    assert (
+        own["sentence"]
+        .replace("\xa0", " ")
+        .startswith("Best up to large on point selects: middle, +10.0 % QPS against small (98 % interval +9.")
     )
     assert own["sentence"].endswith("5 blocks); large made no practical difference to it.")
 
@@ -63,8 +66,8 @@ def test_a_fall_after_the_best_is_said(laddered):
 def test_more_contrasts_in_one_question_need_more_evidence(laddered):
     """Log ratios with mean 0.05, s 0.0234, n 5: t = 4.78, p = 0.0088 with 4 degrees of freedom.
 
-    Against the first there are two contrasts, and the other shows nothing: 2 × 0.0088 = 0.0176 < 0.02, so middle is
-    shown. Among all pairs there are three, and no other shows anything: 3 × 0.0088 = 0.0264 > 0.02.
+    Against the first there are two contrasts, and the other shows nothing: 2 × 0.0088 = 0.0176 < 0.02, so
+    middle is shown. Among all pairs there are three, and no other shows anything: 3 × 0.0088 = 0.0264 > 0.02.
     """
     noisy = [1.0513 * (1 + 0.0234 * z) for z in (-1.2649, -0.6325, 0, 0.6325, 1.2649)]
     open_ = [1.04, 0.97, 1.0, 0.96, 1.03]

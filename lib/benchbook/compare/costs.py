@@ -24,16 +24,18 @@ METRIC = "cost_per_million"
 def findings(evidence: Evidence, context: Context) -> dict[str, Any]:
     """Return {"costs": …} for a study in which an arm has a price, else nothing.
 
-    `arms` has the cost of a million queries of each priced arm in each closed-loop cell, with its interval over
-    blocks, in `currency`; `contrasts` has each priced treatment against a priced baseline, judged as findings are:
-    the ratio inside a block needs no quiet machine.
+    `arms` has the cost of a million queries of each priced arm in each closed-loop cell, with its interval
+    over blocks, in `currency`; `contrasts` has each priced treatment against a priced baseline, judged as
+    findings are: the ratio inside a block needs no quiet machine.
     """
     study = evidence.study
     prices = {name: arm.price_per_hour for name, arm in study.arms.items() if arm.price_per_hour is not None}
     workloads = [name for name in study.workloads if "qps" in metrics(study, name)]
     if not prices or not workloads:
         return {}
-    priced = replace(evidence, runs=_with_cost(evidence.runs, study, {k: p.amount for k, p in prices.items()}))
+    priced = replace(
+        evidence, runs=_with_cost(evidence.runs, study, {k: p.amount for k, p in prices.items()})
+    )
     return {
         "costs": {
             "currency": next(iter(prices.values())).currency,

@@ -26,9 +26,9 @@ KEPT = (
 def findings(evidence: Evidence, twins: Sequence[Candidate], context: Context) -> dict[str, Any]:
     """Return {"ladder": …} for a study that has one, else nothing.
 
-    A ladder has `arms` in order, `skipped` arms without any run, and one entry in `workloads` for each workload
-    and metric: `against_first`, `against_neighbour` and `pairs` are contrasts as in `findings`, `best` names for
-    each arm the best one up to there, `sentence` says what came out.
+    A ladder has `arms` in order, `skipped` arms without any run, and one entry in `workloads` for each
+    workload and metric: `against_first`, `against_neighbour` and `pairs` are contrasts as in `findings`,
+    `best` names for each arm the best one up to there, `sentence` says what came out.
     """
     asked = evidence.study.plan.ladder
     if not asked:
@@ -52,8 +52,8 @@ def findings(evidence: Evidence, twins: Sequence[Candidate], context: Context) -
 def climb(arms: Sequence[str], labels: Mapping[Pair, str], better: str) -> list[str]:
     """Return for each arm in order the best one up to there.
 
-    `labels` are those of (earlier, later); a later arm takes over only if it was shown to be `better` (higher or
-    lower) than the best one before it.
+    `labels` are those of (earlier, later); a later arm takes over only if it was shown to be `better` (higher
+    or lower) than the best one before it.
 
     >>> climb(["a", "b", "c"], {("a", "b"): "not shown", ("a", "c"): "higher"}, "higher")
     ['a', 'a', 'c']
@@ -103,11 +103,16 @@ def _sentence(made: Mapping[str, Any], arms: Sequence[str], names: Mapping[str, 
     workload = names["workloads"].get(made["workload"], made["workload"])
     call = {arm: names["arms"].get(arm, arm) for arm in arms}
     if made["best"] is None:
-        return f"On {workload} nothing is decided yet about the ladder from {call[arms[0]]} to {call[arms[-1]]}."
+        return (
+            f"On {workload} nothing is decided yet about the ladder from {call[arms[0]]} to {call[arms[-1]]}."
+        )
     best = made["best"][-1]["best"]
     noun = words.metric(made["metric"])
     if best == arms[0]:
-        told = f"Best up to {call[arms[-1]]} on {workload}: {call[best]}, the first; no later arm was shown to be better"
+        told = (
+            f"Best up to {call[arms[-1]]} on {workload}: {call[best]}, the first; "
+            "no later arm was shown to be better"
+        )
     else:
         pair = next(one for one in made["pairs"] if (one["baseline"], one["treatment"]) == (arms[0], best))
         seen = f"{percent(pair['effect'])} {noun} against {call[arms[0]]}"
@@ -129,6 +134,8 @@ def _after(made: Mapping[str, Any], arms: Sequence[str], best: str, call: Mappin
     told = [
         f"{listing(lost)} {'was' if len(lost) == 1 else 'were'} shown to be worse" if lost else "",
         f"{listing(same)} made no practical difference to it" if same else "",
-        f"whether {listing(rest)} {'differs' if len(rest) == 1 else 'differ'} from it is open" if rest else "",
+        f"whether {listing(rest)} {'differs' if len(rest) == 1 else 'differ'} from it is open"
+        if rest
+        else "",
     ]
     return "".join(f"; {text}" for text in told if text)

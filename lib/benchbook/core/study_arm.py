@@ -169,7 +169,9 @@ class Arm(Model):
         """What affects a run, as plain data; keys at their defaults are left out, so that a new key never
         changes an old study's runs."""
         return {"access": self.access} | self.model_dump(
-            mode="json", exclude_defaults=True, exclude={"stands_in_for", "plays", "illustrates", "price_per_hour"}
+            mode="json",
+            exclude_defaults=True,
+            exclude={"stands_in_for", "plays", "illustrates", "price_per_hour"},
         )
 
     def role(self, name: str) -> dict[str, str | int | float]:

@@ -224,8 +224,8 @@ class Plan(Model):
     turn_ms: int | None = Field(None, ge=20, le=500, examples=[50])
     """Milliseconds of a turn; null takes 50, or more where the pilots show that ten transactions need it."""
     ladder: Annotated[tuple[Name, ...], Field(min_length=3), AfterValidator(distinct)] | None = None
-    """Arms that are ordered, such as versions or sizes, from first to last: each is compared with the first and
-    with its neighbour, and all pairs with each other; null: arms have no order."""
+    """Arms that are ordered, such as versions or sizes, from first to last: each is compared with the first
+    and with its neighbour, and all pairs with each other; null: arms have no order."""
     stop: Literal["all", "decided"] = "all"
     """`all` measures every block; `decided` stops at a look (5, 10, 20 blocks) where each claim has its
     verdict and each other contrast its label, so that a clear effect costs few blocks."""

@@ -11,13 +11,15 @@ from benchbook.show.table import Column, Notes, Table, long, number
 from benchbook.show.tables import contrast
 
 CAPTION = (
-    "The price of an hour over the queries of an hour, at the queries per second that were measured. An arm's own "
+    "The price of an hour over the queries of an hour, at the queries per second that were measured. "
+    "An arm's own "
     "cost moves with the machine; the change between arms is taken inside each block."
 )
 
 
 def tables(findings: Mapping[str, Any]) -> list[Table]:
-    """Return the cost of a million queries of each cell, and its change between arms, each with its interval."""
+    """Return the cost of a million queries of each cell, and its change between arms, each with its
+    interval."""
     own = findings.get("costs")
     return [] if not own else [_cells(own, findings), *([_changes(own)] if own["contrasts"] else [])]
 
@@ -68,5 +70,11 @@ def _changes(own: Mapping[str, Any]) -> Table:
         for one in own["contrasts"]
     ]
     level = numbers.level(own["contrasts"][0]["level"])
-    columns = [long("Arms"), number("Cost"), number("Interval", level), number("n", "blocks"), Column("Shown")]
+    columns = [
+        long("Arms"),
+        number("Cost"),
+        number("Interval", level),
+        number("n", "blocks"),
+        Column("Shown"),
+    ]
     return Table("cost-changes", "Change of the cost between arms", columns, rows)

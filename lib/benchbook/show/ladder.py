@@ -18,8 +18,10 @@ _QUESTIONS = {
     "pairs": "among all pairs",
 }
 CAPTION = (
-    "Each pair of arms, the later one against the earlier one. A label is decided within its own question with "
-    "Holm's correction: against the first arm, against the neighbour, and among all pairs, which asks for the most "
+    "Each pair of arms, the later one against the earlier one. A label is decided within its own "
+    "question with "
+    "Holm's correction: against the first arm, against the neighbour, and among all pairs, which "
+    "asks for the most "
     "evidence. The best arm is decided among all pairs."
 )
 

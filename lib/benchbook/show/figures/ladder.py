@@ -14,14 +14,17 @@ from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
 
 CAPTION = (
-    "Each arm of the ladder in its order, from first to last: the change against the first arm, on a scale of "
-    "ratios, with its interval. A filled marker was shown to differ from the first; the line is the best arm up to "
+    "Each arm of the ladder in its order, from first to last: the change against the first arm, on a "
+    "scale of "
+    "ratios, with its interval. A filled marker was shown to differ from the first; the line is the "
+    "best arm up to "
     "there."
 )
 
 
 def ladder(findings: Mapping[str, Any]) -> Picture:
-    """Draw a study's ladder, one panel for each workload and metric; an effect without one number is not drawn."""
+    """Draw a study's ladder, one panel for each workload and metric; an effect without one number is not
+    drawn."""
     own = findings.get("ladder") or {"workloads": []}
     return Picture(
         "ladder", "From the first arm to the last", tuple(_panels(own["workloads"], findings)), CAPTION
@@ -67,7 +70,9 @@ def _draw(axes: Axes, found: Mapping[str, Any], findings: Mapping[str, Any]) -> 
     axes.set_xticks(range(len(arms)), [theme.short(names.get(arm, arm), 14) for arm in arms])
     axes.set_xlim(-0.4, len(arms) - 0.6)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: numbers.decimal(100 * math.expm1(y), 0, True)))
-    axes.set_ylabel(f"{words.metric(found['metric'])}, change against {theme.short(names.get(first, first), 14)}, %")
+    axes.set_ylabel(
+        f"{words.metric(found['metric'])}, change against {theme.short(names.get(first, first), 14)}, %"
+    )
     axes.set_title(theme.short(words.of(found["against_first"][0], "workload"), 44))
 
 
@@ -81,5 +86,6 @@ def _told(found: Mapping[str, Any]) -> str:
         for one in found["against_first"]
     ]
     first = found["against_first"][0]
-    head = f"{words.metric(found['metric'])} on {words.of(first, 'workload')} against {words.of(first, 'baseline')}: "
+    what = f"{words.metric(found['metric'])} on {words.of(first, 'workload')}"
+    head = f"{what} against {words.of(first, 'baseline')}: "
     return f"{head}{'; '.join(told)}. {found['sentence']}"
