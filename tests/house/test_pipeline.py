@@ -19,7 +19,7 @@ KEYS = ["desc", "cmd", "wdir", "deps", "params", "outs", "metrics", "plots"]
 STUDY_FILE = "studies/${item}.yaml"
 # Read by people and editors, or by DVC itself: no stage has to declare them.
 # What others made and gave: published sources, and reruns that were kept.
-FROM_OTHERS = ("data/published/", "data/reruns")
+FROM_OTHERS = ("data/published/", "data/reruns", "data/history")
 FOR_DVC = {"studies", "sources"}
 # Studies of their own by name: DVC follows the file that is written when one is asked for.
 FOR_SIZES = {"sizes"}

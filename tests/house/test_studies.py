@@ -14,7 +14,7 @@ from tests.house import tree
 SUFFIX = "-full"
 FULL = sorted(name for study in paths.studies() for name in sizes.names(study) if study.startswith("lab-"))
 # The sources have no latency at a fixed rate.
-WITHOUT = {"lab-latency"}
+WITHOUT = {"lab-latency", "lab-ladder"}
 MINUTES = 20
 
 full = pytest.mark.parametrize("name", FULL)

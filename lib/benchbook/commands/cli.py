@@ -88,6 +88,16 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--to", type=Path, help="the archive to write (default: STUDY.tar.gz)")
     verify = add("verify", _verify, "check an archive: its hashes, its findings made again from raw files")
     verify.add_argument("archive", type=Path, help="what export wrote")
+    history = add("history", _history, "keep what a study found today in its series, and render every series")
+    history.add_argument("study", nargs="?", help="the study to keep; none: only render")
+    history.add_argument(
+        "--from", dest="folders", type=Path, action="append", default=[], metavar="FOLDER",
+        help="take findings.json and tidy/ from here (default: data/STUDY); may be given again",
+    )  # fmt: skip
+    new = add("new", _new, "ask five questions and write a study file")
+    from benchbook.commands import new as asking
+
+    asking.options(new)
     review = add("review", _review, "write one page on what changed: notebooks, keys, findings")
     review.add_argument("base", nargs="?", default="main", help="commit or branch to compare with")
     rerun = add("rerun", _rerun, "judge somebody else's findings of a study by our own")
@@ -261,6 +271,23 @@ def _verify(arguments: argparse.Namespace) -> int:
     found = verify.verify(arguments.archive)
     print(found)
     return 0 if found.is_same else 1
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    from benchbook.commands import history
+
+    if arguments.study:
+        for folder in arguments.folders or [paths.study(arguments.study).data]:
+            print(history.keep(arguments.study, folder))
+    elif arguments.folders:
+        raise InputErrors(["history: --from needs the name of the study before it"])
+    return history.render()
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    from benchbook.commands import new
+
+    return new.run(arguments)
 
 
 def _review(arguments: argparse.Namespace) -> int:

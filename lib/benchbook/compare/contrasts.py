@@ -85,6 +85,19 @@ def twin_candidates(evidence: Evidence) -> list[Candidate]:
     return candidates
 
 
+def contrast(
+    evidence: Evidence,
+    baseline: str,
+    treatment: str,
+    workload: str,
+    metric: str,
+    threads: Sequence[int] | None = None,
+) -> Candidate:
+    """Return any two arms of a study as a contrast about to be judged, over all thread levels or some."""
+    levels = threads or evidence.study.threads
+    return _candidate(evidence, _ratios(evidence, baseline, treatment, workload, metric, levels), None)
+
+
 def judged(
     evidence: Evidence, claims: Sequence[ClaimedEffect], first_look: int
 ) -> tuple[list[Judged], list[Judged]]:

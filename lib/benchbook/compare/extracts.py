@@ -90,5 +90,37 @@ def table(found: Mapping[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def ladder(found: Mapping[str, Any]) -> list[pd.DataFrame]:
+    """Return all pairs of a ladder as one table, later against earlier arm, with the label of each question;
+    no table without a ladder."""
+    rows = [
+        {
+            **{key: one[key] for key in ("workload", "metric", "treatment", "baseline")},
+            **{f"{key}_pct": _percent(one[key]) for key in ("effect", "low", "high")},
+            "blocks": one["n"],
+            **{question: labels.get((one["baseline"], one["treatment"])) for question, labels in own.items()},
+        }
+        for workload in (found.get("ladder") or {}).get("workloads", ())
+        for own in [
+            {
+                question: {(one["baseline"], one["treatment"]): one["label"] for one in workload[question]}
+                for question in ("against_first", "against_neighbour", "pairs")
+            }
+        ]
+        for one in workload["pairs"]
+    ]
+    return [pd.DataFrame(rows)] if rows else []
+
+
+def costs(found: Mapping[str, Any]) -> list[pd.DataFrame]:
+    """Return the cost per million queries of each priced cell with its interval as one table; none without a
+    price."""
+    own = found.get("costs")
+    if not own:
+        return []
+    columns = ["workload", "threads", "arm", "price_per_hour", "cost", "low", "high", "n"]
+    return [pd.DataFrame(own["arms"])[columns].assign(currency=own["currency"])]
+
+
 def _percent(fraction: float | None) -> float | None:
     return None if fraction is None else round(100 * fraction, 4)

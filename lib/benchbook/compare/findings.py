@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import conditions, doubts, partners, quiet, turns, words
+from benchbook.compare import conditions, costs, doubts, ladders, partners, quiet, turns, words
 from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.contrasts import Evidence, judged, metrics
 from benchbook.compare.entries import Context, Planner, entry, more_for_aa, q_values
@@ -59,7 +59,8 @@ def make(
     looks = sorted(analysis.looks)
     context = Context(study.baseline, analysis, planner, _block_seconds(runs), names)
     asked, left = conditions.narrowed(claims, runs, facts)
-    found, twins = judged(Evidence(study, paired, tidy["histograms"], analysis), asked, looks[0])
+    evidence = Evidence(study, paired, tidy["histograms"], analysis)
+    found, twins = judged(evidence, asked, looks[0])
     entries, aa = _entries(found, twins, context)
     checked = [dict(check) for check in checks]
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
@@ -98,6 +99,9 @@ def make(
                 *(doubts.doubt("Claim", text) for text in left),
             ],
             "scaling": _scalings(study, runs),
+            # Only where a study asks for them, so that the findings of others keep their bytes.
+            **ladders.findings(evidence, [one.candidate for one in twins], context),
+            **costs.findings(evidence, context),
         }
     )
 

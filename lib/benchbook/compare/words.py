@@ -41,6 +41,7 @@ METRICS = {
     "cpu_server_for_a_query": "processor time of the server for a query",
     "cpu_tidb_cores": "processor time of TiDB without PD and TiKV",
     "cpu_tidb_for_a_query": "processor time of TiDB for a query, without PD and TiKV",
+    "cost_per_million": "cost per million queries",
     "memory_proxy_mib": "memory of the proxy",
 }
 AGAIN = "_again"

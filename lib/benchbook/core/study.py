@@ -177,6 +177,9 @@ class Study(Model):
                 yield (
                     f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}"
                 )
+        for name in self.plan.ladder or ():
+            if name not in self.arms:
+                yield f"plan.ladder: {name}: not an arm of this study; {did_you_mean(name, self.arms)}"
         runs = len(self.arms) * len(self.workloads) * len(self.threads) * self.plan.blocks
         hours = runs * (self.plan.discard_s + self.plan.run_s) / 3600
         if hours * 60 > self.plan.budget_minutes:

@@ -84,6 +84,15 @@ class Load(Model):
         return self
 
 
+class Price(Model):
+    """What an arm costs while it runs."""
+
+    amount: float = Field(gt=0, le=1_000_000, examples=[0.19])
+    """Price of an hour of everything the arm needs, in `currency`."""
+    currency: str = Field("USD", pattern=r"^[A-Z]{3}$", examples=["EUR"])
+    """Currency by its three letters (ISO 4217); the same in all arms of a study."""
+
+
 class Arm(Model):
     """One full setting of everything that is varied."""
 
@@ -133,6 +142,8 @@ class Arm(Model):
     `site.kubernetes.tidb`; null: none."""
     endpoint: Place | None = None
     """Where this arm connects, with `site.kind: existing`; null: as `site.existing` says."""
+    price_per_hour: Price | None = None
+    """Price of an hour of this arm, from which the cost per million queries follows; null: none is known."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)
     """What of a source this arm stands in for, and how it differs from it; the report says so."""
     plays: dict[str, str | int | float] = Field({}, examples=[{"arm": "haproxy"}])
@@ -158,7 +169,9 @@ class Arm(Model):
         """What affects a run, as plain data; keys at their defaults are left out, so that a new key never
         changes an old study's runs."""
         return {"access": self.access} | self.model_dump(
-            mode="json", exclude_defaults=True, exclude={"stands_in_for", "plays", "illustrates"}
+            mode="json",
+            exclude_defaults=True,
+            exclude={"stands_in_for", "plays", "illustrates", "price_per_hour"},
         )
 
     def role(self, name: str) -> dict[str, str | int | float]:
@@ -175,6 +188,15 @@ def conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
             f"arms.{without[0]}.zones: null: another arm has the hop, so the hop itself would be compared; "
             "write {latency_ms: 0}"
         )
+    prices = {name: arm.price_per_hour for name, arm in arms.items() if arm.price_per_hour is not None}
+    currencies = [price.currency for price in prices.values()]
+    for name, price in prices.items():
+        if price.currency != currencies[0]:
+            yield (
+                f"arms.{name}.price_per_hour.currency: {price.currency}: another arm is priced in "
+                f"{currencies[0]}; write all prices in one currency"
+            )
+            break
     for key, scope in (("swappiness", "any"), ("somaxconn", "host"), ("syncookies", "host")):
         asked = {
             name: getattr(arm.kernel, key, None)

@@ -227,6 +227,9 @@ class Plan(Model):
     why."""
     turn_ms: int | None = Field(None, ge=20, le=500, examples=[50])
     """Milliseconds of a turn; null takes 50, or more where the pilots show that ten transactions need it."""
+    ladder: Annotated[tuple[Name, ...], Field(min_length=3), AfterValidator(distinct)] | None = None
+    """Arms that are ordered, such as versions or sizes, from first to last: each is compared with the first
+    and with its neighbour, and all pairs with each other; null: arms have no order."""
     stop: Literal["all", "decided"] = "all"
     """`all` measures every block; `decided` stops at a look (5, 10, 20 blocks) where each claim has its
     verdict and each other contrast its label, so that a clear effect costs few blocks."""
@@ -239,6 +242,11 @@ class Plan(Model):
     """How often a group of runs is repeated in its block after one of them was invalid."""
     budget_minutes: int = Field(1440, ge=1, le=100_000, examples=[1440])
     """Longest time the schedule may take, in minutes."""
+
+    @field_validator("ladder", mode="before")
+    @classmethod
+    def _ladder_list(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
 
 
 class WarmUp(Model):

@@ -189,6 +189,7 @@ def studies(seen: Overview) -> Table:
             found["blocks"]["complete"],
             len(found["findings"]),
             _runs(name),
+            _history(name),
             found["scope"],
         ]
         for name, found in seen.studies.items()
@@ -199,6 +200,7 @@ def studies(seen: Overview) -> Table:
         number("Blocks"),
         number("Findings"),
         Column("Runs"),
+        Column("Over time"),
         long("Holds for"),
     ]
     return Table("runs", "Every study and its runs", columns, rows, empty="Nothing has been measured yet.")
@@ -215,6 +217,12 @@ def _runs(study: str) -> Html | str:
         return ""
     place = f"runs/{slug(study)}/index.html"
     return element("a", "every run", href=place, aria_label=f"every run of {study}")
+
+
+def _history(study: str) -> Html | str:
+    if not paths.study(study).history_page.is_file():
+        return ""
+    return element("a", "series", href=f"history/{slug(study)}.html", aria_label=f"{study} over time")
 
 
 def sources(seen: Overview) -> Table:

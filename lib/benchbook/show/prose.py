@@ -50,6 +50,7 @@ def answer(findings: Mapping[str, Any]) -> Html:
     if findings["findings"]:
         told = [
             element("p", *headline(findings), class_="verdict"),
+            *_ladder(findings.get("ladder")),
             element("ul", *map(_answer, findings["findings"]), class_="answers"),
         ]
     else:
@@ -57,6 +58,16 @@ def answer(findings: Mapping[str, Any]) -> Html:
     heading = element("h2", "The answer", id="answer")
     stop = element("p", "Stop here if all you want is the answer.", class_="stop")
     return element("section", heading, *told, stop, class_="answer")
+
+
+def _ladder(found: Mapping[str, Any] | None) -> list[Html]:
+    """Say of each workload which arm of a ladder is the best up to its end."""
+    told = [one["sentence"] for one in (found or {}).get("workloads", ())]
+    return (
+        [element("p", " ".join(told), " ", element("a", "the ladder", href="#ladder", class_="way"))]
+        if told
+        else []
+    )
 
 
 def _answer(found: Finding) -> Html:

@@ -2,6 +2,7 @@
 
 from benchbook.show.figures.claims import claims
 from benchbook.show.figures.effects import forest, forest_alt
+from benchbook.show.figures.ladder import ladder
 from benchbook.show.figures.levels import cpu, latency, qps
 from benchbook.show.figures.order import run_order
 from benchbook.show.figures.within import histogram, seconds
@@ -16,6 +17,7 @@ __all__ = [
     "forest",
     "forest_alt",
     "histogram",
+    "ladder",
     "latency",
     "qps",
     "run_order",

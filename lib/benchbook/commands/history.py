@@ -1,0 +1,101 @@
+"""Series of measurements: a study's findings of today as rows of `data/history/STUDY.csv`, and a page a
+series."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from benchbook.commands import stage
+from benchbook.compare import history
+from benchbook.compare.sentences import count
+from benchbook.core import files, load, paths
+from benchbook.core.errors import BenchbookError
+from benchbook.core.model import fingerprint
+from benchbook.core.study import Study
+
+# What a study may change without being another study: words, how much is measured, what others claim.
+FREE = {"title", "question", "claims", "sizes"}
+FREE_OF_PLAN = {"blocks", "stop", "max_repeats", "budget_minutes", "ladder"}
+
+
+def keep(study: str, folder: Path) -> str:
+    """Add what was measured last to the study's series; return a line on what was done.
+
+    `folder` holds findings.json and tidy/runs.parquet, as data/STUDY does. The same measurement, by its first
+    run, is kept once. BenchbookError where it is not there.
+    """
+    findings, runs = folder / "findings.json", folder / "tidy" / "runs.parquet"
+    for file in (findings, runs):
+        if not file.is_file():
+            raise BenchbookError(
+                paths.what_brings(file) or f"{file}: not there; name a folder with findings and tidy"
+            )
+    found = json.loads(findings.read_text(encoding="utf-8"))
+    if found["study"] != study:
+        raise BenchbookError(f"{findings}: findings of {found['study']}, not of {study}; name that study")
+    made = history.rows(
+        found,
+        pd.read_parquet(runs),
+        study,
+        settings(load.study(study)),
+        stage.commit_of_evidence(study) or "",
+    )
+    if made.empty:
+        raise BenchbookError(f"{folder}: no finding to keep; look at the study's page for the reason")
+    target = paths.study(study).history
+    before = read(target)
+    whole = history.together([before, made])
+    if len(whole) == len(before):
+        return f"data/history/{target.name}: has the measurement of {made['measured_at'].iloc[0]} already"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    files.write_text(target, text(whole))
+    many = count(whole["measured_at"].nunique(), "measurement")
+    return f"data/history/{target.name}: {many}, this one kept now; commit the file"
+
+
+def read(file: Path) -> pd.DataFrame:
+    """Read a series; empty where there is none yet. BenchbookError where a column is missing."""
+    if not file.is_file():
+        return pd.DataFrame(columns=list(history.COLUMNS))
+    table = pd.read_csv(
+        file, dtype={"settings": str, "commit": str, "measured_at": str}, float_precision="round_trip"
+    )
+    if missing := [column for column in history.COLUMNS if column not in table]:
+        raise BenchbookError(f"{file.name}: no column {missing[0]}; take the file from git again")
+    return table[list(history.COLUMNS)]
+
+
+def text(table: pd.DataFrame) -> str:
+    """Return a series as CSV: eight digits, so that the same measurement is the same line everywhere."""
+    stream = io.StringIO()
+    table.to_csv(stream, index=False, float_format="%.8g", lineterminator="\n")
+    return stream.getvalue()
+
+
+def settings(study: Study) -> str:
+    """Return the digest of what makes it the same study: everything but words, block counts and prices."""
+    plain = study.model_dump(mode="json", exclude=FREE)
+    plain["plan"] = {key: value for key, value in plain["plan"].items() if key not in FREE_OF_PLAN}
+    plain["arms"] = {name: arm.setting for name, arm in study.arms.items()}
+    return fingerprint(plain)
+
+
+def render() -> int:
+    """Render the page of every series below reports/history; return the exit code of what failed."""
+    root = paths.root()
+    known = sorted(file.stem for file in (root / "data" / "history").glob("*.csv"))
+    pages = root / "reports" / "history"
+    pages.mkdir(parents=True, exist_ok=True)
+    for page in pages.glob("*.html"):
+        if page.stem not in (*known, "index"):
+            page.unlink()
+    for name in known:
+        if code := stage.series(name):
+            return code
+    if not known:
+        print("no study has a series yet; `benchbook history STUDY` keeps its first measurement")
+    return stage.series("")

@@ -1,0 +1,104 @@
+"""`benchbook new`: a valid file from options or a terminal, all mistakes at once, no file replaced."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchbook.commands import cli, new
+from benchbook.core import load, yamlfile
+from benchbook.plan import schedule
+
+POOLS = "small: innodb_buffer_pool_size=8388608; large: innodb_buffer_pool_size=268435456, qos=none"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    (tmp_path / "studies").mkdir()
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        yield tmp_path
+
+
+def test_options_alone_make_a_file_that_plan_accepts(root, capsys):
+    question = 'Does a "larger" pool help: by 5 % # or C:\\more?'
+    assert cli.main(["new", "--name", "pool", "--question", question, "--differs", POOLS]) == 0
+    study = load.study("pool")
+    assert study.question == question and study.baseline == "small"
+    assert study.arms["large"].engine.settings == {"innodb_buffer_pool_size": 268435456}
+    assert study.threads == (1, 8) and list(study.workloads) == ["oltp_point_select", "oltp_read_write"]
+    assert "10, order drawn" in schedule.summary("pool", study)
+    assert "make plan STUDY=pool" in capsys.readouterr().out
+    text = (root / "studies" / "pool.yaml").read_text()
+    assert text.count("#") > 8 and text.startswith("# yaml-language-server")
+
+
+@pytest.mark.parametrize("engine", new.ENGINES)
+def test_the_defaults_are_valid_for_each_engine(root, engine):
+    given = ["--name", "mine", "--question", "What does it cost?", "--engine", engine]
+    assert cli.main(["new", *given, "--load", "oltp_read_only,16 4"]) == 0
+    study = load.study("mine")
+    assert list(study.arms) == ["direct", "haproxy"] and study.threads == (16, 4)
+
+
+def test_two_versions_differ_in_their_version(root):
+    given = ["--name", "v", "--question", "What changed?", "--engine", "tidb"]
+    assert cli.main(["new", *given, "--differs", "old: version=5.0; new: version=6.6"]) == 0
+    assert load.study("v").arms["old"].engine.version == "5.0"
+
+
+def test_an_existing_file_stays_as_it_is(root, capsys):
+    file = root / "studies" / "pool.yaml"
+    file.write_text("mine")
+    assert cli.main(["new", "--name", "pool", "--question", "What now?"]) == 2
+    assert file.read_text() == "mine"
+    assert "studies/pool.yaml is there already" in capsys.readouterr().err
+
+
+def test_every_mistake_is_said_at_once_and_nothing_is_written(root, capsys):
+    given = {
+        "--name": "Not A Name", "--question": "?", "--differs": "one", "--engine": "mariab",
+        "--load": "oltp_point_selec 1",
+    }  # fmt: skip
+    assert cli.main(["new", *(word for pair in given.items() for word in pair)]) == 2
+    told = capsys.readouterr().err
+    assert all(option in told for option in given)
+    assert "mariadb" in told and "oltp_point_select" in told
+    assert not list((root / "studies").iterdir())
+
+
+def test_what_the_study_refuses_is_said_with_its_key(root, capsys):
+    given = ["--name", "p", "--question", "Which?", "--differs", "a: access=no; b: access=haproxy"]
+    assert cli.main(["new", *given]) == 2
+    assert "access" in capsys.readouterr().err
+    assert not list((root / "studies").iterdir())
+
+
+def test_without_a_terminal_a_missing_answer_is_an_error(root, capsys):
+    assert cli.main(["new", "--name", "pool"]) == 2
+    assert "--question: missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["a; a", "a: x=1; b: x=1", "a; B", "a: =1; b", "a: x=1 2; b", ""])
+def test_arms_that_are_the_same_or_unreadable_are_refused(text):
+    assert new._differs(text)
+
+
+def test_a_person_on_a_terminal_is_asked_five_times_and_again_after_a_mistake(root):
+    """A real terminal: a wrong name is refused and asked for again; Enter takes what stands in brackets."""
+    mine, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "benchbook.commands.cli", "new"]
+    child = subprocess.Popen(argv, stdin=theirs, stdout=subprocess.PIPE, text=True, env={**os.environ})
+    os.write(mine, b"Wrong Name\nproxy\nWhat does a proxy cost?\n\n\n\n")
+    told, _ = child.communicate(timeout=120)
+    os.close(mine), os.close(theirs)
+    assert child.returncode == 0, told
+    assert told.count(": ") >= 6 and "write lower-case letters" in told
+    assert yamlfile.read(root / "studies" / "proxy.yaml").data["question"] == "What does a proxy cost?"

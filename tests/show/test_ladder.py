@@ -1,0 +1,88 @@
+"""A ladder and its costs on the page: the answer, the figure with its numbers in words, every pair, no empty
+table."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pandas as pd
+import pytest
+
+from benchbook.compare import findings
+from benchbook.core.params import Analysis
+from benchbook.core.study import Study
+from benchbook.plan import more_blocks
+from benchbook.show import costs, ladder, prose
+from tests.show import conftest, synthetic
+
+ARMS = {"pool-8": 1.0, "pool-32": 1.3, "pool-128": 1.301}
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Make the findings of a ladder of three arms, 30 % between the first two and nothing after, with
+    prices."""
+    rows, noise = [], (0.001, -0.001, 0.0005, -0.0005, 0.0)
+    for block in range(1, 6):
+        for place, (arm, ratio) in enumerate(ARMS.items()):
+            rows.append(
+                {
+                    "run_id": f"{block}-{arm}", "block": block, "position": len(rows), "group": f"{block}",
+                    "arm": arm, "workload": "oltp_point_select", "threads": 4, "started_s": 10.0 * len(rows),
+                    "sysbench_s": 10.0, "qps": 1000 * ratio * math.exp(noise[(block + place) % 5]),
+                    "steal_pct": 0.1,
+                    "warnings": "",
+                }
+            )  # fmt: skip
+    study = Study.model_validate(
+        {
+            "title": "Pools", "question": "How large?", "site": {}, "engine": {},
+            "arms": {arm: {"price_per_hour": {"amount": 3.6, "currency": "EUR"}} for arm in ARMS},
+            "aa": None, "dataset": {"tables": 1, "table_size": 100},
+            "workloads": {"oltp_point_select": {}}, "threads": [4],
+            "plan": {"seed": 1, "blocks": 5, "discard_s": 1, "run_s": 5, "ladder": list(ARMS)},
+            "warm_up": {}, "claims": [],
+        }
+    )  # fmt: skip
+    voids = pd.DataFrame(columns=["run_id", "attempt", "block", "arm", "workload", "threads", "status"])
+    tidy = {"runs": pd.DataFrame(rows), "voids": voids, "histograms": pd.DataFrame(columns=["run_id"])}
+    return findings.make("pools", study, tidy, Analysis(), more_blocks)
+
+
+def test_the_answer_names_the_best_arm(found):
+    text = prose.answer(found).text.replace("\xa0", " ")
+    assert "Best up to pool-128 on point selects: pool-32, +30." in text
+    assert 'href="#ladder"' in text
+
+
+def test_the_figure_says_its_numbers_and_is_the_same_twice(found):
+    picture, table = ladder.shown(found)
+    (panel,) = picture.panels
+    assert "pool-32 +30." in panel.alt.replace("\xa0", " ")
+    assert panel.image().text == ladder.shown(found)[0].panels[0].image().text
+    assert [row[0] for row in table.rows] == [
+        "pool-32 against pool-8", "pool-128 against pool-8", "pool-128 against pool-32",
+    ]  # fmt: skip
+    assert "no practical difference" in str(table.rows[2][4:])
+
+
+def test_costs_stand_with_currency_and_interval(found):
+    cells, changes = costs.tables(found)
+    # 3.60 an hour over 3.6 million queries an hour: 1.00 a million, and 1 / 1.3 = 0.77 at the second arm.
+    assert [float(row[4]) for row in cells.rows] == pytest.approx([1.0, 0.769, 0.769], abs=0.006)
+    assert "EUR per million queries" in cells._repr_html_()
+    assert len(changes.rows) == 2
+
+
+def test_a_study_without_them_shows_neither(made):
+    assert ladder.shown(made.findings) == [] and costs.tables(made.findings) == []
+
+
+def test_the_page_of_a_study_has_them(found, made, tmp_path):
+    """The whole report notebook, on the made-up study with a ladder in its findings."""
+    own = {key: found[key] for key in ("ladder", "costs")}
+    with_ladder = dataclasses.replace(made, findings={**made.findings, **own})
+    soup = conftest.build(with_ladder, tmp_path).soup
+    assert soup.find(id="ladder") and soup.find(id="ladder-1") and soup.find(id="costs")
+    assert synthetic.evidence().findings.get("ladder") is None
