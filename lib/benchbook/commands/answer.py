@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError
@@ -18,21 +19,27 @@ def text(study: str) -> str:
     where = paths.study(study)
     if not where.findings.is_file():
         return ""
-    # Loaded here: it brings pandas and matplotlib along, and most of what `benchbook` does needs neither.
-    from benchbook.show import numbers, prose
-    from benchbook.show.markup import join
+    from benchbook.show import numbers
 
     found = files.read_json(where.findings)
-    headline = join(prose.headline(found), "").text or "No finding could be computed; the page says why."
-    headline = html.unescape(re.sub(r"<[^>]*>", "", headline))
     blocks, runs = found["blocks"], _runs(study)
     basis = f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}{runs}, "
     basis += f"{numbers.minutes(found['machine_minutes'])} of machine time"
-    lines = [f"{study}: {found['question']}", headline, f"({basis})"]
+    lines = [f"{study}: {found['question']}", headline(found), f"({basis})"]
     return "\n".join(
         textwrap.fill(line, WIDTH, initial_indent="" if place == 0 else "  ", subsequent_indent="  ")
         for place, line in enumerate(lines)
     )
+
+
+def headline(found: Mapping[str, Any]) -> str:
+    """Return the answer of findings as plain text."""
+    # Loaded here: it brings pandas and matplotlib along, and most of what `benchbook` does needs neither.
+    from benchbook.show import prose
+    from benchbook.show.markup import join
+
+    told = join(prose.headline(found), "").text or "No finding could be computed; the page says why."
+    return html.unescape(re.sub(r"<[^>]*>", "", told))
 
 
 def _runs(study: str) -> str:

@@ -86,6 +86,14 @@ def _parser() -> argparse.ArgumentParser:
     export = add("export", _export, "pack a study's whole evidence into one archive")
     export.add_argument("study", help="name of a file in studies/")
     export.add_argument("--to", type=Path, help="the archive to write (default: STUDY.tar.gz)")
+    recorded = add("record", _record, "put a measured study into the record, data/record, as evidence in git")
+    recorded.add_argument("study", help="name of a file in studies/, measured")
+    recorded.add_argument(
+        "--with-doubts",
+        action="store_true",
+        help="also one that is not pre-registered or was measured on a busy machine; the page says so",
+    )
+    add("rebuild", _rebuild, "make every recorded study again from its archive, as the pipeline does")
     verify = add("verify", _verify, "check an archive: its hashes, its findings made again from raw files")
     verify.add_argument("archive", type=Path, help="what export wrote")
     history = add("history", _history, "keep what a study found today in its series, and render every series")
@@ -263,6 +271,19 @@ def _export(arguments: argparse.Namespace) -> int:
     written = archive.pack(arguments.study, target, stage.commit_of_evidence(arguments.study))
     print(f"{written}: {written.stat().st_size / 1e6:.1f} MB; `make verify ARCHIVE={written}` checks it")
     return 0
+
+
+def _record(arguments: argparse.Namespace) -> int:
+    from benchbook.commands import record
+
+    print(record.add(arguments.study, arguments.with_doubts))
+    return 0
+
+
+def _rebuild(arguments: argparse.Namespace) -> int:
+    from benchbook.commands import rebuild
+
+    return rebuild.run()
 
 
 def _verify(arguments: argparse.Namespace) -> int:

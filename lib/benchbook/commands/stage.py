@@ -55,7 +55,7 @@ def run(stage: str, name: str) -> int:
     if stage in pages and code == 0:
         _render(where.notebooks / f"{STAGES[stage]}.ipynb", pages[stage], name)
     if stage == "report" and code == 0:
-        _summarise(name)
+        summarise(name, commit(), edited())
     return code
 
 
@@ -89,20 +89,28 @@ def page(name: str) -> int:
 
 
 def _render(notebook: Path, page: Path, study: str | None = None) -> None:
-    from benchbook.show import page as pages
-
-    pages.render(notebook, page, study=study, commit=commit(), root=paths.root(), edited=edited())
+    render(notebook, page, study, paths.root(), commit(), edited())
     print(f"report: {_short(page, paths.root())}")
 
 
-def _summarise(name: str) -> None:
+def render(
+    notebook: Path, page: Path, study: str | None, root: Path, made_by: str | None, changed: int
+) -> None:
+    """Render an executed notebook as a page of the site below `root`, made by a commit with edits."""
+    from benchbook.show import page as pages
+
+    pages.render(notebook, page, study=study, commit=made_by, root=root, edited=changed)
+
+
+def summarise(name: str, made_by: str | None, changed: int) -> None:
+    """Write the answer of a study as Markdown beside its page."""
     from benchbook.show import doubts, evidence, registration, summary
     from benchbook.show import page as page_
 
     seen = evidence.load(name)
     more = [registration.doubt(name, seen.runs)]
-    if count := edited():
-        more.append(doubts.Doubt("Edited code", page_.edited_code(commit(), count), True))
+    if changed:
+        more.append(doubts.Doubt("Edited code", page_.edited_code(made_by, changed), True))
     text = summary.markdown(seen, more)
     files.write_text(paths.study(name).summary, text)
 

@@ -116,11 +116,12 @@ def verify(file: Path) -> Verified:
         make_root(root, contents.study)
         for stage in STAGES:
             _run(stage, contents.study, root)
-        found = tuple(_differing(claimed, where.data))
+        found = tuple(differing(claimed, where.data))
         return Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file))
 
 
-def _differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:
+def differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:
+    """Name every value of findings and metrics that is not as it was, or that only the bytes differ."""
     for name, before in claimed.items():
         after = (data / name).read_bytes()
         if before == after:
@@ -134,6 +135,11 @@ def _differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:
 def make_root(root: Path, study: str) -> None:
     """Turn an unpacked archive into a place where stages run: our notebooks, its settings and study."""
     (root / "notebooks").symlink_to(paths.root() / "notebooks")
+    settle(root, study)
+
+
+def settle(root: Path, study: str) -> None:
+    """Let an unpacked archive's settings name its own study and sources, and nothing else."""
     settings = yamlfile.read(root / "params.yaml", "params.yaml").data
     published = root / "data" / "published"
     sources = sorted(one.name for one in published.iterdir()) if published.is_dir() else []

@@ -35,7 +35,7 @@ def each(tasks: int, cores: int | None = None) -> Iterator[Each]:
         return
     # Not forked: a notebook's kernel has threads, and a fork copies their locks but not them.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(number, context, initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(number, context, initializer=end_with_parent) as pool:
         yield partial(_in_order, pool, number)
 
 
@@ -51,7 +51,9 @@ def _in_order(
         yield waiting.popleft().result()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """End this process when the one that started it ends, however that ends."""
+
     def watch(parent: Any) -> None:
         connection.wait([parent.sentinel])
         os._exit(1)

@@ -138,6 +138,51 @@ def study(name: str) -> StudyPaths:
     return StudyPaths(name, root())
 
 
+@dataclass(frozen=True)
+class RecordedPaths(StudyPaths):
+    """The places of a recorded study: a root of its own below `data/recorded`, its pages on the site."""
+
+    @property
+    def clone(self) -> Path:
+        """The clone that has the record."""
+        return self.base.parents[2]
+
+    @property
+    def base_report(self) -> Path:
+        """Its page as it is first rendered, in the root of its own."""
+        return StudyPaths(self.name, self.base).report
+
+    @property
+    def base_runs(self) -> Path:
+        """The first page of its runs, likewise."""
+        return StudyPaths(self.name, self.base).run_pages / "index.html"
+
+    @property
+    def archive(self) -> Path:
+        """Its evidence, as git has it."""
+        return self.clone / "data" / "record" / f"{self.name}.tar.xz"
+
+    @property
+    def report(self) -> Path:
+        """The page of this study."""
+        return self.clone / "reports" / "record" / "studies" / f"{self.name}.html"
+
+    @property
+    def run_pages(self) -> Path:
+        """The pages of its single runs."""
+        return self.clone / "reports" / "record" / "runs" / self.name
+
+
+def recorded(name: str) -> RecordedPaths:
+    """Return the places of one recorded study."""
+    return RecordedPaths(name, root() / "data" / "recorded" / name)
+
+
+def record() -> Path:
+    """Return the folder of the recorded archives and their index."""
+    return root() / "data" / "record"
+
+
 def studies() -> list[str]:
     """Return the names of all study files, sorted."""
     return sorted(path.stem for path in (root() / "studies").glob("*.yaml"))

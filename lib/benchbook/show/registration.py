@@ -22,6 +22,9 @@ from benchbook.show import numbers
 from benchbook.show.doubts import Doubt
 
 NAME = "Pre-registration"
+HELD = "Held: "
+# Beside a recorded study: what git's dates said when it was recorded.
+RECORDED = "registered.txt"
 PROMISED = ("question", "arms", "workloads", "threads", "claims")
 
 
@@ -38,6 +41,10 @@ def doubt(study: str, runs: pd.DataFrame) -> Doubt:
 
     `runs` is the tidy table; its earliest `started_utc` is the first run.
     """
+    kept = paths.root() / RECORDED
+    if kept.is_file():
+        told = kept.read_text(encoding="utf-8").strip()
+        return Doubt(NAME, told, not told.startswith(HELD))
     if runs.empty:
         return Doubt(NAME, "There is no run yet that anything could be older than.")
     first = datetime.datetime.fromisoformat(min(runs["started_utc"]))
@@ -82,7 +89,7 @@ def _compared(name: str, registered: Revision, first: datetime.datetime) -> Doub
     since = f" Since then only {numbers.listing(others)} changed." if others else ""
     return Doubt(
         NAME,
-        f"Held: {numbers.listing(PROMISED)} stand as in {commit}, before the first run on "
+        f"{HELD}{numbers.listing(PROMISED)} stand as in {commit}, before the first run on "
         f"{_moment(first)}.{since}",
     )
 

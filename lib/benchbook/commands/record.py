@@ -1,0 +1,191 @@
+"""Put a measured study into the record: its evidence as an archive in git, and an entry in the index.
+
+What is no evidence is refused. What weakens evidence is refused too, unless it is recorded with its doubts.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from ruamel.yaml import YAML
+
+from benchbook.commands import answer, archive, rebuild, stage, verify
+from benchbook.core import files, load, paths, record
+from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.study import Study
+
+# What the evidence is made with; params.yaml is compared without the lists of what to run.
+MADE_WITH = ("lib", "notebooks", "tools", "data/published", "dvc.yaml", "requirements.lock", "pyproject.toml")
+LISTS = ("studies", "sources")
+# The smallest effects that the sources publish are 3 %: where equal arms can differ by more, none is seen.
+AA_MOST = 0.03
+# Load and CPU pressure are no refusal by themselves: the study before leaves a load, and arms make pressure.
+NOISE = ("Other programs", "Steal")
+MOST_BYTES = 10_000_000
+REMEDY = "make record STUDY={study} ARGS=--with-doubts records it with that beside it"
+
+
+def add(name: str, with_doubts: bool = False) -> str:
+    """Record a measured study; return what was done in a few lines.
+
+    InputErrors with every reason against it: an edited tree, an unfinished or invalid study, findings that do
+    not follow from the raw files; without `with_doubts` also one that is not pre-registered or not quiet.
+    """
+    study, where = load.study(name), paths.study(name)
+    if wrong := [*edited(name), *unfinished(name, study)]:
+        raise InputErrors([f"{name}: not recorded: {reason}" for reason in wrong])
+    found, runs = files.read_json(where.findings), pd.read_parquet(where.tidy / "runs.parquet")
+    registered = _registered(name, runs)
+    doubts = list(against(found, registered))
+    if doubts and not with_doubts:
+        told = [f"{name}: not recorded: {reason}" for reason in doubts]
+        raise InputErrors([*told, f"Measure it again where that is better, or `{REMEDY.format(study=name)}`"])
+    folder = paths.record()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as made:
+        packed = archive.pack(name, Path(made) / f"{name}.tar.xz", stage.commit_of_evidence(name))
+        checked = verify.verify(packed)
+        if not checked.is_same:
+            raise BenchbookError(f"{name}: not recorded, its archive does not stand:\n{checked}")
+        index = record.read()
+        entry = _entry(name, found, runs, packed, registered, doubts)
+        _room(index, name, entry)
+        packed.replace(folder / f"{name}.tar.xz")
+    record.write(record.Index(studies={**index.studies, name: entry}))
+    lines = [f"data/record/{name}.tar.xz: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs; {entry.answer}"]
+    lines += [f"  recorded with a doubt: {doubt}" for doubt in doubts]
+    return "\n".join([*lines, "`git add data/record` and commit; `make pages` shows it on the first page"])
+
+
+def edited(name: str) -> Iterator[str]:
+    """Yield what differs from the commit among the files that the evidence is made with."""
+    asked = [*MADE_WITH, f"studies/{name}.yaml"]
+    listed = _git("status", "--porcelain", "--untracked-files=all", "--", *asked)
+    committed = _git("show", "HEAD:params.yaml")
+    if listed is None or committed is None:
+        yield "git does not say what the code is; record from a clone"
+        return
+    changed = [line[3:] for line in listed.splitlines()]
+    if _settings(committed) != _settings(paths.params().read_text(encoding="utf-8")):
+        changed.append("params.yaml (beside its lists of studies and sources)")
+    if changed:
+        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
+        yield f"the tree is edited: {', '.join(changed[:5])}{more}; commit, measure with that, then record"
+
+
+def unfinished(name: str, study: Study) -> Iterator[str]:
+    """Yield what keeps a study from being whole and valid."""
+    where = paths.study(name)
+    if not where.findings.is_file() or not (where.tidy / "runs.parquet").is_file():
+        yield f"it has no findings; run `make repro STUDY={name}`"
+        return
+    found = files.read_json(where.findings)
+    kept, planned = answer.progress(name)
+    is_decided = study.plan.stop == "decided" and found["blocks"]["complete"] == found["look"]["n"]
+    if not planned or (kept != planned and not (is_decided and found["look"]["n"])):
+        yield f"{kept} of {planned} runs are there; run `make repro STUDY={name}` again, it goes on"
+    if not found["look"]["n"]:
+        complete = found["blocks"]["complete"]
+        yield f"{complete} complete blocks are fewer than the first look needs, so nothing is decided"
+    if not found["findings"]:
+        yield "no finding could be computed; its page says why"
+    for check in found["checks"]:
+        if check["passed"] is False:
+            yield f"the check “{check['check']}” fails: {check['detail']}"
+
+
+def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
+    """Yield what speaks against findings that are whole: not pre-registered, or not quiet by their own signs."""
+    from benchbook.show import numbers, registration
+
+    if not registered.startswith(registration.HELD):
+        yield f"pre-registration: {registered}"
+    aa = found.get("aa")
+    if aa is None:
+        yield "no arm was compared with itself (aa), so what this machine shows in nothing is not known"
+    elif aa["low"] is None:
+        yield "the A/A pair has no interval"
+    elif aa["label"] in ("higher", "lower"):
+        yield f"the A/A pair shows a difference where there is none: {numbers.span(aa['low'], aa['high'])}"
+    elif max(-aa["low"], aa["high"]) > AA_MOST:
+        yield (
+            f"the A/A pair is too wide: equal arms came out within {numbers.span(aa['low'], aa['high'])}, and "
+            f"the smallest published effects are {100 * AA_MOST:.0f} %"
+        )
+    for warning in found["warnings"]:
+        if isinstance(warning, Mapping) and warning["title"] in NOISE:
+            yield f"{warning['title'].lower()}: {warning['text']}"
+
+
+def _registered(name: str, runs: pd.DataFrame) -> str:
+    from benchbook.show import registration
+
+    return registration.doubt(name, runs).text
+
+
+def _entry(
+    name: str,
+    found: Mapping[str, Any],
+    runs: pd.DataFrame,
+    packed: Path,
+    registered: str,
+    doubts: list[str],
+) -> record.Entry:
+    where = paths.study(name)
+    return record.Entry(
+        title=found["title"],
+        answer=answer.headline(found),
+        measured=min(runs["started_utc"])[:10],
+        machine=machine(files.read_json(where.facts)["arms"]),
+        commit=stage.commit_of_evidence(name) or "not known",
+        runs=len(runs),
+        blocks=found["blocks"]["complete"],
+        minutes=round(float(found["machine_minutes"]), 1),
+        registered=registered,
+        doubts=tuple(doubts),
+        bytes=packed.stat().st_size,
+        sha256=files.sha256(packed),
+        made=rebuild.made(where.data),
+    )
+
+
+def machine(arms: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say where arms were measured: the site and each machine once, by processor, cores, memory and system."""
+    seen = []
+    for facts in arms.values():
+        hosts = (facts.get("hosts") or {}).values()
+        seen += [one for one in (facts.get("machine"), *hosts) if one]
+    told = dict.fromkeys(
+        f"{one.get('cores')} cores of {one.get('cpu_model')}, {one.get('memory_mib')} MiB, {one.get('system')}"
+        for one in seen
+    )
+    kinds = dict.fromkeys((facts.get("site") or {}).get("kind", "not known") for facts in arms.values())
+    return f"site {', '.join(kinds)}: {'; '.join(told) or 'not known'}"
+
+
+def _room(index: record.Index, name: str, entry: record.Entry) -> None:
+    others = sum(one.bytes for other, one in index.studies.items() if other != name)
+    if others + entry.bytes > MOST_BYTES:
+        raise BenchbookError(
+            f"{name}: not recorded: the record would have {(others + entry.bytes) / 1e6:.1f} MB, and a clone "
+            f"carries {MOST_BYTES / 1e6:.0f} MB at most; record a shorter study, or take one out"
+        )
+
+
+def _settings(text: str) -> dict[str, Any]:
+    read = YAML(typ="safe").load(text) or {}
+    return {key: value for key, value in read.items() if key not in LISTS}
+
+
+def _git(*argv: str) -> str | None:
+    try:
+        command = ["git", "-C", str(paths.root()), *argv]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
