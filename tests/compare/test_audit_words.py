@@ -19,11 +19,24 @@ from benchbook.read import published
 
 KEPT = Path(__file__).parents[1] / "data" / "audits"
 
+DOCUMENT = (
+    "source",
+    "document",
+    "versions",
+    "hardware",
+    "configuration",
+    "sysbench",
+    "conduct",
+    "arms",
+    "workloads",
+)
+
 
 def text(found: dict[str, Any]) -> str:
     """Write an audit down to its tables' heads, checks and claims: a line a check, a key, a cell."""
     lines = [f"counts: {_json(found['counts'])}"]
     lines += [f"leaves open: {one}" for one in found["leaves_open"]]
+    lines += [f"{key}: {_json(found[key])}" for key in DOCUMENT]
     for table in found["tables"]:
         head = {key: value for key, value in table.items() if key not in ("rows", "numbers")}
         lines += [
