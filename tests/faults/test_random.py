@@ -83,17 +83,21 @@ def groups(clone: Clone) -> dict[str, list[str]]:
     return {group: list(members) for group, members in planned.groupby("group")["run_id"]}
 
 
-def finished(clone: Clone, known: dict[str, dict[str, bytes]]) -> dict[str, dict[str, bytes]]:
-    """Return the files of every run whose whole group is there and valid; `known` were judged before."""
+def files(run: Path) -> dict[str, bytes]:
+    """Return the files of a run, by name."""
+    found = sorted(path for path in run.rglob("*") if path.is_file())
+    return {str(path.relative_to(run)): path.read_bytes() for path in found}
+
+
+def finished(clone: Clone) -> dict[str, dict[str, bytes]]:
+    """Return the files of every run whose whole group is there and valid."""
     raw, found = clone.data / "raw", {}
     for members in groups(clone).values():
-        if all((raw / name).is_dir() for name in members) and (
-            known.keys() >= set(members)
-            or all(validity.judge(RunFolder(raw / name), LIMITS).status == "valid" for name in members)
+        folders = [RunFolder(raw / name) for name in members]
+        if all(folder.path.is_dir() for folder in folders) and all(
+            validity.judge(folder, LIMITS).status == "valid" for folder in folders
         ):
-            for name in members:
-                files = sorted(path for path in (raw / name).rglob("*") if path.is_file())
-                found[name] = {str(path.relative_to(raw)): path.read_bytes() for path in files}
+            found |= {folder.path.name: files(folder.path) for folder in folders}
     return found
 
 
@@ -133,10 +137,11 @@ class Struck:
 
     def compare(self) -> None:
         """See that every run that was finished is there as it was, to the byte."""
-        now = finished(self.clone, self.kept)
-        lost = [name for name, files in self.kept.items() if now.get(name) != files]
+        raw = self.clone.data / "raw"
+        lost = [name for name, kept in self.kept.items() if files(raw / name) != kept]
         assert lost == [], self.killed
-        self.kept = now
+        # DVC takes the schedule away before a stage runs again; what was finished is still to be there.
+        self.kept |= finished(self.clone)
 
     def strike(self) -> bool:
         """Kill one process of a random kind at a random moment; say whether it was done."""
@@ -150,6 +155,7 @@ class Struck:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.rng.choice(sorted(there)), signal.SIGKILL)
                     self.killed.append(kind)
+                    print(f"kill {len(self.killed)} of {KILLS}: {kind}", flush=True)
                     return True
             time.sleep(0.05)
         return False
