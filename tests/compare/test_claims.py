@@ -5,10 +5,8 @@ import pytest
 
 from benchbook.compare.claims import DERIVED, answerable
 from benchbook.compare.contrasts import Evidence, contrast_candidates
-from benchbook.core import source
 from benchbook.core.claim import Claim
 from benchbook.core.params import Analysis
-from benchbook.read import published
 
 
 def _claim(**changes):
@@ -73,17 +71,6 @@ def test_an_arm_of_another_name_says_what_it_plays(make_study):
     assert (claim.baseline, claim.treatment) == ("plain", "relay")
     # What an arm plays is for reading alone: it asks for no run to be made again.
     assert study.arms["plain"].setting == {"access": "direct"}
-
-
-def test_a_table_stands_for_the_arm_and_the_workload_that_it_is_about():
-    loaded = source.load("tiproxy-haproxy")
-    tables = {"baseline": {"table": "haproxy-read-only"}, "treatment": {"table": "tiproxy-read-only"}}
-    told = published.without_tables(_claim(**tables), loaded)
-    assert (told.baseline, told.treatment) == ({"arm": "haproxy"}, {"arm": "tiproxy"})
-    assert told.cells == {"workload": "oltp_read_only"}
-    # Two workloads are no contrast of two arms.
-    tables["treatment"] = {"table": "tiproxy-read-write"}
-    assert published.without_tables(_claim(**tables), loaded).baseline == {"table": "haproxy-read-only"}
 
 
 def test_processor_time_for_a_query_is_compared_where_a_source_claims_something_about_it(make_study):

@@ -69,7 +69,7 @@ def test_where_it_is_not_known_what_a_proxy_may_use_nothing_is_claimed(runs):
 
 def test_a_cell_without_a_reading_and_a_study_without_runs_answer_nothing(runs):
     held, (left,) = conditions.narrowed([claim(IDLE)], runs.assign(cpu_proxy_cores=float("nan")), FACTS)
-    assert held == [] and "nothing was seen of it" in left
+    assert held == [] and left.endswith("of its CPU (nothing was seen of it).")
     held, left = conditions.narrowed([claim(IDLE)], runs.iloc[:0], FACTS)
     assert held == [] and len(left) == 1
 
@@ -83,3 +83,13 @@ def test_the_published_claim_is_put_to_a_study_with_both_proxies(make_study):
     arms = {"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy"}}
     (found,), left = answerable(make_study(arms=arms), {"tiproxy-haproxy/below-80-percent-cpu": told})
     assert left == [] and found.where == (IDLE,)
+
+
+def test_tidbs_processors_are_held_against_the_room_of_the_server(runs):
+    """The same 0.5, 1.5 and 1.7 of two cores, of TiDB this time: below 80 % at 4 and 16 threads."""
+    facts = {"tiproxy": {"cpu": {"server": {"cores": [2, 3]}, "proxy": {"cores": [1]}}}}
+    busy = Condition(metric="cpu_tidb_pct", below=320, whole=400)
+    (held,), left = conditions.narrowed(
+        [claim(busy)], runs.assign(cpu_tidb_cores=runs["cpu_proxy_cores"]), facts
+    )
+    assert (held.threads, left) == ((4, 16), [])

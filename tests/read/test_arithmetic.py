@@ -135,3 +135,12 @@ def test_no_total_time_no_window():
     out = synthetic.output(discard_s=0)
     log = parse(out.replace("    total time:                          5.0000s\n", ""))
     assert log.measured_s is None
+
+
+def test_a_table_that_is_loaded_twice_is_named_with_the_step():
+    out = (
+        "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nCreating table 'sbtest1'...\n"
+        "Inserting 500 records into 'sbtest1'\nInserting 500 records into 'sbtest1'\n"
+    )
+    why = parse(out).why
+    assert any(reason.endswith("a table has two lines of 'insert'") for reason in why), why

@@ -156,3 +156,8 @@ def test_every_check_says_what_it_means_to_pass():
     assert len(rows) == len(validity.CHECKS)
     assert [id for id, meaning in rows.items() if len(meaning.split()) < 3] == []
     assert rows["V1"] == "Sysbench ended by itself, with 0."
+
+
+def test_each_server_s_share_of_the_threads_is_a_whole_number():
+    """Six threads of three clients: two on each server, and never 2.0 in a message."""
+    assert [repr(one.plan["threads"]) for one in synthetic.three().servers] == ["2", "2", "2"]

@@ -71,3 +71,13 @@ def test_a_site_that_does_not_make_what_the_arm_asks_for_has_no_valid_run(asked:
 def test_a_capture_that_ended_early_voids_the_run_with_the_proxys_reason():
     found = faults({"capture": {"stayed": False, "error": "buffer is full", "written_mib": 3.0}})
     assert found == ["the capture ended before the run did: buffer is full"]
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "said"), [(3.49, []), (3.5, ["the client used 50 % of its cores, less than 50 %"])]
+)
+def test_a_client_that_uses_as_much_as_its_limit_is_at_its_limit(cpu_s: float, said: list[str]):
+    """7 s on one core: 3.5 s are 50 %."""
+    changed = {"client": {"cpu_s": cpu_s}, "sysbench_s": 7.0}
+    run = corpus.healthy(synthetic.output(), synthetic.planned(), "", changed)
+    assert checks_machine.client(run, Limits(client_cpu=0.5)) == said

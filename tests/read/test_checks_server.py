@@ -134,6 +134,15 @@ def test_a_site_without_a_ledger_is_excused():
         checks_server.ledger(run, LIMITS)
 
 
+@pytest.mark.parametrize(("grown", "is_fault"), [(5, True), (6, False), (12, False), (13, True)])
+def test_uptime_may_differ_by_its_rounding_and_our_looks(grown: int, is_fault: bool):
+    """A run of 7 s: 1.5 s less is rounding of either end, 5 s more are the looks before and after it."""
+    run = corpus.healthy(
+        synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 50 + grown}
+    )
+    assert bool(checks_server.identity(run, LIMITS)) == is_fault
+
+
 def test_uptime_tells_a_restart():
     run = corpus.healthy(
         synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 52}

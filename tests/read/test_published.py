@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.core import paths
+from benchbook.core import paths, source
+from benchbook.core.claim import Claim
 from benchbook.core.errors import InputErrors
 from benchbook.core.source import Published, names
 from benchbook.read import published
@@ -260,3 +261,31 @@ def test_half_of_the_last_place_follows_the_column(five: dict[str, Published]):
     ) == {50}
     dropped = kubernetes[(kubernetes["table"] == "n1-machines") & (kubernetes["printed"] == "2.3")]
     assert dropped["half_unit"].tolist() == [0.005]
+
+
+def test_a_table_stands_for_the_arm_and_the_workload_that_it_is_about():
+    """Somebody else's study has no such table; a claim on it is put to the arms and the workload."""
+    loaded = source.load("tiproxy-haproxy")
+
+    def told(baseline: object, treatment: object) -> Claim:
+        claim = Claim.model_validate(
+            {
+                "kind": "effect", "claim": "It costs a third.", "stands": "Summary", "metric": "qps",
+                "baseline": {"table": baseline}, "treatment": {"table": treatment},
+                "band": {"point": "-30 %"},
+            }
+        )  # fmt: skip
+        return published.without_tables(claim, loaded)
+
+    one = told("haproxy-read-only", "tiproxy-read-only")
+    assert (one.baseline, one.treatment) == ({"arm": "haproxy"}, {"arm": "tiproxy"})
+    assert one.cells == {"workload": "oltp_read_only"}
+    # Two workloads are no contrast of two arms.
+    assert told("haproxy-read-only", "tiproxy-read-write").baseline == {"table": "haproxy-read-only"}
+
+
+def test_every_cell_that_is_given_twice_is_told_at_once(sixth: Path):
+    (sixth / "main.csv").write_text(TABLE + "2,slow,1900,1.05\n2,fast,3900,0.51\n", encoding="utf-8")
+    twice = [line for line in mistakes() if "cell given twice" in line]
+    # Two rows of two numbers.
+    assert len(twice) == 4, twice

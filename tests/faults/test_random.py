@@ -1,0 +1,184 @@
+"""Anything killed at random moments while arms take turns: nothing stopped, nothing lost, nothing mixed.
+
+A handful of kills; `BENCHBOOK_KILLS=50 make test-all ARGS=tests/faults/test_random.py` for more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+
+from benchbook.core import runfolder
+from benchbook.core.runfolder import RunFolder
+from benchbook.read import validity
+from benchbook.sites import clean
+from tests.faults import leftovers
+from tests.faults.book import Book
+from tests.faults.test_pipeline import chain
+from tests.limits import LIMITS
+from tests.pipeline.clone import Clone, make
+
+pytestmark = [pytest.mark.server, pytest.mark.faults]
+PORT = 26800
+KILLS = int(os.environ.get("BENCHBOOK_KILLS", "6"))
+SEED = int(os.environ.get("BENCHBOOK_KILLS_SEED", "20261122"))
+PARTS = {"sysbench": "client", "mariadbd": "server", "haproxy": "proxy"}
+KINDS = ("dvc", "stage", "papermill", "kernel", "clock", "client", "server", "proxy")
+# A group of three arms takes some seconds from the first client to the last folder.
+LATEST_S = 8.0
+
+
+@pytest.fixture(scope="module")
+def clone(open_folder: Path) -> Iterator[Clone]:
+    """A clone that has all but the runs."""
+    made = make(open_folder / "random")
+    blocks(made, 1)
+    code, said = made.run("dvc", "repro", "warm-up@tiny", timeout_s=1200)
+    assert code == 0, said
+    yield made
+    assert clean.down(made.lab).is_clean
+
+
+def blocks(clone: Clone, number: int) -> None:
+    """Write the study with some blocks; no group is given up, however often it is struck."""
+    clone.study(blocks=number, port=PORT)
+    study = clone.path / "studies" / "tiny.yaml"
+    text = study.read_text(encoding="utf-8")
+    study.write_text(text.replace("max_repeats: 3", "max_repeats: 20"), encoding="utf-8")
+
+
+def look(clone: Clone) -> list[str]:
+    """Return what is left of the clone's lab."""
+    return leftovers.of(clone.lab, (PORT, PORT + 1)) + leftovers.held(clone.path / ".machine.lock")
+
+
+def victims(process: subprocess.Popen[str], clone: Clone) -> dict[str, list[int]]:
+    """Return what can be killed now, by what it is: links of the pipeline, the clock, parts of arms."""
+    found = {link: [one.pid] for link, one in chain(process).items()} if process.poll() is None else {}
+    for child in clean.find_processes(clone.lab, set()):
+        with contextlib.suppress(psutil.Error):
+            one = psutil.Process(child.pid)
+            is_clock = any(word.endswith("clock.py") for word in one.cmdline())
+            kind = "clock" if is_clock else PARTS.get(one.name())
+            if kind is not None:
+                found.setdefault(kind, []).append(child.pid)
+    return found
+
+
+def groups(clone: Clone) -> dict[str, list[str]]:
+    """Return the planned runs of each group."""
+    if not (clone.data / "schedule.csv").exists():
+        return {}
+    planned = pd.read_csv(clone.data / "schedule.csv")
+    return {group: list(members) for group, members in planned.groupby("group")["run_id"]}
+
+
+def files(run: Path) -> dict[str, bytes]:
+    """Return the files of a run, by name."""
+    found = sorted(path for path in run.rglob("*") if path.is_file())
+    return {str(path.relative_to(run)): path.read_bytes() for path in found}
+
+
+def finished(clone: Clone) -> dict[str, dict[str, bytes]]:
+    """Return the files of every run whose whole group is there and valid."""
+    raw, found = clone.data / "raw", {}
+    for members in groups(clone).values():
+        folders = [RunFolder(raw / name) for name in members]
+        if all(folder.path.is_dir() for folder in folders) and all(
+            validity.judge(folder, LIMITS).status == "valid" for folder in folders
+        ):
+            found |= {folder.path.name: files(folder.path) for folder in folders}
+    return found
+
+
+class Struck:
+    """A pipeline that goes on until it was struck often enough and has made all its runs."""
+
+    def __init__(self, clone: Clone, book: Book) -> None:
+        self.clone, self.book = clone, book
+        self.rng = random.Random(SEED)
+        self.blocks, self.process = 1, None
+        self.kept: dict[str, dict[str, bytes]] = {}
+        self.killed: list[str] = []
+
+    def go_on(self) -> subprocess.Popen[str]:
+        """Return the stage at work; one that has made all its runs gets two blocks more."""
+        if self.process is not None and self.process.poll() is None:
+            return self.process
+        if self.process is not None:
+            self.end()
+        self.process = self.clone.start("dvc", "repro", "-s", "run-matrix@tiny")
+        return self.process
+
+    def end(self) -> int:
+        """Wait for the stage to end; see that it left nothing and changed nothing that was finished."""
+        assert self.process is not None
+        said, _ = self.process.communicate(timeout=1200)
+        code, self.process = self.process.returncode, None
+        left = leftovers.after(lambda: look(self.clone), 20.0)
+        self.book.orphans += left
+        assert left == [], (self.killed, said)
+        assert "Traceback" not in said, (self.killed, said)
+        self.compare()
+        if code == 0 and len(self.killed) < KILLS:
+            self.blocks += 2
+            blocks(self.clone, self.blocks)
+        return code
+
+    def compare(self) -> None:
+        """See that every run that was finished is there as it was, to the byte."""
+        raw = self.clone.data / "raw"
+        lost = [name for name, kept in self.kept.items() if files(raw / name) != kept]
+        assert lost == [], self.killed
+        # DVC takes the schedule away before a stage runs again; what was finished is still to be there.
+        self.kept |= finished(self.clone)
+
+    def strike(self) -> bool:
+        """Kill one process of a random kind at a random moment; say whether it was done."""
+        process, kind = self.go_on(), self.rng.choice(KINDS)
+        moment, wait_s = None, self.rng.uniform(0.0, LATEST_S)
+        while process.poll() is None:
+            there = victims(process, self.clone).get(kind)
+            if there and moment is None:
+                moment = time.monotonic() + wait_s
+            if there and time.monotonic() >= moment:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.rng.choice(sorted(there)), signal.SIGKILL)
+                    self.killed.append(kind)
+                    print(f"kill {len(self.killed)} of {KILLS}: {kind}", flush=True)
+                    return True
+            time.sleep(0.05)
+        return False
+
+
+def test_killed_at_random_nothing_is_stopped_lost_or_mixed(
+    clone: Clone, inject: Callable[..., None], book: Book
+):
+    struck = Struck(clone, book)
+    while len(struck.killed) < KILLS:
+        if struck.strike():
+            inject("F60", f"{struck.killed[-1]} killed at a random moment")
+    while struck.end() != 0:
+        struck.go_on()
+    raw, planned = clone.data / "raw", groups(clone)
+    assert sorted(path.name for path in raw.iterdir()) == sorted(
+        name for one in planned.values() for name in one
+    )
+    assert runfolder.unfinished(raw) == []
+    for members in planned.values():
+        folders = [RunFolder(raw / name) for name in members]
+        assert all(folder.verify() == [] for folder in folders), struck.killed
+        assert {validity.judge(folder, LIMITS).status for folder in folders} == {"valid"}
+        assert len({folder.manifest()["attempt"] for folder in folders}) == 1, "made at different times"
+        assert len({folder.text(runfolder.TURNS) for folder in folders}) == 1, "turns of different groups"
+    print(f"{len(struck.killed)} kills: {', '.join(struck.killed)}; {len(planned)} groups, all whole")
