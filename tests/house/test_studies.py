@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.compare import claims
-from benchbook.core import paths, sizes
+from benchbook.core import load, paths, sizes
 from benchbook.core.study import Study
 from tests.house import tree
 
