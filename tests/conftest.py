@@ -16,6 +16,7 @@ from benchbook.sites import clean
 from tests import browser
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
+ON_THE_MACHINE = {"benchmarks", "faults", "lab", "measure", "pipeline", "sites"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -27,6 +28,20 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several workers (`-n 2 --dist loadgroup`), keep all that uses the machine on one of them.
+
+    Servers, namespaces and control groups have one lock; a worker that waits for another one's server would
+    measure that wait. Other tests stay with those of their file, which share what is made for it.
+    """
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        is_alone = folder in ON_THE_MACHINE or item.get_closest_marker("server") is not None
+        item.add_marker(pytest.mark.xdist_group("machine" if is_alone else item.path.name))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
