@@ -31,6 +31,7 @@ USED_AS = {
     "papermill": r'"papermill"',
     "nbdime": r"git-nbdiffdriver",
     "pyarrow": r"(to|read)_parquet\(",
+    "pytest-xdist": r'hasplugin\("xdist"\)',
     "ruamel-yaml": r"from ruamel\.yaml import",
     "setuptools": r'build-backend = "setuptools',
 }

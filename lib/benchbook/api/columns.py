@@ -132,8 +132,8 @@ def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
         return Meanings(columns(name).reindex([column for column in table.columns if column in known[name]]))
     if table not in known:
         raise NotThere(f"{table}: no such table; {did_you_mean(str(table), known)}")
-    told = pd.DataFrame.from_dict(known[table], orient="index", columns=["type", "unit", "meaning"])
-    return Meanings(told.rename_axis("column"))
+    meanings = pd.DataFrame.from_dict(known[table], orient="index", columns=["type", "unit", "meaning"])
+    return Meanings(meanings.rename_axis("column"))
 
 
 def documented(name: str, frame: pd.DataFrame) -> pd.DataFrame:

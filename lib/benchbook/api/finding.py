@@ -130,8 +130,8 @@ def line(found: Finding) -> Html:
     if found.claim:
         band = found.data.get("band")
         claimed = f" ({numbers.span(*band)})" if band else ""
-        told = (" Claim ", element("i", found.claim), f"{claimed}: ", pill(found.verdict or "not judged"))
-        parts += told
+        shown = (" Claim ", element("i", found.claim), f"{claimed}: ", pill(found.verdict or "not judged"))
+        parts += shown
     return element("p", *parts, style="margin:0.3em 0")
 
 

@@ -138,9 +138,9 @@ class Run:
     def _repr_html_(self) -> str:
         state = Html(pill(self.status).text + element("span", f" {self._verdict.partition('; ')[2]}").text)
         aside = f"Set aside, {self.set_aside}." if self.set_aside else ""
-        told = paragraphs(element("code", self.id), self._told, state, aside)
+        sentence = paragraphs(element("code", self.id), self._told, state, aside)
         doubts = (warning(text) for text in [*self.reasons, *self.warnings])
-        return element("div", told, _sparkline(self.intervals), *doubts).text
+        return element("div", sentence, _sparkline(self.intervals), *doubts).text
 
 
 def _typed(name: str, series: pd.DataFrame) -> pd.DataFrame:
@@ -161,7 +161,7 @@ def _sparkline(series: pd.DataFrame) -> Html | str:
         for place, value in enumerate(qps)
     )
     discarded = int(series["is_discarded"].sum())
-    told = (
+    sentence = (
         f"QPS in each of {len(qps)} seconds, from 0 to {numbers.significant(qps.max())}; the first "
         f"{discarded} are not counted"
     )
@@ -170,6 +170,13 @@ def _sparkline(series: pd.DataFrame) -> Html | str:
     )
     line = element("polyline", points=points, fill="none", stroke="currentColor", stroke_width=1.5)
     drawing = element(
-        "svg", element("title", told), shade, line, width=_WIDTH, height=_HEIGHT, role="img", aria_label=told
+        "svg",
+        element("title", sentence),
+        shade,
+        line,
+        width=_WIDTH,
+        height=_HEIGHT,
+        role="img",
+        aria_label=sentence,
     )
-    return Html(drawing.text + element("div", told, style="font-size:smaller").text)
+    return Html(drawing.text + element("div", sentence, style="font-size:smaller").text)

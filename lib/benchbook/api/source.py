@@ -22,7 +22,7 @@ from benchbook.show.markup import Html, element
 
 @dataclass(frozen=True, repr=False)
 class Claim:
-    """A sentence that somebody published, with what the document's own tables say of it."""
+    """A sentence that was published, with what the document's own tables say of it."""
 
     source: str
     data: Mapping[str, Any]
@@ -84,11 +84,13 @@ class Claim:
         )
 
     def _repr_html_(self) -> str:
-        told = Html(f"{pill(self.verdict).text} {element('b', self.says).text} {element('i', self.id).text}")
+        sentence = Html(
+            f"{pill(self.verdict).text} {element('b', self.says).text} {element('i', self.id).text}"
+        )
         numbers_told = f"Published: {self.published}. Recomputed from its own table: {self.recomputed}."
         here = [f"Measured here ({one.study}): {one.sentence}" for one in self.measured]
         doubts = (warning(text) for text in self.doubts)
-        return element("div", paragraphs(told, numbers_told, self.reason, *here), *doubts).text
+        return element("div", paragraphs(sentence, numbers_told, self.reason, *here), *doubts).text
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,7 +25,7 @@ from benchbook.show.markup import element
 class Study:
     """One question and all that was measured for it. Tables are copies: change them as you like.
 
-    Files are read when they are first asked for; a new `bb.study(name)` reads them anew.
+    Files are read when they are first asked for; a new `bb.study(name)` reads them again.
     """
 
     name: str
@@ -173,9 +173,9 @@ class Study:
 
     def _repr_html_(self) -> str:
         head = paragraphs(element("b", self.title), element("i", self.question), self._state)
-        told = [*map(line, self._all), *map(warning, self._cautions)] if self.is_analyzed else []
+        text = [*map(line, self._all), *map(warning, self._cautions)] if self.is_analyzed else []
         after = paragraphs(f"Next: {self.next_step}") if self.next_step else ""
-        return element("div", head, *told, after).text
+        return element("div", head, *text, after).text
 
     @property
     def _cautions(self) -> list[str]:
@@ -187,12 +187,12 @@ class Study:
         runs, planned = self.progress
         if planned is None:
             return "nothing has been measured yet"
-        told = f"{runs} of {numbers.count(planned, 'run')}"
+        text = f"{runs} of {numbers.count(planned, 'run')}"
         if not self.is_analyzed:
-            return f"{told}, not analyzed yet"
+            return f"{text}, not analyzed yet"
         blocks = self._found["blocks"]
         return (
-            f"{told}, {blocks['complete']} of {numbers.count(blocks['planned'], 'block')}, "
+            f"{text}, {blocks['complete']} of {numbers.count(blocks['planned'], 'block')}, "
             f"{numbers.minutes(self._found['machine_minutes'])} of machine time"
         )
 

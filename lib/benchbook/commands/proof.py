@@ -151,12 +151,12 @@ def _of_moments(held: Unpacked) -> Iterator[str]:
 
 def _of_turns(held: Unpacked) -> Iterator[str]:
     """Yield groups whose arms tell different turns: one clock gave them to all."""
-    told: dict[str, dict[str, str]] = {}
+    by_group: dict[str, dict[str, str]] = {}
     for folder in held.folders:
         plan, file = held.plans[folder.name], folder.path / runfolder.TURNS
         if plan.get("order") == words.TURNS and file.is_file():
-            told.setdefault(plan["group"], {}).setdefault(files.sha256(file), folder.name)
-    for group, of_group in told.items():
+            by_group.setdefault(plan["group"], {}).setdefault(files.sha256(file), folder.name)
+    for group, of_group in by_group.items():
         if len(of_group) > 1:
             yield f"{group}: {runfolder.TURNS} is not the same in {' and '.join(of_group.values())}"
 

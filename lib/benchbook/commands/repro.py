@@ -75,8 +75,8 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
 
 
 def _tell(studies: Sequence[str]) -> None:
-    for said in filter(None, map(answer.text, studies)):
-        print(f"\n{said}")
+    for output in filter(None, map(answer.text, studies)):
+        print(f"\n{output}")
     print(flush=True)
 
 
@@ -221,12 +221,12 @@ def outs(root: Path) -> list[str]:
 def absent(root: Path) -> list[str]:
     """Return what DVC has recorded and does not have in its cache."""
     asked = [sys.executable, "-m", "dvc", "status", "--json"]
-    said = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
+    output = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
     try:
-        status = json.loads(said.stdout)
+        status = json.loads(output.stdout)
     except ValueError:
         raise BenchbookError(
-            f"`dvc status` failed: {said.stderr.strip()[-300:]}; run it to see why"
+            f"`dvc status` failed: {output.stderr.strip()[-300:]}; run it to see why"
         ) from None
     changes = [change for stage in status.values() for change in stage if isinstance(change, dict)]
     return sorted(
@@ -240,8 +240,8 @@ def absent(root: Path) -> list[str]:
 def cache_space(root: Path) -> str:
     """Say how much space is free where DVC's cache is."""
     asked = [sys.executable, "-m", "dvc", "cache", "dir"]
-    said = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False).stdout.strip()
-    folder = Path(root, said or ".dvc/cache")
+    output = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+    folder = Path(root, output or ".dvc/cache")
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free

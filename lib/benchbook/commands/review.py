@@ -177,9 +177,9 @@ def _told(found: Mapping[str, Any] | None) -> Html:
         return element("span", _ABSENT)
     ends = numbers.span(found["low"], found["high"])
     word = found.get("verdict") or found["label"]
-    told = f"{numbers.effect(found)} ({ends}), " if found["headline"] else f"{numbers.effect(found)}, "
-    told += f"n = {found['n']} "
-    return element("span", told, badge(word))
+    sentence = f"{numbers.effect(found)} ({ends}), " if found["headline"] else f"{numbers.effect(found)}, "
+    sentence += f"n = {found['n']} "
+    return element("span", sentence, badge(word))
 
 
 def _change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str:

@@ -139,7 +139,7 @@ def _beside(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
     if arm.load is not None and arm.load.idle_connections:
         yield (
             f"{arm.load.idle_connections:,} idle connections are held by one program on the client's cores; "
-            "they were opened just before each run, and nobody has ever used them"
+            "they were opened just before each run, and they were never used"
         )
     if arm.load is not None and arm.load.new_connections_per_s:
         yield (
@@ -155,8 +155,9 @@ def _beside(arm: Arm, facts: Mapping[str, Any]) -> Iterator[str]:
             yield f"the distance of {arm.zones.latency_ms:g} ms each way is made by netem on the pod's cable"
             return
         ping = facts.get("moment", {}).get("ping_ms") or {}
-        told = ", ".join(f"{value:.2f} ms {name}" for name, value in ping.items())
+        pings = ", ".join(f"{value:.2f} ms {name}" for name, value in ping.items())
         yield (
             f"the distance of {arm.zones.latency_ms:g} ms each way is made by a relay of our own, which all "
-            f"arms have and which takes time itself{f' (an empty command took {told})' if told else ''}"
+            f"arms have and which takes time itself"
+            f"{f' (an empty command took {pings})' if pings else ''}"
         )

@@ -22,8 +22,14 @@ def check(
     row: int | None = None,
 ) -> Check:
     """Return one result; `row` is that of the only table, where one row alone is concerned."""
-    told = {"check": name, "passed": passed, "where": where, "tables": sorted(set(tables)), "detail": detail}
-    return told if row is None else told | {"row": int(row)}
+    result = {
+        "check": name,
+        "passed": passed,
+        "where": where,
+        "tables": sorted(set(tables)),
+        "detail": detail,
+    }
+    return result if row is None else result | {"row": int(row)}
 
 
 def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:

@@ -54,7 +54,7 @@ def room(facts: Mapping[str, Any], part: str) -> float | None:
 def _held(claim: ClaimedEffect, runs: pd.DataFrame, facts: Facts) -> tuple[list[ClaimedEffect], str | None]:
     """Return one claim as one for each workload that has cells to answer it; else why there are none."""
     cells = _cells(claim, runs)
-    told = []
+    text = []
     for condition in claim.where:
         column, part = USED[condition.metric]
         arm = claim.treatment if condition.of == "treatment" else claim.baseline
@@ -62,11 +62,11 @@ def _held(claim: ClaimedEffect, runs: pd.DataFrame, facts: Facts) -> tuple[list[
         if cores is None:
             return [], f"how many cores the {part} of {arm} may use is not known"
         used = runs[runs["arm"] == arm].groupby(CELL)[column].mean().reindex(cells) / cores
-        told.append(f"the {part} of {arm} at {_band(condition)} of its CPU ({_seen(used)})")
+        text.append(f"the {part} of {arm} at {_band(condition)} of its CPU ({_seen(used)})")
         low, high = _ends(condition)
         cells = cells[((used > low) & (used < high)).to_numpy()]
     if cells.empty:
-        return [], f"no cell has {' and '.join(told)}"
+        return [], f"no cell has {' and '.join(text)}"
     levels: dict[str, tuple[int, ...]] = {}
     for workload, threads in cells:
         levels[workload] = (*levels.get(workload, ()), int(threads))

@@ -102,8 +102,8 @@ def warnings(
     marked = int(runs["warnings"].fillna("").ne("").sum())
     if marked:
         by_arm = runs[runs["warnings"].fillna("").ne("")].groupby("arm").size()
-        told = listing([f"{number} of {(arms or {}).get(arm, arm)}" for arm, number in by_arm.items()])
-        text = f"{marked} of {count(len(runs), 'run')} carry warnings of their own: {told}."
+        sentence = listing([f"{number} of {(arms or {}).get(arm, arm)}" for arm, number in by_arm.items()])
+        text = f"{marked} of {count(len(runs), 'run')} carry warnings of their own: {sentence}."
         found.append(doubt("Runs with warnings", text))
     failed: dict[str, list[str]] = {}
     for check in checks:

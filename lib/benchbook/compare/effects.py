@@ -81,7 +81,7 @@ def geometric_effect(ratios: Sequence[float]) -> float:
 
 
 def effect(contrast: BlockRatios, level: float, per_thread_level: float, unit: str = "block") -> Effect:
-    """Estimate the effect of a contrast; `unit` is `block`, or `pair` where every pair was deployed anew."""
+    """Estimate the effect of a contrast; `unit` is `block`, or `pair` where every pair was deployed again."""
     if unit not in ("block", "pair"):
         raise ValueError(f"unit {unit!r} is unknown; use block or pair")
     ratios = contrast.ratios

@@ -102,8 +102,8 @@ def more_for_aa(found: dict[str, Any], aa: Mapping[str, Any] | None) -> dict[str
     if not found["withheld"] or not both:
         return found
     most = max(both, key=lambda more: more["blocks"])
-    told = {**found, "blocks_to_useful": most}
-    return {**told, "sentence": sentence(told)}
+    whole = {**found, "blocks_to_useful": most}
+    return {**whole, "sentence": sentence(whole)}
 
 
 def _to_useful(judged: Judged, context: Context) -> dict[str, Any] | None:

@@ -97,7 +97,7 @@ def block_interval(ratios: pd.DataFrame, level: float) -> Interval:
 def pair_interval(ratios: pd.DataFrame, level: float) -> Interval:
     """Return the interval with pairs as the unit, variance pooled within each thread level.
 
-    Only for pairs that were each deployed anew (crossover); df = (blocks - 1) · levels.
+    Only for pairs that were each deployed again (crossover); df = (blocks - 1) · levels.
     """
     blocks, levels = ratios.shape
     if not ratios.size:

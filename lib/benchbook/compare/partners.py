@@ -41,15 +41,15 @@ def usable(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return the runs that may be paired, and a sentence for each block that lost a group.
 
     A group is left out if its runs lie far apart and a server of it was started in between: its runs are no
-    neighbours, and a server draws its layout in memory anew at each start.
+    neighbours, and a server draws its layout in memory again at each start.
     """
     groups = _groups(runs)
     split = groups[groups["is_split"]]
     if split.empty:
         return runs, []
-    told = [f"Block {block}: {_reason(own)}." for block, own in split.groupby("block")]
+    text = [f"Block {block}: {_reason(own)}." for block, own in split.groupby("block")]
     lost = pd.MultiIndex.from_frame(split[CELL])
-    return runs[~pd.MultiIndex.from_frame(runs[CELL]).isin(lost)].reset_index(drop=True), told
+    return runs[~pd.MultiIndex.from_frame(runs[CELL]).isin(lost)].reset_index(drop=True), text
 
 
 def span(seconds: float) -> str:

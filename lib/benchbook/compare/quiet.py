@@ -106,11 +106,11 @@ def _other_work(runs: pd.DataFrame, facts: Facts, arms: Mapping[str, str]) -> It
     apart = float(by_arm.max() - by_arm.min()) if len(by_arm) > 1 else 0.0
     if others.mean() <= OTHERS * cores and apart <= OTHERS_APART * cores:
         return
-    told = listing([f"{used:.2f} cores beside {arms.get(arm, arm)}" for arm, used in by_arm.items()])
+    sentence = listing([f"{used:.2f} cores beside {arms.get(arm, arm)}" for arm, used in by_arm.items()])
     favoured = [by_arm.idxmin()] if apart > OTHERS_APART * cores else []
     yield doubt(
         "Other programs",
-        f"Programs that are no part of an arm used {told}, of {cores}. "
+        f"Programs that are no part of an arm used {sentence}, of {cores}. "
         f"{_favour(favoured, arms, 'less of it ran there')}",
         favoured,
     )
@@ -141,11 +141,11 @@ def _steal(runs: pd.DataFrame, arms: Mapping[str, str]) -> Iterator[dict[str, An
         runs["steal_pct"].mean() <= STEAL_PCT and by_arm.max() - by_arm.min() <= STEAL_APART_PCT
     ):
         return
-    told = listing([f"{stolen:.1f} % in runs of {arms.get(arm, arm)}" for arm, stolen in by_arm.items()])
+    sentence = listing([f"{stolen:.1f} % in runs of {arms.get(arm, arm)}" for arm, stolen in by_arm.items()])
     favoured = [by_arm.idxmin()] if by_arm.max() - by_arm.min() > STEAL_APART_PCT else []
     yield doubt(
         "Steal",
-        f"The machine's host took part of its time: {told}. "
+        f"The machine's host took part of its time: {sentence}. "
         f"{_favour(favoured, arms, 'less was taken there')}",
         favoured,
     )
@@ -165,13 +165,13 @@ def _paced(
     large = sizes[sizes >= LARGE_KIB]
     if large.empty:
         return
-    told = listing(
+    sentence = listing(
         [f"{size:.0f} KiB a query on {names['workloads'].get(on, on)}" for on, size in large.items()]
     )
     favoured = [arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in words.PROXIES]
     yield doubt(
         "BBR",
-        f"TCP is paced by BBR (congestion_control: bbr), on loopback too, and results are large: {told}. "
+        f"TCP is paced by BBR (congestion_control: bbr), on loopback too, and results are large: {sentence}. "
         "Large results came at half the speed when this project measured it, and a proxy changes the pace. "
         f"{_favour(favoured, names['arms'], 'results cross a second connection there')}",
         favoured,

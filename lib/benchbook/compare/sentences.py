@@ -79,26 +79,26 @@ def headline(group: Sequence[Finding]) -> str:
     by_label: dict[str, list[Finding]] = {}
     for found in group:
         by_label.setdefault(_outcome(found), []).append(found)
-    said = []
+    parts = []
     for label, own in by_label.items():
         on = [f"{_names(found)[2]}{_seen(found, place > 0)}" for place, found in enumerate(own)]
         if label == "shown":
             first, *others = own
             more = [f"{_amount(found)} on {name}" for found, name in zip(others, on[1:], strict=True)]
-            said.append(f"{listing([f'{_compared(first)}{_seen(first)}', *more])}.")
-            said += [_depends(found).strip() for found in own if _depends(found)]
+            parts.append(f"{listing([f'{_compared(first)}{_seen(first)}', *more])}.")
+            parts += [_depends(found).strip() for found in own if _depends(found)]
         elif label == "depends on threads":
-            said += [f"{_by_level(found, is_short=True)}." for found in own]
+            parts += [f"{_by_level(found, is_short=True)}." for found in own]
         elif label == "not compared":
-            said += [sentence(found) for found in own]
+            parts += [sentence(found) for found in own]
         elif label == "no useful interval":
             where = listing([_names(found)[2] for found in own])
             blocks = count(min(found["n"] for found in own), "block")
-            said.append(f"No useful interval yet for {treatment} against {baseline} on {where} ({blocks}).")
-            said.append(_help(own[0]).strip() if len(by_label) == 1 else "")
+            parts.append(f"No useful interval yet for {treatment} against {baseline} on {where} ({blocks}).")
+            parts.append(_help(own[0]).strip() if len(by_label) == 1 else "")
         else:
-            said.append(f"{_QUIET[label].format(f'between {treatment} and {baseline}', listing(on))}.")
-    return " ".join(text for text in said if text)
+            parts.append(f"{_QUIET[label].format(f'between {treatment} and {baseline}', listing(on))}.")
+    return " ".join(text for text in parts if text)
 
 
 _QUIET = {
@@ -173,8 +173,8 @@ def _by_level(found: Finding, is_short: bool = False) -> str:
         return "; ".join([head, *rest])
     first, *others = shown
     head = f"{_compared(found, first)} at {count(first['threads'], 'thread')} ({interval(first)})"
-    told = listing([head, *(_level_told(found, part) for part in others)])
-    return "; ".join([told, *rest])
+    summary = listing([head, *(_level_told(found, part) for part in others)])
+    return "; ".join([summary, *rest])
 
 
 def _depends(found: Finding) -> str:
@@ -182,8 +182,8 @@ def _depends(found: Finding) -> str:
     test = found.get("depends_on_threads")
     if not test or test["p"] >= 0.05 or len(_levels(found)) < 2:
         return ""
-    told = [_level_told(found, part, with_ends=False) for part in _levels(found)]
-    return f" On {_names(found)[2]} the effect depends on threads: {listing(told)}."
+    summary = [_level_told(found, part, with_ends=False) for part in _levels(found)]
+    return f" On {_names(found)[2]} the effect depends on threads: {listing(summary)}."
 
 
 def _help(found: Finding) -> str:

@@ -73,10 +73,10 @@ def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[
 
 def _stopped(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return by arm what stands still out of its turn: as its runs say, else its facts."""
-    found = {arm: list(told["stopped"]) for arm, told in facts.items() if told.get("stopped")}
+    found = {arm: list(fact["stopped"]) for arm, fact in facts.items() if fact.get("stopped")}
     if "stopped" in runs:
-        told = runs[runs["stopped"].fillna("") != ""].groupby("arm", sort=False)["stopped"].first()
-        found |= {arm: text.split(", ") for arm, text in told.items()}
+        by_arm = runs[runs["stopped"].fillna("") != ""].groupby("arm", sort=False)["stopped"].first()
+        found |= {arm: text.split(", ") for arm, text in by_arm.items()}
     return found
 
 

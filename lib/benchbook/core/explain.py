@@ -40,8 +40,8 @@ def _told(document: Document, schema: dict[str, Any], found: ValidationError) ->
         if path in document.ambiguous and not (isinstance(value, str) and value.isalpha()):
             continue
         if item["type"] == "value_error" and not path:
-            said = str(item["ctx"]["error"]).splitlines()
-            lines |= {(text,): _elsewhere(document, text) for text in said}
+            message = str(item["ctx"]["error"]).splitlines()
+            lines |= {(text,): _elsewhere(document, text) for text in message}
         else:
             lines.setdefault(path or tuple(item["loc"]), _explain(document, schema, path, item))
     return lines
@@ -49,9 +49,9 @@ def _told(document: Document, schema: dict[str, Any], found: ValidationError) ->
 
 def _elsewhere(document: Document, text: str) -> str:
     """Place what a check of the whole file says, `path.to.key: what is wrong`, at that key's line."""
-    key, _, said = text.partition(": ")
+    key, _, message = text.partition(": ")
     path = tuple(int(part) if part.isdigit() else part for part in key.split("."))
-    return f"{document.where(path)}: {key}: {said}"
+    return f"{document.where(path)}: {key}: {message}"
 
 
 def _tuples(value: Any) -> Any:

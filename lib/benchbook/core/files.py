@@ -48,7 +48,7 @@ def write_text(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-# Far more than any file of ours has, and little enough that a reader's memory holds what they become.
+# Far more than any of its files has, and little enough that a reader's memory holds what they become.
 MOST_JSON_BYTES = 16_000_000
 MOST_JSON_VALUES = 1_000_000
 MOST_JSON_DEPTH = 40
@@ -56,7 +56,7 @@ _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def parse_json(text: bytes) -> Any:
-    """Read JSON that somebody else may have made: limited in size, depth and values, each key once.
+    """Read JSON that others may have made: limited in size, depth and values, each key once.
 
     ValueError for anything else, for NaN and infinity as well.
     """

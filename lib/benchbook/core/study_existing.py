@@ -1,4 +1,4 @@
-"""The section of a study file about an endpoint that somebody else runs; no secret stands in it."""
+"""The section of a study file about an endpoint that others run; no secret stands in it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Place(Model):
 
 
 class Existing(Model):
-    """An endpoint that somebody else runs: nothing is started or stopped there."""
+    """An endpoint that others run: nothing is started or stopped there."""
 
     host: Host
     """Name or address of the server, or of what stands in front of it."""

@@ -158,7 +158,7 @@ class Kubernetes(Model):
     """Where the data of servers is."""
     keep_data: bool = True
     """Keep the servers' pods asleep with their data between the stages, until `make down`; false removes
-    everything at the end of each stage and loads anew."""
+    everything at the end of each stage and loads again."""
     wait_s: int = Field(300, ge=10, le=7200, examples=[300])
     """Longest wait in seconds for a pod to run or a load balancer to get its address."""
     tidb: TidbCluster | None = None

@@ -39,7 +39,7 @@ class Site(Model):
 
     kind: SiteKind = "local"
     """Kind of site: `local` is this machine, `kubernetes` a cluster, `ssh` the hosts of an inventory,
-    `existing` an endpoint that somebody else runs."""
+    `existing` an endpoint that others run."""
     port: int = Field(23060, ge=1024, le=65000, examples=[23060])
     """First TCP port (1024 to 65000); the server takes it, proxies the next ones."""
     cpus: Literal["split", "shared"] = "split"

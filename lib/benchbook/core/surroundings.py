@@ -28,7 +28,7 @@ def named() -> set[str]:
 
 
 def hide(needed: Iterable[str] = ()) -> None:
-    """Take passwords out of the environment that programs of ours inherit, but for those `needed` by them.
+    """Take passwords out of the environment that its own programs inherit, but for those `needed` by them.
 
     `password` still finds those that this process may use itself.
     """

@@ -146,7 +146,7 @@ def _own_connections(
     key = "Aborted_connects"
     probes = now[key] - was[key] if arrangement.get("has_probes") else 0
     own = probes + (arrangement.get("load", {}).get("connections") or 0)
-    # A site far away may have lost our session and opened it anew.
+    # A site far away may have lost our session and opened it again.
     reconnects = arrangement.get("reconnects", 0)
     return own + (reconnects[number] if isinstance(reconnects, list) else reconnects if number == 0 else 0)
 

@@ -123,8 +123,8 @@ def kill(running: Sequence[Running]) -> None:
 
 def spread_ms(running: Sequence[Running]) -> float | None:
     """Return the milliseconds between the first and the last client's beginning; None if one is not known."""
-    begun = [one.client.begun_s for one in running]
-    return None if None in begun else 1000 * (max(begun) - min(begun))
+    started = [one.client.begun_s for one in running]
+    return None if None in started else 1000 * (max(started) - min(started))
 
 
 def first_failed(running: Sequence[Running]) -> Running:

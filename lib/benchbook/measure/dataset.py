@@ -56,7 +56,7 @@ def ensure(site: Site, study: Study, known: dict[str, Any] | None = None) -> dic
     if wrong:
         raise DatasetError(
             f"the data could not be brought back as it was: {'; '.join(wrong)}. "
-            "Run `dvc repro -f prepare@STUDY` to start anew"
+            "Run `dvc repro -f prepare@STUDY` to start again"
         )
     return _one(study, states) | {"loads": _loads(study, loaded), "events": events}
 
@@ -84,14 +84,14 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
     endpoint = site.up(arm)
     with session(site, arm) as connection:
         _empty(connection)
-    said, seconds = loading.load_tables(site, study, arm, endpoint)
+    messages, seconds = loading.load_tables(site, study, arm, endpoint)
     with session(site, arm) as connection:
         state = describe(connection, study)
     wrong = problems(state, study)
-    if wrong or said:
+    if wrong or messages:
         raise DatasetError(
             "prepare failed: "
-            + "; ".join([*wrong, *said[:3]])
+            + "; ".join([*wrong, *messages[:3]])
             + ". Look at the server's log, then run the stage again"
         )
     site.snapshot(label(study), arm)
@@ -156,8 +156,8 @@ def analyze(connection: Connection, tables: int) -> list[dict[str, str]]:
     for number in range(1, tables + 1):
         answer = connection.execute(text(f"ANALYZE TABLE sbtest{number}"))
         # TiDB answers with nothing but its success.
-        said = answer.mappings().all() if answer.returns_rows else [_done(f"sbtest{number}")]
-        answers += [{key: str(row[key]) for key in ("Table", "Msg_type", "Msg_text")} for row in said]
+        messages = answer.mappings().all() if answer.returns_rows else [_done(f"sbtest{number}")]
+        answers += [{key: str(row[key]) for key in ("Table", "Msg_type", "Msg_text")} for row in messages]
     return answers
 
 

@@ -220,7 +220,7 @@ def _after(
     """Look at the servers again; one that no longer answers is told in the ledger's reason."""
     try:
         if is_late:
-            # A server that hangs would hold our session for ever; the site starts it anew instead.
+            # A server that hangs would hold our session for ever; the site starts it again instead.
             run.site.up(run.arm)
     except Exception as error:
         gone = [books.silent(one, error) for one in was]

@@ -42,7 +42,7 @@ COUNTERS = (
 )
 # What is looked at of tables that are too large to count: windows over all tables, and ids of each.
 SAMPLED_WINDOWS, WINDOW = 64, 200
-# How long sessions of ours that were closed may stay in a server's list.
+# How long its own sessions that were closed may stay in a server's list.
 LEFT_S = 1.0
 
 # What MariaDB counts by account (`userstat`), under our names; prepared statements count as what they do.
@@ -75,7 +75,7 @@ def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Con
 def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
     """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
 
-    A second session of ours on a server would be somebody else's to the first. What each server is then is
+    A second session of its own on a server would be somebody else's to the first. What each server is then is
     kept, and the runs are held to it (`state`).
     """
     with ExitStack() as stack:
@@ -94,7 +94,7 @@ def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str
 
 
 def _begin(connection: Connection) -> None:
-    """Keep what a server is, once sessions of ours that were just closed are in its counters."""
+    """Keep what a server is, once its own sessions that were just closed are in its counters."""
     deadline = time.monotonic() + LEFT_S
     while foreign_sessions(connection) and time.monotonic() < deadline:
         time.sleep(0.01)

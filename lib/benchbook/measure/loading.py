@@ -35,9 +35,9 @@ def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple
     Returns what went wrong, in sysbench's words, and the seconds it took from the first to the last.
     """
     data = study.dataset
-    begun = time.monotonic()
-    deadline = begun + 60 + data.tables * data.table_size / ROWS_A_SECOND
-    said: list[str] = []
+    started = time.monotonic()
+    deadline = started + 60 + data.tables * data.table_size / ROWS_A_SECOND
+    failures: list[str] = []
     waiting = list(enumerate(argvs(study, arm, endpoint)))
     with tempfile.TemporaryDirectory() as scratch:
         running: dict[int, Any] = {}
@@ -54,12 +54,15 @@ def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple
                         for kind in ("out", "err")
                     )
                     fatal = [line for line in text.splitlines() if "FATAL" in line]
-                    said += fatal or ([f"sysbench ended with exit code {code}"] if code else [])
+                    failures += fatal or ([f"sysbench ended with exit code {code}"] if code else [])
                 if time.monotonic() > deadline:
-                    return [*said, f"loading did not end within {deadline - begun:.0f} s"], deadline - begun
+                    return [
+                        *failures,
+                        f"loading did not end within {deadline - started:.0f} s",
+                    ], deadline - started
                 time.sleep(0.02)
         finally:
             for child in running.values():
                 child.popen.kill()
                 child.popen.wait()
-    return said, time.monotonic() - begun
+    return failures, time.monotonic() - started

@@ -106,8 +106,8 @@ def run(
         return state
     lab = lab_folder(paths.root(), name)
     preflight.refuse(preflight.machine(study, {"raw logs": where.raw, "the lab": lab}, limits))
-    told = preflight.full_disk_is_told(where.raw), preflight.lost_server_is_told(where.raw)
-    with told[0], told[1], open_site(study, lab) as site:
+    guards = preflight.full_disk_is_told(where.raw), preflight.lost_server_is_told(where.raw)
+    with guards[0], guards[1], open_site(study, lab) as site:
         state.site = site
         provision.verify(site, study, facts)
         for event in dataset.ensure(site, study, data)["events"]:
@@ -118,7 +118,7 @@ def run(
 def walk(state: Walk) -> Walk:
     """Make every run of the schedule that is missing, block by block; return what was done.
 
-    The data is put back and the arms are started anew at the start of every block, and after every run that
+    The data is put back and the arms are started again at the start of every block, and after every run that
     is not valid: whatever disturbed it may have left a column, a setting or a session behind. Such a run
     voids its group, which is repeated at the end of its block at most `plan.max_repeats` times.
     """
@@ -268,9 +268,10 @@ def _tell(state: Walk, run: PlannedRun, verdict: Judgement, left_s: float, left:
 
 def _gone(state: Walk, members: list[PlannedRun], error: Exception) -> None:
     """Set aside the runs of a group that could not begin, because the server went away."""
-    said = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
+    message = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
     reason = (
-        f"the server went away before the run: it ended or was started again ({type(error).__name__}: {said})"
+        "the server went away before the run: it ended or was started again "
+        f"({type(error).__name__}: {message})"
     )
     state.say(f"{members[0].group}: {reason}")
     for part in runfolder.unfinished(state.raw):

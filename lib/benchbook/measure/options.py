@@ -1,7 +1,7 @@
 """sysbench's options in a file that is kept with the run, and the proof that sysbench took them.
 
 sysbench passes over what it does not understand in a file, or warns and goes on with its defaults. So it is
-asked beforehand, by a script of ours that prints what it took from this very file.
+asked beforehand, by its own script that prints what it took from this very file.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def write(
             if child.popen.poll() is None:
                 child.popen.kill()
                 child.popen.wait()
-        said = shown(out.read_text(encoding="utf-8", errors="replace"))
-    return {"asked": asked, "taken": {name: said[name] for name in asked if name in said}}
+        taken = shown(out.read_text(encoding="utf-8", errors="replace"))
+    return {"asked": asked, "taken": {name: taken[name] for name in asked if name in taken}}
 
 
 def in_file(given: Mapping[str, str]) -> str:

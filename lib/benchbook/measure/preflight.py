@@ -108,10 +108,10 @@ def lost_server_is_told(raw: Path) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+        message = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
         raise NotReady(
             "a server that is measured ended, was restarted or refused while no run was going on "
-            f"({said}); the runs in {raw} are kept. See that no other program stops or starts it and that "
+            f"({message}); the runs in {raw} are kept. See that no other program stops or starts it and that "
             "its disk has room, then run the stage again: it goes on where it stopped"
         ) from None
 

@@ -30,7 +30,7 @@ MOST_ITEMS, MOST_LETTERS = 40, 200
 MOVING = settings.VOLATILE | config.VOLATILE | {"gtid_executed", "gtid_purged", "pseudo_slave_mode"}
 MOVING_ENDS = ("_ts", "_now", "_status")
 
-# What our own looks, and the first words of each session of ours, add to.
+# What our own looks, and the first words of each session of its own, add to.
 OURS = frozenset(
     (
         "Com_admin_commands",

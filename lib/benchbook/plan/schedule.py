@@ -212,8 +212,8 @@ def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | Non
         lines.append(f"  clients     {'; '.join(several)}; they share the threads")
     shares = {name: one.rate.share for name, one in study.workloads.items() if isinstance(one.rate, Rate)}
     if shares:
-        told = ", ".join(f"{100 * share:g} % of saturation in {name}" for name, share in shares.items())
-        lines.append(f"  rates       {told}; the pilots settle them")
+        sentence = ", ".join(f"{100 * share:g} % of saturation in {name}" for name, share in shares.items())
+        lines.append(f"  rates       {sentence}; the pilots settle them")
     return "\n".join(lines)
 
 

@@ -91,13 +91,13 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
         # TiDB says its version in another way when it is asked for its status.
         known["version"] = engine.get("version")
     for when in ("identity_before", "identity_after"):
-        said = run.seen.get(when) or {}
-        if tells_proxy and (PROXY in said) != (known[PROXY] is not None):
-            which = "has a proxy that facts.json lacks" if PROXY in said else "lacks the proxy of facts.json"
+        look = run.seen.get(when) or {}
+        if tells_proxy and (PROXY in look) != (known[PROXY] is not None):
+            which = "has a proxy that facts.json lacks" if PROXY in look else "lacks the proxy of facts.json"
             yield f"evidence.json: {when} {which}"
         for name, fact in known.items():
-            if fact is not None and isinstance(said.get(name), str) and said[name] != fact:
-                yield f"evidence.json: {when}.{name} is {said[name]}, facts.json has {fact}"
+            if fact is not None and isinstance(look.get(name), str) and look[name] != fact:
+                yield f"evidence.json: {when}.{name} is {look[name]}, facts.json has {fact}"
 
 
 def of_monitor(run: Evidence, text: str) -> Iterator[str]:

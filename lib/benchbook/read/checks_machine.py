@@ -122,13 +122,13 @@ def arrangement(run: Evidence, limits: Limits) -> list[str]:
 
 def _load_faults(load: dict[str, Any]) -> list[str]:
     """What keeps connections beside a run from being those asked for, by driver's and server's word."""
-    told = f" ({load['error']})" if load.get("error") else ""
+    text = f" ({load['error']})" if load.get("error") else ""
     faults = [] if load["stayed"] else ["the driver of connections ended before the run did"]
     if "idle" in load:
         idle = load["idle"]
         for when, count in (("before", idle["opened"]), ("after", idle["held"])):
             if count != idle["asked"]:
-                faults.append(f"{count} of {idle['asked']} idle connections were open {when} the run{told}")
+                faults.append(f"{count} of {idle['asked']} idle connections were open {when} the run{text}")
             # Ours that asks is one more.
             if not (load.get(f"sessions_{when}") or 0) > idle["asked"]:
                 counted = load.get(f"sessions_{when}")
@@ -136,5 +136,5 @@ def _load_faults(load: dict[str, Any]) -> list[str]:
     if "short" in load:
         asked, achieved = load["short"]["asked_per_s"], load["short"]["achieved_per_s"] or 0.0
         if achieved < LEAST_SHORT * asked:
-            faults.append(f"{achieved:.1f} short connections a second, {asked} asked{told}")
+            faults.append(f"{achieved:.1f} short connections a second, {asked} asked{text}")
     return faults

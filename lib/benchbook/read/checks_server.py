@@ -139,8 +139,8 @@ def _sampled(run: Evidence) -> list[str]:
         seen = run.get(f"sample_{when}")
         for number in range(1, run.asked("tables") + 1):
             found = seen.get(f"sbtest{number}")
-            said = _rows_fault(found, size, one.growth, slack) if found else "was not there"
-            faults += [f"sbtest{number} {said} {when} the run"] if said else []
+            fault = _rows_fault(found, size, one.growth, slack) if found else "was not there"
+            faults += [f"sbtest{number} {fault} {when} the run"] if fault else []
     return faults
 
 

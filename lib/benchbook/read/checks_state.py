@@ -15,7 +15,7 @@ UPTIME_ROUNDING_S = 1.5
 
 def settings(run: Evidence) -> list[str]:
     """Each variable of the server that is not what it was at the start, or was changed in the run."""
-    return [f"server variable {said}" for said in _changed(run, "settings")]
+    return [f"server variable {changes}" for changes in _changed(run, "settings")]
 
 
 def tables(run: Evidence) -> list[str]:
@@ -38,7 +38,7 @@ def between(run: Evidence) -> list[str]:
     found = []
     for number, one in enumerate(run.servers):
         name = f"server {number}: " if len(run.servers) > 1 else ""
-        found += [name + said for said in _between(one)]
+        found += [name + changes for changes in _between(one)]
     return found
 
 
@@ -62,8 +62,8 @@ def _changed(run: Evidence, kind: str) -> list[str]:
     ):
         if was != now:
             items = seen.get(key) or {}
-            said = [f"{_sentence(name, *change)} {when}" for name, change in sorted(items.items())]
-            found += said or [f"{kind}: the digest changed {when}"]
+            changes = [f"{_sentence(name, *change)} {when}" for name, change in sorted(items.items())]
+            found += changes or [f"{kind}: the digest changed {when}"]
     return found
 
 

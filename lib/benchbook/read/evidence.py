@@ -101,21 +101,21 @@ class Evidence:
     @cached_property
     def clients(self) -> tuple[Evidence, ...]:
         """The run as each of its clients saw it, with its share of the plan; alone where there is one."""
-        said = [(self.out, self.err), *self.others]
-        if len(said) == 1:
+        outputs = [(self.out, self.err), *self.others]
+        if len(outputs) == 1:
             return (self,)
         known = self.seen.get("clients")
         known = known if isinstance(known, list) and all(isinstance(one, dict) for one in known) else []
         return tuple(
             replace(
                 self,
-                plan=self.plan | _share(self.plan, number, len(said)) | _alone(self.plan),
+                plan=self.plan | _share(self.plan, number, len(outputs)) | _alone(self.plan),
                 seen=_without(self.seen, OF_CLIENTS) | (known[number] if number < len(known) else {}),
                 out=out,
                 err=err,
                 others=(),
             )
-            for number, (out, err) in enumerate(said)
+            for number, (out, err) in enumerate(outputs)
         )
 
     @cached_property
@@ -124,12 +124,12 @@ class Evidence:
         count = _asked(several.servers, self.plan)
         if count == 1:
             return (self,)
-        known, said = self.seen.get("servers"), [(self.out, self.err), *self.others]
+        known, outputs = self.seen.get("servers"), [(self.out, self.err), *self.others]
         known = known if isinstance(known, list) and len(known) == count else [{}] * count
         found = []
         for server, books in enumerate(known):
-            (out, err), *others = said[server::count] or [("", None)]
-            threads = self.plan["threads"] * (1 + len(others)) // len(said)
+            (out, err), *others = outputs[server::count] or [("", None)]
+            threads = self.plan["threads"] * (1 + len(others)) // len(outputs)
             # What tells the servers apart is told once, for all of them.
             same = {} if server == 0 else {name: {} for name in IDENTITIES}
             found.append(

@@ -47,7 +47,7 @@ TOTALS: dict[str, Fields] = {
 }
 
 
-def values(fields: Fields, said: tuple[str | None, ...]) -> dict[str, Any]:
+def values(fields: Fields, matched: tuple[str | None, ...]) -> dict[str, Any]:
     """Return the fields of a line by name, without those it left out."""
-    pairs = zip(fields, said, strict=True)
+    pairs = zip(fields, matched, strict=True)
     return {name: convert(text) for (name, convert), text in pairs if text is not None}

@@ -36,8 +36,8 @@ def disagreements(log: SysbenchLog, timed: int, has_resets: bool) -> Iterator[Pr
     if final.percentile:
         value = histogram.percentile(bars.full(), final.percentile)
         if value is None or not abs(value - final.latency_percentile_ms) <= 0.0056:
-            said = f"{final.percentile}th percentile {final.latency_percentile_ms} ms"
-            yield Problem("numbers", bars.line, f"{said}, the histogram says {value}")
+            printed = f"{final.percentile}th percentile {final.latency_percentile_ms} ms"
+            yield Problem("numbers", bars.line, f"{printed}, the histogram says {value}")
     if bars.events and final.latency_max_ms < histogram.HIGHEST_MS:
         yield from _of_latencies(bars, final, bars.events - timed)
 

@@ -58,8 +58,8 @@ class Reader:
             self.state += "~"
             return
         for kind in grammar.FOLLOWERS.get(self.state, ()):
-            if (said := kind.match(line)) is not None:
-                self.take(kind.name, number, said)
+            if (matched := kind.match(line)) is not None:
+                self.take(kind.name, number, matched)
                 return
         mark = grammar.MARKED.search(line)
         if mark is not None and not (mark.group(1) == "DEBUG" and grammar.is_known(line)):
@@ -71,28 +71,28 @@ class Reader:
         elif not (self.reported(number, line) or self.continued(number, line)):
             self.misplaced(number, line)
 
-    def take(self, name: str, number: int, said: tuple[str | None, ...]) -> None:
+    def take(self, name: str, number: int, matched: tuple[str | None, ...]) -> None:
         """Enter the state of a line and keep what it says."""
         # The bars are so many that `parse` takes them itself, from the heading on.
         self.takes_bars = name == "histogram_head"
         self.state = "bar" if self.takes_bars else name
         if name in fields.HEADER:
-            self.header.update(fields.values(fields.HEADER[name], said))
+            self.header.update(fields.values(fields.HEADER[name], matched))
         elif name == "debug_mode":
             self.header["is_debug"] = True
         elif name == "started":
             self.is_started = True
-        elif name == "warming" and int(said[0]) != self.header.get("warm_up_s"):
+        elif name == "warming" and int(matched[0]) != self.header.get("warm_up_s"):
             self.object("grammar", number, "a warm-up that the options do not have")
         elif name in STEPS:
-            rows, table = (int(said[0]), said[1]) if name == "insert" else (None, said[0])
+            rows, table = (int(matched[0]), matched[1]) if name == "insert" else (None, matched[0])
             self.commands.append(Command(number, name, table, rows))
         elif name == "stats_thread":
-            thread, *times, events = said
+            thread, *times, events = matched
             self.stats.append([len(self.summaries), int(thread), *map(float, times), int(events)])
         elif name == "stats_total":
             if self.stats:
-                self.stats[-1].append(float(said[0]))
+                self.stats[-1].append(float(matched[0]))
         elif name == "checkpoint" or (name in BLOCK_STARTS and self.block is None):
             if self.is_over:
                 self.object("grammar", number, "more totals after the last ones")
@@ -101,7 +101,7 @@ class Reader:
         if name == "histogram":
             self.bars_line = number
         if name in fields.TOTALS and self.block is not None:
-            self.block.update(fields.values(fields.TOTALS[name], said))
+            self.block.update(fields.values(fields.TOTALS[name], matched))
         if name == "thread_time":
             self.is_over = self.is_over or (self.block is not None and not self.block["is_checkpoint"])
             self.close_block()
@@ -161,10 +161,10 @@ class Reader:
 
     def misplaced(self, number: int, line: str) -> None:
         for kind in grammar.KINDS.values():
-            if (said := kind.match(line)) is not None:
+            if (matched := kind.match(line)) is not None:
                 after = self.state.rstrip("~")
                 self.object("grammar", number, f"{shown(line)} can't come after {after!r}")
-                self.take(kind.name, number, said)
+                self.take(kind.name, number, matched)
                 return
         what = "a blank line too many" if line == "" else f"no line of sysbench: {shown(line)}"
         self.object("grammar", number, what)

@@ -23,21 +23,51 @@ def parse_interval_line(text: str) -> Interval | None:
         return database_interval(1, match.groups())
     if (match := grammar.INTERVAL_NO_DB.fullmatch(line)) is not None:
         second, threads, tps, percentile, latency = match.groups()
-        return Interval(1, float(second), int(threads), float(tps), percentile=int(percentile),
-                        latency_percentile_ms=float(latency))
+        return Interval(
+            1,
+            float(second),
+            int(threads),
+            float(tps),
+            percentile=int(percentile),
+            latency_percentile_ms=float(latency),
+        )
     if (match := grammar.INTERVAL_05.fullmatch(line)) is not None:
         second, threads, tps, reads, writes, latency, percentile, errors, reconnects = match.groups()
-        return Interval(1, float(second), int(threads), float(tps), None, float(reads), float(writes), None,
-                        int(percentile), float(latency), float(errors), float(reconnects))
+        return Interval(
+            1,
+            float(second),
+            int(threads),
+            float(tps),
+            None,
+            float(reads),
+            float(writes),
+            None,
+            int(percentile),
+            float(latency),
+            float(errors),
+            float(reconnects),
+        )
     return None
 
 
-def database_interval(number: int, said: tuple[str, ...]) -> Interval:
+def database_interval(number: int, matched: tuple[str, ...]) -> Interval:
     """Return the report line of a database test from what `grammar.INTERVAL` caught in line `number`."""
-    second, threads, tps, qps, reads, writes, other, percentile, latency, colon, errors, reconnects = said
-    return Interval(number, float(second), int(threads), float(tps), float(qps), float(reads), float(writes),
-                    float(other), int(percentile), float(latency), float(errors), float(reconnects),
-                    is_hook=not colon)
+    second, threads, tps, qps, reads, writes, other, percentile, latency, colon, errors, reconnects = matched
+    return Interval(
+        number,
+        float(second),
+        int(threads),
+        float(tps),
+        float(qps),
+        float(reads),
+        float(writes),
+        float(other),
+        int(percentile),
+        float(latency),
+        float(errors),
+        float(reconnects),
+        is_hook=not colon,
+    )
 
 
 def csv_interval(line: str) -> Interval | None:
@@ -47,8 +77,7 @@ def csv_interval(line: str) -> Interval | None:
     second, threads, *numbers = line.split(",")
     tps, qps, reads, writes, other, latency, errors, reconnects = map(float, numbers)
     rates = (tps, qps, reads, writes, other)
-    return Interval(0, float(second), int(threads), *rates, None, latency, errors, reconnects,
-                    is_hook=True)
+    return Interval(0, float(second), int(threads), *rates, None, latency, errors, reconnects, is_hook=True)
 
 
 def is_json_line(line: str, is_open: bool) -> bool:
@@ -83,7 +112,17 @@ def json_intervals(lines: list[tuple[int, str]]) -> tuple[list[Interval], list[P
 def _interval(number: int, report: dict) -> Interval:
     qps = report["qps"]
     return Interval(
-        number, float(report["time"]), int(report["threads"]), float(report["tps"]), float(qps["total"]),
-        float(qps["reads"]), float(qps["writes"]), float(qps["other"]), None, float(report["latency"]),
-        float(report["errors"]), float(report["reconnects"]), is_hook=True,
+        number,
+        float(report["time"]),
+        int(report["threads"]),
+        float(report["tps"]),
+        float(qps["total"]),
+        float(qps["reads"]),
+        float(qps["writes"]),
+        float(qps["other"]),
+        None,
+        float(report["latency"]),
+        float(report["errors"]),
+        float(report["reconnects"]),
+        is_hook=True,
     )

@@ -72,17 +72,17 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
         return Doubt(
             "A/A", "No arm was compared with itself: what this set-up sees in nothing is unknown.", True
         )
-    told = f"One arm under two names, on {words.of(aa, 'workload')}: {numbers.percent(aa['effect'])}, "
+    sentence = f"One arm under two names, on {words.of(aa, 'workload')}: {numbers.percent(aa['effect'])}, "
     blocks = numbers.count(aa["n"], "block")
     if aa["low"] is None:
-        return Doubt("A/A", f"{told}{blocks}. Without an interval it shows nothing yet.", True)
-    told += f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, {blocks}."
+        return Doubt("A/A", f"{sentence}{blocks}. Without an interval it shows nothing yet.", True)
+    sentence += f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, {blocks}."
     if aa["label"] in ("higher", "lower"):
         care = "A difference was shown where there is none: take effects of about this size for noise."
-        return Doubt("A/A", f"{told} {care}", True)
+        return Doubt("A/A", f"{sentence} {care}", True)
     if aa["label"] == "no useful interval":
-        return Doubt("A/A", f"{told} Equal arms come out too far apart to compare others.", True)
-    return Doubt("A/A", f"{told} No difference was shown where there is none, as it should be.")
+        return Doubt("A/A", f"{sentence} Equal arms come out too far apart to compare others.", True)
+    return Doubt("A/A", f"{sentence} No difference was shown where there is none, as it should be.")
 
 
 def _quiet(quiet: Mapping[str, Any] | None) -> Iterator[Doubt]:
@@ -138,8 +138,10 @@ def _name(found: Mapping[str, Any]) -> str:
 
 def _blocks(findings: Mapping[str, Any]) -> Doubt:
     blocks, note = findings["blocks"], findings["look"].get("note")
-    told = f"{blocks['complete']} of {numbers.count(blocks['planned'], 'planned block')} complete"
-    return Doubt("Blocks", f"{told}{f'; {note}' if note else ''}.", blocks["complete"] < blocks["planned"])
+    sentence = f"{blocks['complete']} of {numbers.count(blocks['planned'], 'planned block')} complete"
+    return Doubt(
+        "Blocks", f"{sentence}{f'; {note}' if note else ''}.", blocks["complete"] < blocks["planned"]
+    )
 
 
 def _lengths(runs: pd.DataFrame) -> Doubt:
@@ -149,8 +151,10 @@ def _lengths(runs: pd.DataFrame) -> Doubt:
         numbers.listing([f"{length:g}" for length in sorted(runs[column].unique())], "or")
         for column in ("run_s", "discard_s")
     )
-    told = f"{numbers.count(len(runs), 'run')}, each measured for {run_s} s after {discard_s} s of discard."
-    return Doubt("Runs", f"{told} The shorter a run, the more of its noise is left.")
+    sentence = (
+        f"{numbers.count(len(runs), 'run')}, each measured for {run_s} s after {discard_s} s of discard."
+    )
+    return Doubt("Runs", f"{sentence} The shorter a run, the more of its noise is left.")
 
 
 def _steady(warm_up: Findings | None) -> Iterator[Doubt]:
@@ -198,5 +202,5 @@ def _second_opinion(found: Mapping[str, Any]) -> Iterator[Doubt]:
     second = found.get("second_opinion")
     if second and not second["agrees"]:
         ends = numbers.span(second["low"], second["high"])
-        told = f"The {second['method']} interval, {ends}, leads elsewhere."
-        yield Doubt(_name(found), told, True)
+        sentence = f"The {second['method']} interval, {ends}, leads elsewhere."
+        yield Doubt(_name(found), sentence, True)

@@ -110,5 +110,5 @@ def _modes(modes: tuple[found.Mode, ...]) -> str:
         return "too few seconds to tell"
     if len(modes) == 1:
         return f"one, {numbers.significant(modes[0].qps)}"
-    told = [f"{numbers.significant(mode.qps)} for {100 * mode.share:.0f} %" for mode in modes]
-    return f"{len(modes)}: {', '.join(told)}"
+    text = [f"{numbers.significant(mode.qps)} for {100 * mode.share:.0f} %" for mode in modes]
+    return f"{len(modes)}: {', '.join(text)}"

@@ -16,7 +16,7 @@ SHARED = "Arms in one row share the data, which were loaded once. "
 
 
 def tables(dataset: Mapping[str, Any] | None) -> list[Table]:
-    """Return how long loading took for each copy of the data, as a table; none where nobody took the time.
+    """Return how long loading took for each copy of the data, as a table; none where it was not timed.
 
     `dataset` is the content of `dataset.json`: `loads` by arm with `index` and `seconds`, `tables` and
     `table_size`.

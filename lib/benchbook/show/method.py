@@ -29,12 +29,12 @@ def opening(known: Studies) -> Html:
     pairs = _pairs(known)
     shown = sum(_is_shown(aa) for _, aa in pairs)
     if pairs:
-        told = (
+        text = (
             f"Of {numbers.count(len(pairs), 'A/A pair')}, one arm under two names in each study, "
             f"{shown} showed a difference where there is none."
         )
     else:
-        told = "No study has compared an arm with itself yet."
+        text = "No study has compared an arm with itself yet."
     return join(
         [
             element("h1", "How this is measured and decided"),
@@ -43,7 +43,7 @@ def opening(known: Studies) -> Html:
             element(
                 "section",
                 element("h2", "The record", id="answer"),
-                element("p", told, class_="verdict"),
+                element("p", text, class_="verdict"),
                 element("p", "Stop here if you trust the rest.", class_="stop"),
                 class_="answer",
             ),

@@ -48,16 +48,16 @@ def _order(turns: Mapping[str, Any] | None) -> list[str]:
 def answer(findings: Mapping[str, Any]) -> Html:
     """Write the answer: a line to quote, one sentence a finding, and where the reader may stop."""
     if findings["findings"]:
-        told = [
+        shown = [
             element("p", *headline(findings), class_="verdict"),
             *_ladder(findings.get("ladder")),
             element("ul", *map(_answer, findings["findings"]), class_="answers"),
         ]
     else:
-        told = [element("p", "No finding could be computed; the reasons are below.", class_="verdict")]
+        shown = [element("p", "No finding could be computed; the reasons are below.", class_="verdict")]
     heading = element("h2", "The answer", id="answer")
     stop = element("p", "Stop here if all you want is the answer.", class_="stop")
-    return element("section", heading, *told, stop, class_="answer")
+    return element("section", heading, *shown, stop, class_="answer")
 
 
 def _ladder(found: Mapping[str, Any] | None) -> list[Html]:
@@ -99,8 +99,8 @@ def headline(findings: Mapping[str, Any]) -> list[object]:
     blocks, look = findings["blocks"], findings["look"]
     if not look["n"] and look["next"]:
         needed = numbers.count(look["next"], "block")
-        told = f"{blocks['complete']} of the {needed} that the first look needs are complete"
-        return [f"Nothing is decided yet: {told}."]
+        shown = f"{blocks['complete']} of the {needed} that the first look needs are complete"
+        return [f"Nothing is decided yet: {shown}."]
     groups: dict[tuple[str, str, str], dict[object, Finding]] = {}
     for found in findings["findings"]:
         key = found["baseline"], found["treatment"], found["metric"]

@@ -134,8 +134,8 @@ def cares(kept: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _row(one: reruns.Judged) -> str:
-    told = (_told(one.first), _told(one.second), one.verdict or "not judged", note(one))
-    return f"| {' | '.join(safe(text) for text in (title(one), *told))} |"
+    sentence = (_told(one.first), _told(one.second), one.verdict or "not judged", note(one))
+    return f"| {' | '.join(safe(text) for text in (title(one), *sentence))} |"
 
 
 def _told(found: Mapping[str, Any] | None) -> str:

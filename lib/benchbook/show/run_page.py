@@ -97,24 +97,24 @@ def _attempt(run: Section) -> object:
 
 def _facts(run: Section) -> Html:
     seen, judged = run.judged.evidence.seen, run.judged
-    told: list[object] = [badge(judged.status) if run.note is None else badge(str(run.note["status"]))]
+    sentence: list[object] = [badge(judged.status) if run.note is None else badge(str(run.note["status"]))]
     if judged.qps is not None:
-        told.append(f"{numbers.significant(judged.qps)} queries per second")
+        sentence.append(f"{numbers.significant(judged.qps)} queries per second")
     if seen.get("started_utc"):
-        told.append(f"started {str(seen['started_utc'])[:19].replace('T', ' ')} UTC")
+        sentence.append(f"started {str(seen['started_utc'])[:19].replace('T', ' ')} UTC")
     if run.plan:
-        told += [
+        sentence += [
             f"{run.plan['run_s']} s after {run.plan['discard_s']} s of discard",
             f"seed {run.plan['seed']}",
         ]
     if run.judged.evidence.others:
         spread = seen.get("start_spread_ms")
         clients = numbers.count(1 + len(run.judged.evidence.others), "client")
-        told.append(clients if spread is None else f"{clients}, begun within {spread:.0f} ms")
+        sentence.append(clients if spread is None else f"{clients}, begun within {spread:.0f} ms")
     if run.note is None and _attempt(run) != 1:
-        told.append(f"attempt {_attempt(run)}")
-    told.append(element("code", run.folder.name))
-    line = element("ul", *(element("li", item) for item in told), class_="basis")
+        sentence.append(f"attempt {_attempt(run)}")
+    sentence.append(element("code", run.folder.name))
+    line = element("ul", *(element("li", item) for item in sentence), class_="basis")
     if run.note is None:
         return line
     reasons = (element("li", reason, class_="care") for reason in run.note.get("reasons", []))
@@ -137,11 +137,11 @@ def _checks(run: Section) -> Html:
         element("li", element("b", f"{check.id} {check.name}"), ": ", _outcome(check), class_=_mark(check))
         for check in checks
     )
-    told = f"{passed} of {numbers.count(len(checks), 'check')} passed"
+    sentence = f"{passed} of {numbers.count(len(checks), 'check')} passed"
     rest = [f"{check.id} {check.name}" for check in checks if check.passed is not True]
-    told += f"; not {numbers.listing(rest)}" if rest else ""
+    sentence += f"; not {numbers.listing(rest)}" if rest else ""
     listed = element("ul", *rows, class_="checks")
-    return element("details", element("summary", told), listed, open="" if rest else None)
+    return element("details", element("summary", sentence), listed, open="" if rest else None)
 
 
 def _outcome(check: Any) -> str:

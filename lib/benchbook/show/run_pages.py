@@ -28,7 +28,7 @@ AROUND_A_LOG = 6_000
 
 def opening(seen: Evidence) -> Html:
     """Write the title of the page that leads to the others."""
-    told = "Every run of this study as it lies on the disk: nothing left out, nothing edited."
+    sentence = "Every run of this study as it lies on the disk: nothing left out, nothing edited."
     basis = [
         numbers.count(len(seen.runs), "valid run"),
         numbers.count(len(seen.voids), "voided attempt"),
@@ -37,7 +37,7 @@ def opening(seen: Evidence) -> Html:
     return join(
         [
             element("h1", f"Raw runs of {seen.name}"),
-            element("p", told, class_="question"),
+            element("p", sentence, class_="question"),
             element("ul", *(element("li", item) for item in basis), class_="basis"),
         ]
     )
@@ -57,8 +57,8 @@ def checks(known: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
 
 
 def _meaning(check: Callable[..., Any]) -> str:
-    said = (inspect.getdoc(check) or "").partition("\n\n")[0].partition(": ")[2]
-    return f"{said[:1].upper()}{said[1:]}"
+    text = (inspect.getdoc(check) or "").partition("\n\n")[0].partition(": ")[2]
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def write(seen: Evidence, judge: Callable[[RunFolder], Any]) -> Table:
@@ -127,14 +127,14 @@ def _notebook(sections: Sequence[Section], file: Path, seen: Evidence, block: in
 def _opening(sections: Sequence[Section], seen: Evidence, block: int) -> Html:
     voided = sum(one.note is not None for one in sections)
     basis = [numbers.count(len(sections) - voided, "valid run"), numbers.count(voided, "voided attempt")]
-    told = (
+    sentence = (
         "Every run of this block in the order of the schedule: what the checks saw, the one-second "
         "series (the shaded part is discarded), the command, and sysbench's own words."
     )
     return join(
         [
             element("h1", f"{seen.name}, block {block}"),
-            element("p", told, class_="question"),
+            element("p", sentence, class_="question"),
             element("ul", *(element("li", item) for item in basis), class_="basis"),
         ]
     )

@@ -72,9 +72,9 @@ def _row(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _doubts(seen: Evidence, more: Sequence[Doubt]) -> Iterator[str]:
-    told = list(points(seen.findings, seen.runs, seen.warm_up, more))
-    care = [doubt for doubt in told if doubt.is_care]
-    first = [doubt for doubt in told if doubt.name in ("A/A", *(one.name for one in more))]
+    sentence = list(points(seen.findings, seen.runs, seen.warm_up, more))
+    care = [doubt for doubt in sentence if doubt.is_care]
+    first = [doubt for doubt in sentence if doubt.name in ("A/A", *(one.name for one in more))]
     shown = list(dict.fromkeys([*first, *care]))
     for doubt in shown[:_MOST_DOUBTS]:
         yield f"- {'⚠ ' if doubt.is_care else ''}**{safe(doubt.name)}**: {safe(doubt.text)}"
@@ -84,10 +84,10 @@ def _doubts(seen: Evidence, more: Sequence[Doubt]) -> Iterator[str]:
 
 def _basis(findings: Mapping[str, Any]) -> str:
     blocks = findings["blocks"]
-    told = [
+    sentence = [
         f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}",
         f"{numbers.minutes(findings['machine_minutes'])} of machine time",
         f"holds for {findings['scope']}",
         *(f"{name} {number}" for name, number in findings["made_by"].items()),
     ]
-    return f"<sub>{safe(' · '.join(told))}</sub>"
+    return f"<sub>{safe(' · '.join(sentence))}</sub>"

@@ -103,8 +103,8 @@ class Table:
         )
         if self.is_folded:
             box = element("details", element("summary", f"Show {len(self.rows)} rows"), box)
-        said = element("p", caption, class_="caption") if caption else ""
-        return join([heading, said, box, self.notes.html() if self.notes else ""]).text
+        caption_text = element("p", caption, class_="caption") if caption else ""
+        return join([heading, caption_text, box, self.notes.html() if self.notes else ""]).text
 
     def __repr__(self) -> str:
         return f"<Table {self.anchor}, {len(self.rows)} rows>"
@@ -121,8 +121,8 @@ class Table:
                 unit = f" ({column.unit})" if column.unit else ""
                 shared.append(f"{column.label}{unit}: {_words(values.pop())}")
         rows = [[row[place] for place in kept] for row in self.rows]
-        said = f"The same in every row: {'; '.join(shared)}." if shared else ""
-        return [self.columns[place] for place in kept], rows, said
+        caption_text = f"The same in every row: {'; '.join(shared)}." if shared else ""
+        return [self.columns[place] for place in kept], rows, caption_text
 
 
 # Two rows that agree in something still say so of each.

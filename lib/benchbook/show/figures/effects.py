@@ -165,8 +165,8 @@ def _draw(
             continue
         weight = {"weight": "bold"} if row.is_headline else {"color": theme.MUTED}
         axes.text(-edge, y, row.label, transform=sides, va="center", fontsize=8.5, **weight)
-        told = {} if row.is_headline else weight
-        axes.text(1.04, y, _label(row), transform=sides, va="center", fontsize=8.5, **told)
+        emphasis = {} if row.is_headline else weight
+        axes.text(1.04, y, _label(row), transform=sides, va="center", fontsize=8.5, **emphasis)
         if row.band and row.is_headline:
             _claim(axes, y, row)
         if not row.is_hidden:

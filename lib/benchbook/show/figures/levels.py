@@ -33,9 +33,9 @@ def qps(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -> Pi
             axes.set_ylim(0, 1.08 * part["qps"].max())
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             theme.legend(figure, present, arms)
-        told = f"{workload}, queries per second. {_told(part, present, 'qps')}"
+        text = f"{workload}, queries per second. {_told(part, present, 'qps')}"
         points = tuple(_points(axes, part, present, "qps", "QPS", pages)) if pages else ()
-        panels.append(Panel(figure, told, points))
+        panels.append(Panel(figure, text, points))
     return Picture(
         "throughput",
         "Throughput by threads",
@@ -68,9 +68,9 @@ def latency(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -
                 p95=Line2D([], [], color=theme.MUTED, linewidth=1.4),
                 p99=Line2D([], [], color=theme.MUTED, linewidth=1.4, linestyle=(0, (3, 2))),
             )
-        told = " ".join(f"p{rank}: {_told(part, present, f'latency_p{rank}_ms', ' ms')}" for rank in (95, 99))
+        text = " ".join(f"p{rank}: {_told(part, present, f'latency_p{rank}_ms', ' ms')}" for rank in (95, 99))
         points = tuple(_points(axes, part, present, "latency_p95_ms", "ms (p95)", pages)) if pages else ()
-        panels.append(Panel(figure, f"{workload}, latency. {told}", points))
+        panels.append(Panel(figure, f"{workload}, latency. {text}", points))
     return Picture(
         "latency",
         "Latency by threads",
@@ -160,9 +160,9 @@ def _points(
     """Give a link for every run that was drawn: arm, threads, block, value, and the way to the run."""
     for run in part[part["arm"].isin(present) & part[column].gt(0)].to_dict("records"):
         x = run["threads"] * _aside(present, run["arm"])
-        told = f"{run['arm']}, {numbers.count(run['threads'], 'thread')}, block {run['block']}: "
+        text = f"{run['arm']}, {numbers.count(run['threads'], 'thread')}, block {run['block']}: "
         yield Point(
-            axes, x, run[column], told + f"{numbers.significant(run[column])} {unit}", section(pages, run)
+            axes, x, run[column], text + f"{numbers.significant(run[column])} {unit}", section(pages, run)
         )
 
 

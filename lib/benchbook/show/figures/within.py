@@ -45,8 +45,8 @@ def seconds(
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             stall = Line2D([], [], linestyle="", marker="v", color=theme.INK, markersize=6)
             theme.legend(figure, present, arms, **({"stall": stall} if series["is_stall"].any() else {}))
-        told = " ".join(_told_seconds(series[series["arm"] == arm], arm) for arm in present)
-        panels.append(Panel(figure, f"{name}, queries in each second. {told}"))
+        text = " ".join(_told_seconds(series[series["arm"] == arm], arm) for arm in present)
+        panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
     return Picture("seconds", "Second by second", tuple(panels), caption)
 
@@ -64,13 +64,13 @@ def histogram(
         if counts.empty:
             continue
         present = [arm for arm in arms if arm in set(counts["arm"])]
-        told = []
+        text = []
         with theme.style():
             figure, axes = theme.canvas()
             for arm in present:
                 own = counts[counts["arm"] == arm]
                 added = np.bincount(own["bucket"], own["count"], buckets.BUCKETS)
-                told.append(_steps(axes, added, arm, theme.colour(arm, arms)))
+                text.append(_steps(axes, added, arm, theme.colour(arm, arms)))
             axes.set_xscale("log")
             axes.set_ylim(bottom=0)
             axes.set_title(theme.short(name, 44), pad=6)
@@ -79,7 +79,7 @@ def histogram(
             theme.round_log(axes.xaxis)
             tail = Line2D([], [], color=theme.MUTED, linewidth=1, linestyle=":")
             theme.legend(figure, present, arms, p99=tail)
-        panels.append(Panel(figure, f"{name}, latency in ms. {' '.join(told)}"))
+        panels.append(Panel(figure, f"{name}, latency in ms. {' '.join(text)}"))
     caption = "All runs of an arm added up. The dotted line is the 99th percentile."
     return Picture("histogram", "How long transactions took", tuple(panels), caption)
 
