@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from benchbook import sites
+from benchbook.commands import calibration
 from benchbook.core.study import Study
 from benchbook.measure import dataset
-from benchbook.sites import clean
 
 PORT = 35810
 # How busy the machine is, is not the question here.
@@ -47,20 +46,9 @@ def study(**changes: Any) -> Study:
 @contextmanager
 def place() -> Iterator[Path]:
     """Yield a folder for a lab and for results, with a lock of its own; nothing of it stays."""
-    # Not below a folder that only its owner may enter: the server has a user of its own.
-    base = Path(tempfile.mkdtemp(prefix="bb-bench-", dir="/var/tmp"))
-    base.chmod(0o711)
-    before = os.environ.get("BENCHBOOK_LOCK")
-    os.environ["BENCHBOOK_LOCK"] = str(base / "machine.lock")
-    try:
+    with mock.patch.dict(os.environ), calibration.place("bb-bench-", Path("/var/tmp")) as base:
+        os.environ["BENCHBOOK_LOCK"] = str(base / "machine.lock")
         yield base
-        clean.down(base)
-    finally:
-        if before is None:
-            del os.environ["BENCHBOOK_LOCK"]
-        else:
-            os.environ["BENCHBOOK_LOCK"] = before
-        shutil.rmtree(base, ignore_errors=True)
 
 
 @contextmanager

@@ -84,9 +84,12 @@ def log_ratios(runs: pd.DataFrame, baseline: str, treatment: str, metric: str = 
 
 
 @contextmanager
-def place(prefix: str = "calibration-") -> Iterator[Path]:
-    """Yield a folder for a lab, which a server's own user can reach; nothing of it stays."""
-    root = lab_root(paths.root()).parent
+def place(prefix: str = "calibration-", below: Path | None = None) -> Iterator[Path]:
+    """Yield a folder for a lab, which a server's own user can reach; nothing of it stays.
+
+    It is made `below` a folder that such a user may enter; None takes the one beside this clone's lab.
+    """
+    root = below or lab_root(paths.root()).parent
     root.mkdir(parents=True, exist_ok=True, mode=0o755)
     base = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
     base.chmod(0o711)
