@@ -10,6 +10,7 @@ import pytest
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_hosts import Tiup
+from benchbook.sites import haproxy
 from benchbook.sites.ssh import arrange, possible
 
 
@@ -118,9 +119,21 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
     assert "11024 open files" in (possible.files(asked.arms["held"], "proxy", 10000) or "")
     assert possible.files(asked.arms["held"], "proxy", -1) is None
     assert possible.files(asked.arms["direct"], "server", 100) is None
-    narrow = study({"direct": {}, "held": {"access": "haproxy", "load": load}}, **roomy)
+    narrow = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 4096}}}
     said = "arms.held.proxy.settings.maxconn: 4096 are too few; write at least 6024"
-    assert possible.obstacle(narrow, "held", HOSTS) == said
+    assert possible.obstacle(study({"direct": {}, "held": narrow}, **roomy), "held", HOSTS) == said
+    # Where no arm says how many, every proxy of the study takes them, as on one machine: 5000 and 1024.
+    rising = study(
+        {"direct": {}, "plain": {"access": "haproxy"}, "held": {"access": "haproxy", "load": load}}, **roomy
+    )
+    assert possible.obstacle(rising, "held", HOSTS) is None
+    made = arrange.chains(rising, HOSTS)
+    most = {haproxy.most_connections(made[arm].proxy.connections, -1) for arm in ("plain", "held")}
+    assert (
+        most == {6024}
+        and haproxy.most_connections(5000, 8200) == 4000
+        and haproxy.most_connections(0, -1) == 4096
+    )
     wide = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 6024}}}
     assert possible.obstacle(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS) is None
     tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})

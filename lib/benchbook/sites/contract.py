@@ -110,12 +110,8 @@ class Site(abc.ABC):
     study: Study
     database: str
     """The one schema that the benchmark's account may use."""
-
-    @property
-    @abc.abstractmethod
-    def ready_s(self) -> float:
-        """Seconds from the first call of `client` until all clients of an arm are ready to begin at a
-        moment."""
+    ready_s: float
+    """Seconds from the first call of `client` until all clients of an arm are ready to begin at a moment."""
 
     @abc.abstractmethod
     def __enter__(self) -> Self: ...
