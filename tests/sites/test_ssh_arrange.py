@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_hosts import Tiup
 from benchbook.sites import haproxy
-from benchbook.sites.ssh import arrange, possible
+from benchbook.sites.ssh import arrange, possible, proxies
 
 
 def target(name: str, *roles: str) -> Target:
@@ -160,3 +161,17 @@ def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
     }
     assert told["server-2"] == told["tikv"] == "processes and logs of a cluster"
     assert told["client"] is None and told["control"] is None
+
+
+def test_haproxy_on_a_host_names_every_server_with_the_arms_settings_in_place_of_ours():
+    hosts = dict(HOSTS)
+    asked = study({"direct": {}, "proxy": {"access": "haproxy", "proxy": {"settings": {"maxconn": 500}}}})
+    part = arrange.chains(asked, hosts)["proxy"].proxy
+    host: Any = SimpleNamespace(name=part.host, folder="/lab")
+    look = {"is_root": True, "open_files": -1, "facts": {"cores": 2}}
+    made = proxies.HAProxy(host, part, look, "haproxy")
+    text = made.text()
+    server = part.to.reached_at[0]
+    assert f"backend server\n    server db {server.address}:{server.port}\n" in text
+    assert text.count("    maxconn 500\n") == 2 and f"bind {part.address}:{part.port}" in text
+    assert haproxy.server_lines(["a:1", "b:2"]) == "    server db a:1\n    server db2 b:2"

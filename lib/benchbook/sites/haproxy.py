@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import re
 import resource
@@ -93,7 +94,7 @@ class HAProxy(Supervised):
             socket=self.socket,
             address=self.place.address,
             port=self.place.port,
-            servers="\n".join(f"    server {name} {one}" for name, one in self._named()),
+            servers=server_lines(self.servers),
         )
         labs.write_private(self.config, text, self.user)
         self.socket.unlink(missing_ok=True)
@@ -128,9 +129,6 @@ class HAProxy(Supervised):
             "config_hash": self.config_hash,
         }
 
-    def _named(self) -> list[tuple[str, str]]:
-        return [(f"db{rank}" if rank > 1 else "db", one) for rank, one in enumerate(self.servers, start=1)]
-
     def _is_answering(self) -> bool:
         return int(self._info()["Pid"]) == self.running().pid and self._holds_port()
 
@@ -143,6 +141,12 @@ class HAProxy(Supervised):
             client.connect(str(self.socket))
             client.sendall(f"{command}\n".encode())
             return b"".join(iter(lambda: client.recv(65536), b"")).decode()
+
+
+def server_lines(servers: Sequence[str]) -> str:
+    """Return the lines of the backend that name its servers, each ADDRESS:PORT."""
+    names = ("db" if rank == 1 else f"db{rank}" for rank in itertools.count(1))
+    return "\n".join(f"    server {name} {one}" for name, one in zip(names, servers, strict=False))
 
 
 def most_connections(connections: int, allowed: int) -> int:

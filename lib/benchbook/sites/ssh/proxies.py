@@ -98,16 +98,14 @@ class HAProxy(Proxy):
 
     def text(self) -> str:
         """Return its settings file: ours, with what the arm asks for in place of it."""
-        first, *others = self.servers
         text = haproxy.CONFIG.format(
             maxconn=haproxy.most_connections(self.part.connections, self.look["open_files"]),
             threads=self.threads,
             socket=f"{self.folder}/p.sock",
             address=self.part.address,
             port=self.part.port,
-            server=first,
+            servers=haproxy.server_lines(self.servers),
         )
-        text += "".join(f"    server db{rank} {one}\n" for rank, one in enumerate(others, start=2))
         for word, value in self.asked.settings.items():
             line, known = f"    {word} {value}", re.compile(rf"^    {re.escape(word)} .*$", re.MULTILINE)
             if known.search(text):
