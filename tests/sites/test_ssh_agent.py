@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import contextlib
 import hashlib
 import io
 import json
@@ -11,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -18,12 +20,14 @@ import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from benchbook.core.errors import SiteError
 from benchbook.sites import process, procfs
-from benchbook.sites.ssh import archive
+from benchbook.sites.ssh import archive, arrange, parts
 
 PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable
 TOKEN = "0123456789abcdef"
@@ -262,3 +266,81 @@ def test_a_connection_takes_each_byte_once_and_keeps_what_was_not_received(agent
         far.shutdown(socket.SHUT_WR)
         assert agents.ok("receive", stream="s", at=6, up_to_s=10)["is_over"]
         assert far.recv(100) == b"hello"
+
+
+LISTEN = "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(60)"
+
+
+class Listening(parts.Remote):
+    """A program that listens on its port, started through the agent as servers and proxies on hosts are."""
+
+    start_s = 15.0
+
+    def ensure(self) -> None:
+        self.begin([PYTHON, "-c", LISTEN, str(self.part.port)], self.ready)
+
+    def ready(self) -> bool:
+        return self.holds_port()
+
+
+@pytest.fixture
+def listening(agents: Agents) -> Listening:
+    """Such a program on a free port below those that the kernel gives to connections."""
+    agents.serve()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        number = 20000 + free.getsockname()[1] % 9000
+    host: Any = SimpleNamespace(name="here", folder=str(agents.base / "mine"), call=agents.ok)
+    agents.ok("own", name="server")
+    part = arrange.Part("server", "server", "here", "127.0.0.1", number)
+    return Listening(host, part, {"is_root": False}, "nobody")
+
+
+@contextlib.contextmanager
+def going_out_from(port: int) -> Iterator[socket.socket]:
+    """A connection of another program's goes out from a port, on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as far, socket.socket() as near:
+        near.bind(("127.0.0.1", port))
+        near.connect(far.getsockname())
+        with far.accept()[0]:
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            yield near
+
+
+def test_a_port_that_a_connection_goes_out_from_is_tried_again_on_hosts(listening: Listening):
+    log = Path(listening.folder).parent / listening.log
+    with going_out_from(listening.part.port) as client:
+
+        def let_go() -> None:
+            while not log.exists() or "already in use" not in log.read_text():
+                time.sleep(0.02)
+            client.close()
+
+        watching = threading.Thread(target=let_go, daemon=True)
+        watching.start()
+        listening.ensure()
+        watching.join(timeout=10)
+    assert listening.is_up and listening.holds_port() and not watching.is_alive()
+
+
+def test_a_port_that_a_connection_keeps_is_said_with_the_remedy_on_hosts(listening: Listening, monkeypatch):
+    monkeypatch.setattr(parts, "TRY_AGAIN_S", 0.01)
+    with (
+        going_out_from(listening.part.port),
+        pytest.raises(SiteError, match=rf"goes out from port {listening.part.port} on here, .*site\.port"),
+    ):
+        listening.ensure()
+    assert not listening.is_up
+
+
+def test_whatever_goes_wrong_while_a_host_starts_a_program_it_is_ended(listening: Listening):
+    """Else a server that nothing knows of would keep the port until the host's lease is over."""
+    started: list[int] = []
+
+    def ready() -> bool:
+        started.append(listening.pid)
+        raise KeyboardInterrupt
+
+    listening.ready = ready  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        listening.ensure()
+    assert gone(started[0], 10) and listening.job is None

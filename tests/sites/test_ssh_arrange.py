@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_hosts import Tiup
-from benchbook.sites.ssh import arrange, possible
+from benchbook.sites import haproxy
+from benchbook.sites.ssh import arrange, possible, proxies
 
 
 def target(name: str, *roles: str) -> Target:
@@ -118,9 +120,21 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
     assert "11024 open files" in (possible.files(asked.arms["held"], "proxy", 10000) or "")
     assert possible.files(asked.arms["held"], "proxy", -1) is None
     assert possible.files(asked.arms["direct"], "server", 100) is None
-    narrow = study({"direct": {}, "held": {"access": "haproxy", "load": load}}, **roomy)
+    narrow = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 4096}}}
     said = "arms.held.proxy.settings.maxconn: 4096 are too few; write at least 6024"
-    assert possible.obstacle(narrow, "held", HOSTS) == said
+    assert possible.obstacle(study({"direct": {}, "held": narrow}, **roomy), "held", HOSTS) == said
+    # Where no arm says how many, every proxy of the study takes them, as on one machine: 5000 and 1024.
+    rising = study(
+        {"direct": {}, "plain": {"access": "haproxy"}, "held": {"access": "haproxy", "load": load}}, **roomy
+    )
+    assert possible.obstacle(rising, "held", HOSTS) is None
+    made = arrange.chains(rising, HOSTS)
+    most = {haproxy.most_connections(made[arm].proxy.connections, -1) for arm in ("plain", "held")}
+    assert (
+        most == {6024}
+        and haproxy.most_connections(5000, 8200) == 4000
+        and haproxy.most_connections(0, -1) == 4096
+    )
     wide = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 6024}}}
     assert possible.obstacle(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS) is None
     tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})
@@ -147,3 +161,17 @@ def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
     }
     assert told["server-2"] == told["tikv"] == "processes and logs of a cluster"
     assert told["client"] is None and told["control"] is None
+
+
+def test_haproxy_on_a_host_names_every_server_with_the_arms_settings_in_place_of_ours():
+    hosts = dict(HOSTS)
+    asked = study({"direct": {}, "proxy": {"access": "haproxy", "proxy": {"settings": {"maxconn": 500}}}})
+    part = arrange.chains(asked, hosts)["proxy"].proxy
+    host: Any = SimpleNamespace(name=part.host, folder="/lab")
+    look = {"is_root": True, "open_files": -1, "facts": {"cores": 2}}
+    made = proxies.HAProxy(host, part, look, "haproxy")
+    text = made.text()
+    server = part.to.reached_at[0]
+    assert f"backend server\n    server db {server.address}:{server.port}\n" in text
+    assert text.count("    maxconn 500\n") == 2 and f"bind {part.address}:{part.port}" in text
+    assert haproxy.server_lines(["a:1", "b:2"]) == "    server db a:1\n    server db2 b:2"

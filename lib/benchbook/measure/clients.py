@@ -70,14 +70,14 @@ def start(
         each = zip(endpoints, shares, files, strict=True)
         taken = [options.write(site, arm, *one) for one in each]
     begin_at = time.monotonic() + site.ready_s if count > 1 else None
-    is_held = turns.is_in_turns(planned.to_dict()) and getattr(site, "holds_clients", False)
-    more = {"held": True} if is_held else {}
+    is_held = turns.is_in_turns(planned.to_dict()) and site.holds_clients
     running: list[Running] = []
     try:
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run(endpoint, shares[number], files[number] if files else None)
             out, err = (part / runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
-            client = site.client(argv, out, err, cwd=part, arm=arm, number=number, begin_at=begin_at, **more)
+            where: dict[str, Any] = {"cwd": part, "arm": arm, "number": number}
+            client = site.client(argv, out, err, **where, begin_at=begin_at, held=is_held)
             server = several.server_of(number, servers)
             running.append(Running(number, argv, client, server, taken[number]))
     except BaseException:

@@ -110,12 +110,10 @@ class Site(abc.ABC):
     study: Study
     database: str
     """The one schema that the benchmark's account may use."""
-
-    @property
-    @abc.abstractmethod
-    def ready_s(self) -> float:
-        """Seconds from the first call of `client` until all clients of an arm are ready to begin at a
-        moment."""
+    ready_s: float
+    """Seconds from the first call of `client` until all clients of an arm are ready to begin at a moment."""
+    holds_clients: bool = False
+    """Whether a client in turns is started held, and let go by the clock."""
 
     @abc.abstractmethod
     def __enter__(self) -> Self: ...
@@ -188,11 +186,13 @@ class Site(abc.ABC):
         arm: str | None = None,
         number: int = 0,
         begin_at: float | None = None,
+        held: bool = False,
     ) -> Client:
         """Start a load client where an arm's client runs; its output is in these files of ours at its end.
 
         `number` is its place among the arm's clients, `begin_at` a moment of this machine's monotonic clock:
-        it is made ready now and its program begins then (at once, if the moment has passed); None: now.
+        it is made ready now and its program begins then (at once, if the moment has passed); None: now. Only
+        a site that `holds_clients` is asked for one that is `held`.
 
         Paths in `argv` are of this machine: a site elsewhere carries the account, and scripts that are named,
         over to where the client runs, and puts its own paths in their place.

@@ -157,6 +157,7 @@ class ExistingSite(Site):
         arm: str | None = None,
         number: int = 0,
         begin_at: float | None = None,
+        held: bool = False,
     ) -> begin.Timed:
         """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
         note = self.lab.run / f"begun-{number}" if begin_at is not None else None

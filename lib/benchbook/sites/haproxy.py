@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import os
 import re
 import resource
 import shutil
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,9 @@ MAX_CONNECTIONS = 4096
 FOR_SYSBENCH = 1024
 # Of what it tells of itself, what can be set while it runs.
 LIMITS = ("Maxconn", "Nbthread", "ConnRateLimit", "SessRateLimit", "SslRateLimit", "MaxZlibMemUsage_MB")
+
+# What it is asked over its socket; the last gives one row of the backend, with how it balances.
+INFO, SERVERS, BACKEND = "show info", "show servers state", "show stat server 2 -1"
 
 # How connections are relayed, on every site.
 DEFAULTS = """
@@ -82,19 +87,14 @@ class HAProxy(Supervised):
             return
         self._must_have_ports(self.place.port)
         threads = len(self.place.where.cpus or os.sched_getaffinity(0))
-        # Two sockets for each connection, and some for itself (HAProxy manual, `maxconn`).
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        # Connections beyond `maxconn` wait unheard; those of an arm's load come beside sysbench's.
-        most = max(MAX_CONNECTIONS, self.place.connections + FOR_SYSBENCH)
-        if allowed != resource.RLIM_INFINITY:
-            most = min(most, (allowed - 200) // 2)
         text = CONFIG.format(
-            maxconn=most,
+            maxconn=most_connections(self.place.connections, allowed),
             threads=threads,
             socket=self.socket,
             address=self.place.address,
             port=self.place.port,
-            servers="\n".join(f"    server {name} {one}" for name, one in self._named()),
+            servers=server_lines(self.servers),
         )
         labs.write_private(self.config, text, self.user)
         self.socket.unlink(missing_ok=True)
@@ -105,17 +105,14 @@ class HAProxy(Supervised):
         makes no connection through it."""
         child = self.running()
         try:
-            info, servers = self._info(), self._ask("show servers state").splitlines()
+            held = in_force(self._info(), self._ask(SERVERS))
         except OSError as error:
             raise SiteError(f"the proxy does not answer on {self.socket}: {error}; see {self.log}") from None
-        # Address, state, and weights; what follows are times and counts.
-        states = [" ".join(line.split()[3:9]) for line in servers[2:] if line]
         return {
             "proxy_pid": child.pid,
             "proxy_started": child.started,
             "proxy_config_hash": self.config_hash,
-            "proxy_limits": {name: info[name] for name in LIMITS if name in info},
-            "proxy_servers": states,
+            **held,
         }
 
     def facts(self) -> dict[str, Any]:
@@ -127,22 +124,16 @@ class HAProxy(Supervised):
             "version": said["Version"],
             "binary": str(self.binary),
             "binary_sha256": files.sha256(self.binary),
-            "threads": int(said["Nbthread"]),
-            "max_connections": int(said["Maxconn"]),
-            "balance": "leastconn",
+            **read_back(said, self._ask(BACKEND)),
             **({"servers": len(self.servers)} if len(self.servers) > 1 else {}),
             "config_hash": self.config_hash,
         }
-
-    def _named(self) -> list[tuple[str, str]]:
-        return [(f"db{rank}" if rank > 1 else "db", one) for rank, one in enumerate(self.servers, start=1)]
 
     def _is_answering(self) -> bool:
         return int(self._info()["Pid"]) == self.running().pid and self._holds_port()
 
     def _info(self) -> dict[str, str]:
-        said = self._ask("show info")
-        return dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+        return parsed(self._ask(INFO))
 
     def _ask(self, command: str) -> str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
@@ -150,6 +141,46 @@ class HAProxy(Supervised):
             client.connect(str(self.socket))
             client.sendall(f"{command}\n".encode())
             return b"".join(iter(lambda: client.recv(65536), b"")).decode()
+
+
+def server_lines(servers: Sequence[str]) -> str:
+    """Return the lines of the backend that name its servers, each ADDRESS:PORT."""
+    names = ("db" if rank == 1 else f"db{rank}" for rank in itertools.count(1))
+    return "\n".join(f"    server {name} {one}" for name, one in zip(names, servers, strict=False))
+
+
+def most_connections(connections: int, allowed: int) -> int:
+    """Return how many connections a proxy is to take, which has `connections` beside sysbench's to bear and
+    may open `allowed` files (negative: any number).
+
+    Connections beyond it wait unheard. Each takes two sockets, and HAProxy has some for itself (its manual,
+    `maxconn`).
+    """
+    most = max(MAX_CONNECTIONS, connections + FOR_SYSBENCH)
+    return most if allowed < 0 else min(most, (allowed - 200) // 2)
+
+
+def parsed(said: str) -> dict[str, str]:
+    """Return what a proxy answers to INFO by name."""
+    return dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+
+
+def in_force(info: Mapping[str, str], servers: str) -> dict[str, Any]:
+    """Return what can be set while it runs, from its answers to INFO and SERVERS: limits, and its servers'
+    addresses, states and weights; what follows these are times and counts."""
+    states = [" ".join(line.split()[3:9]) for line in servers.splitlines()[2:] if line.strip()]
+    return {"proxy_limits": {name: info[name] for name in LIMITS if name in info}, "proxy_servers": states}
+
+
+def read_back(info: Mapping[str, str], backend: str) -> dict[str, Any]:
+    """Return threads, connections and balance as the proxy has them, from its answers to INFO and BACKEND."""
+    header, *rows = csv.reader(backend.removeprefix("# ").splitlines())
+    (row,) = (one for one in rows if len(one) > 1 and one[1] == "BACKEND")
+    return {
+        "threads": int(info["Nbthread"]),
+        "max_connections": int(info["Maxconn"]),
+        "balance": row[header.index("algo")],
+    }
 
 
 def version() -> str | None:

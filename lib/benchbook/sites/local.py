@@ -202,6 +202,7 @@ class LocalSite(Site):
         arm: str | None = None,
         number: int = 0,
         begin_at: float | None = None,
+        held: bool = False,
     ) -> begin.Timed:
         """Start a load client where an arm's client runs, supervised like the server, output into files.
 

@@ -36,6 +36,7 @@ class Part:
 
     `program` is what runs there. `to` is what a proxy relays to, `asked` what an arm says of it. `places` are
     the TiDB of a cluster, `others` its hosts of the other roles. `variant` sets engine and data apart.
+    `connections` are the most beside sysbench's in any arm: all proxies are set alike, and bear them.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Part:
     prepared: str = "snapshot"
     places: tuple[Place, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
+    connections: int = 0
 
     @property
     def reached_at(self) -> tuple[Place, ...]:
@@ -190,6 +192,9 @@ class _Makes:
         return self._share(
             *(key, "proxy", host, PORTS.get(arm.access, 1)),
             **{"cpus": cpus, "to": server, "program": arm.access, "arm": name, "variant": said},
+            connections=max(
+                (one.load.connections for one in self.study.arms.values() if one.load), default=0
+            ),
         )
 
     def _cluster(self, name: str, arm: Arm) -> Part:

@@ -64,6 +64,20 @@ def request(
     return text
 
 
+def ask(host: Host, path: str, line: str) -> str:
+    """Return what a program answers on its socket, a file of a host, to one line; OSError if it does not."""
+    try:
+        link = FarSocket(host, path)
+    except SiteError as error:
+        raise ConnectionError(str(error)) from None
+    link.settimeout(WAIT_S)
+    try:
+        link.sendall(f"{line}\n".encode())
+        return b"".join(iter(link.receive, b"")).decode("utf-8", "replace")
+    finally:
+        link.close()
+
+
 def clock(host: Host, rounds: int = 9) -> Offset:
     """Return how far a host's monotonic clock is ahead of ours, from the quickest of some round trips."""
     best = Offset(0.0, float("inf"))

@@ -14,6 +14,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import settings
 from benchbook.sites.ssh.arrange import Part
 from benchbook.sites.ssh.host import AgentGone, Host, Unreachable
+from benchbook.sites.supervised import IN_USE, TRIES, TRY_AGAIN_S
 
 LOOK_S = 0.05
 WAIT_S = 2.0
@@ -34,6 +35,7 @@ class Remote:
         self.user = user if look["is_root"] else None
         self.job: str | None = None
         self.pid = self.started = 0
+        self._is_ready = False
         self.log = f"run/{self.role}.log"
         self.config = ""
 
@@ -118,8 +120,36 @@ class Remote:
         self.host.call("write", name=f"{self.role}/{self.config_name}", text=text, user=self.user)
 
     def begin(self, argv: list[str], is_ready: Any, env: dict[str, str] | None = None) -> None:
-        """Start it and wait until it is ready; SiteError with the end of its log if it does not get there."""
-        kernel = self.part.kernel
+        """Start it and wait until it is ready; SiteError with the end of its log if it does not get there.
+
+        Where nothing listens on its port and it is in use all the same, a connection goes out from it for a
+        moment (the kernel gives such ports to any program that asks): it is started again. On any error it is
+        ended.
+        """
+        for tries_left in reversed(range(TRIES)):
+            mark = self.log_mark()
+            try:
+                self._start(argv, env)
+                if self._gets_ready(is_ready):
+                    return
+                # A log may be long; the last lines of this start are what is wanted.
+                said = (self.host.call("read", name=self.log, at=mark) or "").splitlines()
+            finally:
+                if not self._is_ready:
+                    self.stop()
+            is_borrowed = IN_USE.search("\n".join(said))
+            if not is_borrowed or self.host.call("listeners", port=self.part.port):
+                last = "\n  ".join(said[-5:])
+                raise SiteError(f"{self.what} on {self.host.name} did not start:\n  {last}")
+            if not tries_left:
+                raise SiteError(
+                    f"{self.what}: a connection goes out from port {self.part.port} on {self.host.name}, so "
+                    "nothing can listen there; set a site.port in the study that the kernel gives to none"
+                )
+            time.sleep(TRY_AGAIN_S)
+
+    def _start(self, argv: list[str], env: dict[str, str] | None) -> None:
+        kernel, self._is_ready = self.part.kernel, False
         self.host.call("own", name="run")
         known = self.host.call(
             "start",
@@ -134,14 +164,15 @@ class Remote:
             nofile=kernel.nofile if kernel is not None else None,
         )
         self.job, self.pid, self.started = known["name"], known["pid"], known["started"]
+
+    def _gets_ready(self, is_ready: Any) -> bool:
         deadline = time.monotonic() + self.start_s
         while self.is_up and time.monotonic() < deadline:
             if is_ready():
-                return
+                self._is_ready = True
+                break
             time.sleep(LOOK_S)
-        said = "\n  ".join(self.tail())
-        self.stop()
-        raise SiteError(f"{self.what} on {self.host.name} did not start:\n  {said}")
+        return self._is_ready
 
     def holds_port(self) -> bool:
         """Say whether it, and nobody else, listens on its port at its address."""

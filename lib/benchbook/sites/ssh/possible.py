@@ -11,7 +11,7 @@ from benchbook.core.errors import InputErrors
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
-from benchbook.sites.haproxy import FOR_SYSBENCH, MAX_CONNECTIONS
+from benchbook.sites.haproxy import FOR_SYSBENCH
 from benchbook.sites.loads import files_needed
 
 # What an arm may ask for here; anything else that it sets leaves it out by name.
@@ -72,9 +72,9 @@ def obstacle(study: Study, name: str, hosts: Mapping[str, Target]) -> str | None
         return "load is not made over TLS; leave site.tls out"
     if arm.load is not None and arm.access == "haproxy":
         asked = arm.proxy.settings.get("maxconn") if arm.proxy is not None else None
-        most, needed = int(asked or MAX_CONNECTIONS), arm.load.connections + FOR_SYSBENCH
-        if needed > most:
-            return f"arms.{name}.proxy.settings.maxconn: {most} are too few; write at least {needed}"
+        needed = arm.load.connections + FOR_SYSBENCH
+        if asked is not None and needed > int(asked):
+            return f"arms.{name}.proxy.settings.maxconn: {asked} are too few; write at least {needed}"
     if study.site.tiup is not None and (arm.kernel is not None or "server" in arm.cpu):
         return "kernel and cpu.server are not made for a cluster; numa is"
     if study.site.tiup is not None and arm.data is not None and arm.data.prewarm is not None:

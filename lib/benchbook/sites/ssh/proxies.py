@@ -98,17 +98,14 @@ class HAProxy(Proxy):
 
     def text(self) -> str:
         """Return its settings file: ours, with what the arm asks for in place of it."""
-        allowed, most = self.look["open_files"], haproxy.MAX_CONNECTIONS
-        first, *others = self.servers
         text = haproxy.CONFIG.format(
-            maxconn=most if allowed < 0 else min(most, (allowed - 200) // 2),
+            maxconn=haproxy.most_connections(self.part.connections, self.look["open_files"]),
             threads=self.threads,
             socket=f"{self.folder}/p.sock",
             address=self.part.address,
             port=self.part.port,
-            server=first,
+            servers=haproxy.server_lines(self.servers),
         )
-        text += "".join(f"    server db{rank} {one}\n" for rank, one in enumerate(others, start=2))
         for word, value in self.asked.settings.items():
             line, known = f"    {word} {value}", re.compile(rf"^    {re.escape(word)} .*$", re.MULTILINE)
             if known.search(text):
@@ -121,14 +118,23 @@ class HAProxy(Proxy):
 
     def facts(self) -> dict[str, Any]:
         """Return what the proxy is and is set to."""
-        lines = dict(line.split(None, 1) for line in self.config.splitlines() if len(line.split()) > 1)
         return super().facts() | {
-            "threads": int(lines["nbthread"]),
-            **({"cores_of_threads": self.mapped()} if "cpu-map" in lines else {}),
-            "max_connections": int(lines["maxconn"]),
-            "balance": lines["balance"],
+            **({"cores_of_threads": self.mapped()} if "cpu-map" in self.asked.settings else {}),
+            **haproxy.read_back(haproxy.parsed(self.ask(haproxy.INFO)), self.ask(haproxy.BACKEND)),
         }
 
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very proxy from any other, and what was set over its socket since it was
+        started; makes no connection through it."""
+        info = haproxy.parsed(self.ask(haproxy.INFO))
+        return super().identity() | haproxy.in_force(info, self.ask(haproxy.SERVERS))
+
+    def ask(self, command: str) -> str:
+        """Return what the proxy answers over its socket on its host; SiteError if it does not."""
+        try:
+            return far.ask(self.host, f"{self.folder}/p.sock", command)
+        except OSError as error:
+            raise SiteError(f"{self.what} on {self.host.name} does not answer: {error}") from None
 
     def mapped(self) -> list[list[int]]:
         """Return the cores that each of its threads may use; SiteError if its map changed nothing, since

@@ -151,6 +151,7 @@ class SshSite(Site):
         arm: str | None = None,
         number: int = 0,
         begin_at: float | None = None,
+        held: bool = False,
     ) -> RemoteClient:
         """Start a load client on its host, in a folder of its own there, now or at a moment."""
         chain = self._chain(arm)

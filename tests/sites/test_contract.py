@@ -1,0 +1,209 @@
+"""What `measure` may ask of a site, asked of each: this machine, hosts over SSH, and a server that exists."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from benchbook import sites
+from benchbook.core import inventory, registry
+from benchbook.core.errors import SiteError
+from benchbook.core.study import Study
+from benchbook.measure import dataset, ledger
+from benchbook.measure.execute import Run, execute
+from benchbook.plan import schedule
+from benchbook.read import validity
+from benchbook.sites import lab as labs
+from benchbook.sites.contract import Site
+from benchbook.sites.monitor import COLUMNS
+from tests.limits import LIMITS
+from tests.sites.ssh_hosts import Rack, unable
+
+SMALL = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2}
+BUSY = "import time; end = time.monotonic() + 3.3\nwhile time.monotonic() < end: pass"
+KINDS = ("local", "ssh", "existing")
+
+
+def study(kind: str, port: int, arms: dict[str, Any], engine: dict[str, Any], **site: Any) -> Study:
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "Does each site keep the contract?",
+            "site": {"kind": kind, **({"port": port} if kind != "existing" else {}), **site},
+            "engine": {"settings": engine},
+            "arms": arms,
+            "aa": None,
+            "dataset": {"tables": 2, "table_size": 1000},
+            "workloads": {"oltp_read_only": {}},
+            "threads": (2,),
+            "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 3},
+            "warm_up": {"pilot_s": 2},
+            "claims": (),
+        }
+    )
+
+
+def of_hosts(port: int, stack: ExitStack, patch: pytest.MonkeyPatch) -> tuple[Study, Path]:
+    """Three hosts in namespaces, each with a real sshd."""
+    if (reason := unable()) is not None:
+        pytest.skip(str(reason))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp")))
+    folder.chmod(0o711)
+    rack = stack.enter_context(Rack(folder, 100 + os.getpid() % 150))
+    for name in ("server1", "proxy1", "client1"):
+        rack.add(name)
+    patch.setenv(inventory.VARIABLE, str(rack.inventory(timeout_s=5.0, patience_s=60.0, lease_s=120.0)))
+    asked = study("ssh", port, {"direct": {}, "proxy": {"access": "haproxy"}}, SMALL, inventory="rack")
+    return asked, rack.folder / "home" / "study"
+
+
+def of_endpoint(
+    port: int, stack: ExitStack, patch: pytest.MonkeyPatch, folder: Path, lock: Path
+) -> tuple[Study, Path]:
+    """A server that another owner runs, under another lock, with an account and an empty schema for us."""
+    patch.setenv("BENCHBOOK_LOCK", f"{lock}-theirs")
+    theirs = study("local", port, {"direct": {}, "relay": {"access": "haproxy"}}, SMALL)
+    other = stack.enter_context(sites.open_site(theirs, folder / "contract-theirs"))
+    endpoint = other.up("direct")
+    with other.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for statement in (
+            "CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY 'word'",
+            "CREATE OR REPLACE DATABASE ours",
+            "GRANT ALL PRIVILEGES ON ours.* TO 'guest'@'127.0.0.1'",
+        ):
+            connection.exec_driver_sql(statement)
+    patch.setenv("BENCHBOOK_LOCK", str(lock))
+    patch.setenv("GUEST_PASSWORD", "word")
+    place = {"host": endpoint.host, "port": endpoint.port, "database": "ours", "user": "guest"}
+    arms = {"direct": {}, "proxy": {"endpoint": {"host": endpoint.host, "port": endpoint.port}}}
+    asked = study("existing", port, arms, {}, existing=place | {"password_env": "GUEST_PASSWORD"})
+    return asked, folder / "contract-ours"
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def site(
+    request: pytest.FixtureRequest, open_folder: Path, port: int, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """Each kind of site in turn, open, with the arms `direct` and `proxy`, and its tables loaded."""
+    kind, lock = request.param, tmp_path_factory.mktemp("lock") / "machine.lock"
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setenv("BENCHBOOK_LOCK", str(lock))
+        if kind == "ssh":
+            asked, home = of_hosts(port, stack, patch)
+        elif kind == "existing":
+            asked, home = of_endpoint(port, stack, patch, open_folder, lock)
+        else:
+            arms = {"direct": {}, "proxy": {"access": "haproxy"}}
+            asked, home = study("local", port, arms, SMALL), open_folder / "contract"
+        opened = stack.enter_context(sites.open_site(asked, home))
+        dataset.load(opened, asked)
+        yield opened
+
+
+@pytest.mark.parametrize("kind", sorted(registry.SITES))
+def test_every_kind_of_site_takes_what_the_contract_gives_and_adds_no_argument(kind: str):
+    """`measure` calls by the contract's words: another name, order or a further argument would be lost."""
+    made = sites.load(registry.SITES[kind])
+    assert issubclass(made, Site) and not inspect.isabstract(made)
+    for name, wanted in inspect.getmembers(Site, inspect.isfunction):
+        if not name.startswith("_"):
+            its = inspect.signature(getattr(made, name)).parameters
+            assert list(its) == list(inspect.signature(wanted).parameters), name
+
+
+@pytest.mark.server
+def test_an_arm_that_is_up_is_the_same_arm_until_it_is_stopped(site: Site):
+    assert site.able == ["direct", "proxy"] and site.missing("proxy") is None
+    assert [name for group in site.data_groups() for name in group] == ["direct", "proxy"]
+    for arm in site.able:
+        place = site.up(arm)
+        assert site.up(arm) == place == site.endpoints(arm)[0]
+        assert place.database == site.database and place.secret.stat().st_mode & 0o077 == 0
+        assert site.identity(arm) == site.identity(arm)
+        first, second = site.facts(arm), site.facts(arm)
+        assert first.pop("moment") and second.pop("moment") and first == second
+        assert first["arm"] == arm and first["engine"]["version"]
+        assert 0 < site.allowance(arm) <= (os.cpu_count() or 1) and len(site.admins(arm)) == 1
+    assert site.server_of("direct") == site.server_of("proxy")
+
+
+@pytest.mark.server
+def test_a_run_is_valid_to_the_query_and_its_monitor_has_the_same_columns(site: Site, tmp_path: Path):
+    planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == "proxy")
+    site.up("proxy")
+    with ledger.session(site, "proxy") as connection:
+        folder = execute(Run(planned, site, "proxy", connection, LIMITS), tmp_path, 1)
+    judged, evidence = validity.judge(folder, LIMITS), folder.evidence()
+    assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+    table = pd.read_csv(folder.path / "monitor.csv")
+    assert tuple(table.columns) == COLUMNS and {"client", "machine"} <= set(table.part)
+    assert evidence["machine_cores"] == os.cpu_count()
+    assert evidence["client"]["cpu_s"] > 0 and evidence["oom_kills"] == 0
+
+
+@pytest.mark.server
+def test_the_monitor_and_the_kernel_agree_on_what_a_client_used(site: Site, tmp_path: Path):
+    """A loop of 3.3 s: what its rows add up to is what the kernel counted, but for what was cut off at both
+    ends, a second at most; a loaded machine gives both less."""
+    out, err, path = tmp_path / "out", tmp_path / "err", tmp_path / "monitor.csv"
+    site.up("direct")
+    client = site.client(["python3", "-c", BUSY], out, err, cwd=tmp_path, arm="direct")
+    watch = site.watch("direct", client, path)
+    watch.start()
+    assert client.popen.wait(timeout=60) == 0
+    watch.stop()
+    table = pd.read_csv(path)
+    mine = table[table.part == "client"]
+    seen = float((mine.cpu_cores * mine.second.diff().fillna(mine.second)).sum())
+    assert 0 < seen <= watch.client_cpu_s + 0.2 and watch.client_cpu_s - seen < 1.3
+    assert watch.cores == os.cpu_count() and watch.steal_pct >= 0 and watch.longest_pause_ms >= 0
+    machine = table[table.part == "machine"]
+    assert machine.cpu_cores.between(0, 1.1 * watch.cores).all() and machine.rss_mib.gt(10).all()
+
+
+@pytest.mark.server
+def test_a_client_that_is_ended_says_by_which_signal_and_its_words_are_here(site: Site, tmp_path: Path):
+    out, err = tmp_path / "out", tmp_path / "err"
+    client = site.client(["sh", "-c", "echo begun; sleep 60"], out, err, cwd=tmp_path, arm="direct")
+    assert client.popen.poll() is None
+    client.popen.send_signal(signal.SIGTERM)
+    if client.popen.wait(timeout=30) != -signal.SIGTERM:
+        pytest.fail(f"ended with {client.popen.returncode}")
+    assert out.exists() and err.exists()
+
+
+@pytest.mark.server
+def test_prepared_data_is_known_by_its_label_and_is_there_after_it_was_put_back(site: Site):
+    label = dataset.label(site.study)
+    assert site.has_snapshot(label) and site.has_snapshot() and not site.has_snapshot("other")
+    site.up("direct")
+    mark = site.log_mark("direct")
+    site.restore(label)
+    with pytest.raises(SiteError, match="prepare stage"):
+        site.restore("other")
+    site.up("direct")
+    with ledger.session(site, "direct") as connection:
+        assert dataset.problems(dataset.describe(connection, site.study), site.study) == []
+    assert site.log_errors(mark, "direct") == []
+
+
+@pytest.mark.server
+def test_what_a_site_does_not_support_is_said_by_its_kind(site: Site):
+    kind = site.study.site.kind
+    if kind == "local":
+        assert site.let_in("direct", 1) == labs.user_of(1)
+        assert site.endpoints("direct", 1)[0].secret == site.endpoints("direct")[0].secret.with_name(
+            "sysbench-1.cnf"
+        )
+    else:
+        with pytest.raises(SiteError, match=f"turns are not supported with `site.kind: {kind}`"):
+            site.let_in("direct", 1)
