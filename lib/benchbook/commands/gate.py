@@ -31,7 +31,7 @@ from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Analysis, Limits
 from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix, preflight, warm_up
-from benchbook.plan import schedule, turns
+from benchbook.plan import schedule, statements, turns
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site, provision
 
@@ -39,6 +39,8 @@ EXIT = {"not slower": 0, "slower": 1, "undecided": 2}
 FAILED = 3
 """Nothing was measured, or the gate itself failed: no answer, and not to be taken for one."""
 PILOT_S, MOST_RUN_S = 3, 60
+LONGER_MS = (200,)
+"""Turns for a machine that is too busy for those that the study has."""
 END_S = 5.0
 """Seconds kept for taking everything down and writing the reports."""
 
@@ -153,24 +155,17 @@ def _measure(
 ) -> None:
     found.facts = _facts(site, asked.study)
     data = dataset.load(site, asked.study)
-    study, lengths = _settled(asked, site, base)
+    lengths, own = _settled(asked, site, base)
     conditions = schedule.conditions({"arms": found.facts}, data)
     end_s = began + asked.minutes * 60 - END_S
     blocks = max(asked.analysis.looks)
 
-    trial_s = time.monotonic()
-    is_in_turns = all(words.order(study, workload) == words.TURNS for workload in study.workloads)
-    trial = _planned(study, 1, 1 if is_in_turns else words.LEAST_RUN_S)
-    plan = schedule.plan_runs(asked.name, trial, conditions, lengths=lengths)
-    say(f"gate: trial block of {len(plan)} runs, not counted")
-    _walk(asked, trial, plan, site, base / "trial", lambda _: None, say=_quiet)
-    overhead_s = max(2.0, time.monotonic() - trial_s - _seconds(plan))
-
+    trial, plan, overhead_s = _trial(asked, site, base, (conditions, lengths, own), say)
     left_s = (end_s - time.monotonic()) / blocks - overhead_s - _seconds(plan)
     # One more second of each run is one more of each arm in each cell.
     found.run_s = min(trial.plan.run_s + int(max(0.0, left_s) / len(plan)), MOST_RUN_S)
-    of = _planned(study, blocks, found.run_s)
-    runs = schedule.plan_runs(asked.name, of, conditions, lengths=lengths)
+    of = _planned(trial, blocks, found.run_s)
+    runs = schedule.plan_runs(asked.name, of, conditions, lengths=lengths, own=own)
     files.write_csv(base / "schedule.csv", schedule.table(runs))
     say(
         f"gate: up to {blocks} blocks with {found.run_s} s of each arm in each cell, "
@@ -180,6 +175,38 @@ def _measure(
     walk = _walk(asked, of, runs, site, base, stop, say=_quiet)
     stop.look(is_over=True)
     found.ended = walk.stopped or found.ended or f"all {blocks} blocks are made"
+
+
+def _trial(
+    asked: Asked,
+    site: Any,
+    base: Path,
+    given: tuple[dict[str, Any], turns.Lengths, dict[str, Any]],
+    say: Callable[[str], None],
+) -> tuple[Study, list[Any], float]:
+    """Make a block that is not counted; return its study and plan, and the seconds that a block takes beside
+    its runs.
+
+    On a machine so busy that turns can't be kept, longer ones are tried: what a switch costs is then a
+    smaller share of them.
+    """
+    conditions, lengths, own = given
+    study = asked.study
+    is_in_turns = all(words.order(study, workload) == words.TURNS for workload in study.workloads)
+    run_s = 1 if is_in_turns else words.LEAST_RUN_S
+    longer = LONGER_MS if is_in_turns and study.plan.turn_ms is None else ()
+    for turn_ms in (study.plan.turn_ms, *longer):
+        began = time.monotonic()
+        trial = _planned(study, 1, run_s, turn_ms)
+        plan = schedule.plan_runs(asked.name, trial, conditions, lengths=lengths, own=own)
+        of_turns = f", turns of {turn_ms} ms" if turn_ms else ""
+        say(f"gate: trial block of {len(plan)} runs, not counted{of_turns}")
+        into = base / f"trial-{turn_ms or 'settled'}"
+        walk = _walk(asked, trial, plan, site, into, lambda _: None, say=_quiet)
+        overhead_s = max(2.0, time.monotonic() - began - _seconds(plan))
+        if not walk.abandoned:
+            break
+    return trial, plan, overhead_s
 
 
 @dataclass
@@ -238,17 +265,19 @@ def decide(asked: Asked, runs: pd.DataFrame, is_over: bool) -> list[Decision]:
     ]
 
 
-def _settled(asked: Asked, site: Any, base: Path) -> tuple[Study, turns.Lengths]:
-    """Warm up, and return the study with what pilots of seconds say of the length of turns."""
+def _settled(asked: Asked, site: Any, base: Path) -> tuple[turns.Lengths, dict[str, Any]]:
+    """Warm up, and return what pilots of seconds say of the length of turns and of own scripts."""
     study = asked.study
     warm_up.warm(site, study)
-    if study.plan.turn_ms is not None or study.warm_up.pilot_s == 0:
-        return study, {}
+    found = warm_up.own_found(site, study)
+    if not found and (study.plan.turn_ms is not None or study.warm_up.pilot_s == 0):
+        return {}, {}
     short = study.model_copy(
         update={"warm_up": study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})}
     )
     folders = warm_up.pilots(asked.name, short, site, base / "pilots", asked.limits.model_dump(), _quiet)
-    return study, turns.of({"turns": turns.settle(study, tidy.pilot_series(folders))})
+    record = statements.record(found, tidy.pilot_totals(folders))
+    return turns.of({"turns": turns.settle(study, tidy.pilot_series(folders))}), statements.of(record)
 
 
 def _facts(site: Any, study: Study) -> dict[str, Any]:
@@ -265,9 +294,11 @@ def _facts(site: Any, study: Study) -> dict[str, Any]:
     return facts
 
 
-def _planned(study: Study, blocks: int, run_s: int) -> Study:
-    """Return the study with so many blocks of so many seconds."""
+def _planned(study: Study, blocks: int, run_s: int, turn_ms: int | None = None) -> Study:
+    """Return the study with so many blocks of so many seconds, and turns of so many milliseconds (None: as
+    it has)."""
     plan = study.plan.model_dump() | {"blocks": blocks, "run_s": run_s, "budget_minutes": 100_000}
+    plan |= {"turn_ms": turn_ms} if turn_ms else {}
     return Study.model_validate(_plain(study) | {"plan": plan})
 
 
@@ -299,9 +330,9 @@ def _voided(base: Path) -> int:
 def _keep(base: Path, keep: Path, found: Found) -> None:
     """Copy what was measured; servers' data and accounts stay behind."""
     keep.mkdir(parents=True)
-    for name in ("raw", "void", "pilots", "trial"):
-        if (base / name).is_dir():
-            shutil.copytree(base / name, keep / name)
+    for folder in (*(base / name for name in ("raw", "void", "pilots")), *base.glob("trial-*")):
+        if folder.is_dir():
+            shutil.copytree(folder, keep / folder.name)
     if (base / "schedule.csv").is_file():
         shutil.copyfile(base / "schedule.csv", keep / "schedule.csv")
     files.write_json(keep / "facts.json", {"study": found.asked.name, "arms": found.facts})

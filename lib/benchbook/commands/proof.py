@@ -7,6 +7,7 @@ made up so that it agrees.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +16,14 @@ from typing import Any
 from benchbook.commands import disclosed
 from benchbook.commands.unpacked import Unpacked, jsonable, short
 from benchbook.compare import steady
-from benchbook.core import files, runfolder, several
+from benchbook.core import files, own_scripts, runfolder, several
 from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.core.runfolder import RunFolder
 from benchbook.measure import store, sysbench
 from benchbook.plan import binding as planned
-from benchbook.plan import rates, schedule, turns
+from benchbook.plan import rates, schedule, statements, turns
 from benchbook.read import binding as measured
 from benchbook.read import tidy, validity
 from benchbook.read.evidence import Evidence
@@ -131,10 +132,27 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
     if "turns" not in held.warm_up:
         # Before there were turns; without them the plans of runs in turns do not follow.
         del made["turns"]
-    for name in sorted({*made, *held.warm_up} - {"analyze"}):
+    for name in sorted({*made, *held.warm_up} - {"analyze", "own"}):
         if made.get(name) != held.warm_up.get(name):
             said, due_is = short(held.warm_up.get(name)), short(made.get(name))
             yield f"warm_up.json: {name}: not what the pilots give: {said}, due is {due_is}"
+
+
+def _of_own(held: Unpacked) -> Iterator[str]:
+    """Yield what warm_up.json says of own scripts otherwise than their texts, the study and the pilots do."""
+    due = {name for name, one in held.study.workloads.items() if own_scripts.is_own(one.script or name)}
+    own = held.warm_up.get("own") or {}
+    scripts = own.get("scripts", {})
+    if set(scripts) != due:
+        yield f"warm_up.json: own scripts of {sorted(scripts)}, the study has {sorted(due)}"
+    for name, one in scripts.items():
+        made = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in one["text"].items()}
+        if made != one["sha256"] or held.study.script(name) not in made:
+            yield f"warm_up.json: own.scripts.{name}: the texts are not those of its digests"
+    if due:
+        learned = jsonable(statements.learned(tidy.pilot_totals(held.pilots)))
+        if own.get("statements") != learned:
+            yield f"warm_up.json: own.statements: {short(own.get('statements'))}, due is {short(learned)}"
 
 
 def _of_moments(held: Unpacked) -> Iterator[str]:
@@ -171,6 +189,7 @@ CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "pilots and warm_up.json": _of_pilots,
     "moments": _of_moments,
     "turns": _of_turns,
+    "own scripts": _of_own,
     "names": _of_names,
 }
 

@@ -15,7 +15,7 @@ from benchbook.core.params import Params
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import store
-from benchbook.plan import rates, schedule, turns
+from benchbook.plan import rates, schedule, statements, turns
 from benchbook.read import validity
 from benchbook.read.binding import PROXY
 
@@ -72,7 +72,9 @@ class Unpacked:
         """The runs that study, facts, data and settled rates ask for."""
         settled = rates.of(self.study, self.warm_up)
         lengths = turns.of(self.warm_up)
-        return schedule.plan_runs(self.name, self.study, self.conditions, settled, lengths)
+        return schedule.plan_runs(
+            self.name, self.study, self.conditions, settled, lengths, statements.of(self.warm_up)
+        )
 
     @cached_property
     def folders(self) -> list[RunFolder]:

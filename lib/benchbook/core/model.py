@@ -32,7 +32,8 @@ class PlannedRun:
 
     `run_id` ends in a hash of all settings but `position`, so a changed setting never reuses an old
     run, and a study that grows keeps all it has. In turns (`order`) each run names all arms of its group,
-    itself among them (`partners`).
+    itself among them (`partners`). Of an own script `own` has the SHA-256 of its files and the statements
+    that the pilots showed.
     """
 
     study: str
@@ -56,6 +57,7 @@ class PlannedRun:
     order: str = "runs"
     turn_ms: int = 0
     partners: tuple[str, ...] = ()
+    own: dict[str, Any] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -67,9 +69,11 @@ class PlannedRun:
         return {"format": FORMAT, "run_id": self.run_id, **self._settings()}
 
     def _settings(self) -> dict[str, Any]:
-        """Return all fields; those of turns only where there are turns, so that whole runs keep their ids."""
+        """Return all fields; those of turns only where there are turns, and of an own script only
+        where there is one, so that other runs keep their ids."""
         settings = asdict(self) | {"partners": list(self.partners)}
-        return {key: value for key, value in settings.items() if self.partners or key not in OF_TURNS}
+        left_out = {*(() if self.partners else OF_TURNS), *(() if self.own else ("own",))}
+        return {key: value for key, value in settings.items() if key not in left_out}
 
 
 def run_id_of(plan: Mapping[str, Any]) -> str:

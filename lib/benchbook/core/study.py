@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core import registry, several, study_cluster, study_existing, study_hosts, turns
+from benchbook.core import own_scripts, registry, several, study_cluster, study_existing, study_hosts, turns
 from benchbook.core.engines import mistakes
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
@@ -99,8 +100,9 @@ class Study(Model):
         )
 
     def script(self, workload: str) -> str:
-        """Return the sysbench script of a workload."""
-        return self.workloads[workload].script or workload
+        """Return the sysbench script of a workload: a name, or the file's name of an own script."""
+        script = self.workloads[workload].script or workload
+        return PurePosixPath(script).name if own_scripts.is_own(script) else script
 
     @field_validator("threads", mode="before")
     @classmethod
@@ -165,6 +167,11 @@ class Study(Model):
         )
         fixed = {name: one.rate for name, one in self.workloads.items() if not isinstance(one.rate, Rate)}
         yield from several.refused(self.site.kind, self.arms, self.threads, fixed)
+        engines = {
+            self.engine.name,
+            *(one.engine.name for one in self.arms.values() if one.engine and one.engine.name),
+        }
+        yield from own_scripts.refused(self.site.kind, engines, self.arms, self)
         twin = self.aa
         for name in (twin.workloads or ()) if twin else ():
             if name not in self.workloads:

@@ -15,7 +15,8 @@ from pydantic import (
     model_validator,
 )
 
-from benchbook.core import registry
+from benchbook.core import own_scripts, registry
+from benchbook.core.errors import did_you_mean
 from benchbook.core.study_base import NAME as NAME
 from benchbook.core.study_base import Model, distinct, enumeration, known
 from benchbook.core.study_base import Name as Name
@@ -28,9 +29,23 @@ MAX_INT32 = 2_147_483_647
 # Errors that sysbench must never ignore: with them it loops for ever or crashes while reconnecting.
 FATAL_ERRORS = {2006, 2011, 2013, 2055}
 
+
+def _shipped(value: str) -> str:
+    if value not in registry.SCRIPTS:
+        raise ValueError(
+            f"unknown workload script; {did_you_mean(value, registry.SCRIPTS)} A script of your own is the "
+            "path of a .lua file"
+        )
+    return value
+
+
 SiteKind = Annotated[str, known("site", registry.SITES), enumeration(registry.SITES)]
 EngineName = Annotated[str, known("engine", registry.ENGINES), enumeration(registry.ENGINES)]
-Script = Annotated[str, known("workload script", registry.SCRIPTS), enumeration(registry.SCRIPTS)]
+Script = Annotated[
+    str,
+    AfterValidator(lambda value: value if own_scripts.is_own(value) else _shipped(value)),
+    Field(examples=[*sorted(registry.SCRIPTS), "../sysbench-tpcc/tpcc.lua"]),
+]
 Threads = Annotated[int, Field(ge=1, le=65535, examples=[8])]
 
 
@@ -154,7 +169,10 @@ class Workload(Model):
     explicitly."""
 
     script: Script | None = None
-    """sysbench script; null takes the workload's name."""
+    """Name of a script that sysbench ships, or path of a Lua file from the repository's root
+    (docs/own-workloads.md); null takes the workload's name."""
+    options: dict[str, int | float | str | bool] = Field({})
+    """Options of a script of your own, by name; true and false become on and off."""
     rand_type: Literal["uniform", "gaussian", "special", "pareto"] = "uniform"
     """Distribution of the rows that are touched."""
     rand_pareto_h: float | None = Field(None, gt=0, lt=1, examples=[0.2])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from benchbook.core import own_scripts
 from benchbook.core.turns import clock_seconds
 
 ACCOUNT = "config-file"
@@ -57,13 +58,16 @@ def general(plan: Mapping[str, Any]) -> dict[str, str]:
 
 def of_script(plan: Mapping[str, Any]) -> dict[str, str]:
     """Return the options of a run's script by name, spelled as sysbench spells them."""
+    if own_scripts.is_own(plan["script"]):
+        return {name.replace("_", "-"): value(given) for name, given in plan["options"]["options"].items()}
     names = (*OLTP, *EXTRA.get(plan["script"], ()))
     return {
         "tables": str(plan["tables"]),
         "table-size": str(plan["table_size"]),
-        **{name.replace("_", "-"): _value(plan["options"][name]) for name in names},
+        **{name.replace("_", "-"): value(plan["options"][name]) for name in names},
     }
 
 
-def _value(value: Any) -> str:
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+def value(given: Any) -> str:
+    """Return a value as sysbench takes it; a switch is on or off."""
+    return {True: "on", False: "off"}[given] if isinstance(given, bool) else str(given)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import engines, registry
+from benchbook.core import engines, own_scripts, registry
 from benchbook.core.study_kubernetes import Kubernetes
 
 TURNS, RUNS = "turns", "runs"
@@ -159,6 +159,8 @@ _REFUSED = {
 def _of_workload(study: Any, workload: str) -> Iterator[str]:
     if study.workloads[workload].rate:
         yield f"workloads.{workload}.rate: transactions come in while the arm stands still"
+    if own_scripts.is_own(study.script(workload)) and (study.aa is not None or _share(study)):
+        yield f"workloads.{workload}.script: it may change the number of rows in tables that arms share"
     if study.script(workload) in GROWING and (study.aa is not None or _share(study)):
         yield f"workloads.{workload}: it changes the number of rows in tables that arms share"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchbook.core import runfolder, several, turns
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import options, sysbench
+from benchbook.measure import options, own, sysbench
 from benchbook.sites.contract import Site
 
 # How often one of several is looked at; `subprocess` itself looks every 0.05 s.
@@ -61,6 +61,8 @@ def start(
 
     One client alone begins when it is started, and its moment is None.
     """
+    script = own.of_run(site, planned.workload)
+    cwd = part if script is None else script.folder
     count, servers = len(endpoints), several.servers(planned.arm_setting)
     shares = [share(planned, number, count) for number in range(count)]
     files: list[Path] | None = None
@@ -76,7 +78,7 @@ def start(
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run(endpoint, shares[number], files[number] if files else None)
             out, err = (part / runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
-            where: dict[str, Any] = {"cwd": part, "arm": arm, "number": number}
+            where: dict[str, Any] = {"cwd": cwd, "arm": arm, "number": number}
             client = site.client(argv, out, err, **where, begin_at=begin_at, held=is_held)
             server = several.server_of(number, servers)
             running.append(Running(number, argv, client, server, taken[number]))

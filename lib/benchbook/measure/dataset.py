@@ -7,11 +7,12 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Connection, text
 
+from benchbook.core import own_scripts
 from benchbook.core.engines import data_groups, engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
-from benchbook.measure import ledger, loading
+from benchbook.measure import ledger, loading, own
 from benchbook.measure.ledger import session
 from benchbook.sites.contract import Site
 
@@ -84,7 +85,10 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
     endpoint = site.up(arm)
     with session(site, arm) as connection:
         _empty(connection)
+        if own_scripts.of(study):
+            own.empty(connection)
     messages, seconds = loading.load_tables(site, study, arm, endpoint)
+    messages += own.prepare(site, study, arm, endpoint)
     with session(site, arm) as connection:
         state = describe(connection, study)
     wrong = problems(state, study)
@@ -150,6 +154,30 @@ def table(state: dict[str, Any]) -> pd.DataFrame:
     )
 
 
+def of_own(site: Any, study: Study) -> dict[str, dict[str, Any]]:
+    """Return what own scripts' tables hold in each copy of the data, by its first arm."""
+    found = {}
+    for arm in copies(site, study) if own_scripts.of(study) else []:
+        site.up(arm)
+        with session(site, arm) as connection:
+            found[arm] = own.describe(connection)
+    return found
+
+
+def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
+    """Hold own scripts and their tables against what warm-up recorded; DatasetError names what differs."""
+    if not own_scripts.of(study):
+        return
+    wrong = own.changed(study, known or {})
+    for arm, state in of_own(site, study).items() if not wrong else ():
+        wrong += [f"{arm}: {said}" for said in own.differences(state, (known or {}).get("tables", {}))]
+    if wrong:
+        raise DatasetError(
+            f"own workloads are not as warm-up recorded: {'; '.join(wrong[:5])}. "
+            "Run `dvc repro -f warm-up@STUDY` to start anew"
+        )
+
+
 def analyze(connection: Connection, tables: int) -> list[dict[str, str]]:
     """Run ANALYZE TABLE on every table and return what the server answered."""
     answers = []
@@ -173,12 +201,14 @@ def prewarm_all(study: Study, connections: dict[str, tuple[Connection, ...]]) ->
     for connection, arm in {one: arm for arm, of_arm in connections.items() for one in of_arm}.items():
         if is_prewarmed(study, study.deployed(arm)):
             prewarm(connection, study.dataset.tables)
+            if own_scripts.of(study):
+                own.prewarm(connection)
 
 
 def label(study: Study) -> str:
     """Return the name of the prepared copy: another data set is another copy."""
     data = study.dataset
-    return f"{data.tables}x{data.table_size}-seed{data.seed}"
+    return f"{data.tables}x{data.table_size}-seed{data.seed}{own.label(study)}"
 
 
 def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:

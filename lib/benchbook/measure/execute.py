@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import files, runfolder, turns
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import books, clients, ledger, state, turning
+from benchbook.measure import books, clients, ledger, own, state, turning
 from benchbook.sites.contract import Site
 
 # sysbench gives its threads 30 s to connect; the rest is for the last transactions to end.
@@ -123,6 +123,8 @@ def _look(run: Run, into: Path, attempt: int) -> Making:
         "limits": run.limits,
         "tls": {"asked": asked, "cipher": "" if asked == "off" else ledger.cipher(run.connection)},
     }
+    if (script := own.of_run(site, planned.workload)) is not None:
+        evidence["script"] = script.digests()
     mark = site.log_mark(run.arm)
     tables = planned.tables if planned.tables * planned.table_size <= COUNT_ROWS_UP_TO else None
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free

@@ -12,7 +12,7 @@ import pandas as pd
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import paths, registry, runfolder, turns
+from benchbook.core import files, own_scripts, paths, registry, runfolder, turns
 from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
@@ -112,6 +112,8 @@ def run(
         provision.verify(site, study, facts)
         for event in dataset.ensure(site, study, data)["events"]:
             state.say(event)
+        if own_scripts.of(study):
+            dataset.ensure_own(site, study, files.read_json(where.warm_up).get("own"))
         return walk(state)
 
 
@@ -241,17 +243,23 @@ def _of(state: Walk, run: PlannedRun, connections: dict[str, tuple[Connection, .
     is_own = run.partners and run.arm == _own_twin(state)
     arm = run.arm if is_own else state.study.deployed(run.arm)
     first, *others = connections[arm]
-    account, user = state.accounts.get(run.arm, (0, None)) if run.partners else (0, None)
+    account, user = state.accounts.get(run.arm, (0, None)) if _has_account(run) else (0, None)
     return Run(run, state.opened, arm, first, state.limits, tuple(others), account, user)
 
 
+def _has_account(run: PlannedRun) -> bool:
+    """Tell whether a run's statements are counted by account: in turns, and of an own script always."""
+    return bool(run.partners) or own_scripts.is_own(run.script)
+
+
 def _let_in(state: Walk) -> None:
-    """Give each arm that takes turns an account of its own, where the engine counts statements by account."""
+    """Give each arm that takes turns, or runs an own script, an account of its own, where the engine counts
+    statements by account."""
     state.accounts = {}
     names = [state.study.baseline, state.study.twin, *state.study.treatments]
-    in_turns = {run.arm for run in state.runs if run.partners}
+    apart = {run.arm for run in state.runs if _has_account(run)}
     for number, name in enumerate(names, start=1):
-        if name in in_turns:
+        if name in apart:
             arm = state.study.deployed(name)
             if engine_of(state.study, arm).name not in registry.WITHOUT_ACCOUNTS:
                 state.accounts[name] = (number, state.opened.let_in(arm, number))

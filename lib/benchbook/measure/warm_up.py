@@ -7,14 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import runfolder
+from benchbook.core import own_scripts, runfolder
 from benchbook.core.engines import is_analyzed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.core.wording import count
-from benchbook.measure import dataset
+from benchbook.measure import dataset, own
 from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import session, sessions
 from benchbook.plan import schedule
@@ -32,7 +33,7 @@ def warm(site: Site, study: Study) -> list[dict[str, str]]:
         if is_analyzed(study, arm):
             which = {} if arm == study.baseline else {"arm": arm}
             with session(site, arm) as connection:
-                answers += [row | which for row in dataset.analyze(connection, study.dataset.tables)]
+                answers += [row | which for row in _analyze(connection, study)]
             site.snapshot(dataset.label(study), arm)
     with sessions(site, study, site.able) as connections:
         dataset.prewarm_all(study, connections)
@@ -45,12 +46,15 @@ def put_back(site: Site, study: Study, analyzed: bool = False) -> None:
     A cluster may lose a pod, and the copy with it. `analyzed` brings the tables' statistics back too.
     """
     label = dataset.label(study)
-    if len(dataset.copies(site, study)) == 1 and not site.has_snapshot(label):
+    copies = dataset.copies(site, study)
+    # Elsewhere a copy that one of several arms lacks is brought back by the site, or refused.
+    looked_at = copies if own_scripts.of(study) or len(copies) == 1 else []
+    if not all(site.has_snapshot(label, arm) for arm in looked_at):
         dataset.load(site, study)
-        if analyzed:
-            with session(site) as connection:
-                dataset.analyze(connection, study.dataset.tables)
-            site.snapshot(label)
+        for arm in copies if analyzed else []:
+            with session(site, arm) as connection:
+                _analyze(connection, study)
+            site.snapshot(label, arm)
     site.restore(label)
 
 
@@ -73,6 +77,9 @@ def pilots(
         return []
     planned = schedule.pilot_runs(name, study, site.able)
     folders = []
+    accounts = {}
+    for number, arm in enumerate(site.able, start=1) if own_scripts.of(study) else ():
+        accounts[arm] = (number, site.let_in(arm, number))
     with sessions(site, study, site.able) as connections:
         for number, pilot in enumerate(planned, start=1):
             say(
@@ -81,7 +88,9 @@ def pilots(
             )
             arm = study.deployed(pilot.arm)
             first, *others = connections[arm]
-            run = Run(pilot, site, arm, first, limits, tuple(others))
+            is_own = own_scripts.is_own(pilot.script)
+            account, user = accounts[arm] if is_own else (0, None)
+            run = Run(pilot, site, arm, first, limits, tuple(others), account, user)
             try:
                 folders.append(runfolder.keep(execute(run, into, 1), into))
             except SQLAlchemyError as error:
@@ -91,3 +100,16 @@ def pilots(
                 ) from None
     site.restore(dataset.label(study))
     return folders
+
+
+def own_found(site: Any, study: Study) -> dict[str, Any]:
+    """Return what is kept of own scripts and of the tables that their prepare made; nothing without any."""
+    if not own_scripts.of(study):
+        return {}
+    site.restore(dataset.label(study))
+    return own.found(study, dataset.of_own(site, study))
+
+
+def _analyze(connection: Connection, study: Study) -> list[dict[str, str]]:
+    answers = dataset.analyze(connection, study.dataset.tables)
+    return answers + (own.analyze(connection) if own_scripts.of(study) else [])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pandas as pd
 
-from benchbook.core import registry
+from benchbook.core import own_scripts, registry
 from benchbook.core import turns as words
 from benchbook.core.model import PlannedRun, fingerprint
 from benchbook.core.study import Study
@@ -68,12 +68,14 @@ def plan_runs(
     conditions: dict[str, dict[str, Any]],
     settled: rates.Rates | None = None,
     lengths: turns.Lengths | None = None,
+    own: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[PlannedRun]:
     """Return every run of a study in the order it is to be made.
 
     `settled` are the rates that the pilots found; without them a workload that asks for a share of saturation
     is shown as a closed loop. `lengths` are the milliseconds of a turn that they
-    found, by workload and threads.
+    found, by workload and threads; `own` says of each own script what its files are and what they do
+    (`statements`).
 
     `conditions` holds, for each arm, what it was found to be and the data that was loaded; it is part of each
     run's id, so runs made under other conditions are never taken for these. Arms that it lacks were skipped
@@ -109,6 +111,7 @@ def plan_runs(
                         ),
                         conditions=conditions.get(study.deployed(arm), {}),
                         **in_turns,
+                        own=(own or {}).get(workload, {}),
                     )
                 )
             seen[size] += 1
@@ -246,7 +249,8 @@ def _turns(
 
 
 def _place(study: Study, workload: str, arm: str) -> int:
-    if study.script(workload) not in registry.WRITING:
+    script = study.script(workload)
+    if script not in registry.WRITING and not own_scripts.is_own(script):
         return 0
     # Counted so that an arm added at the end, or the A/A pair, leaves the other arms' seeds as they were.
     return -1 if arm == study.twin else list(study.arms).index(arm)
@@ -259,6 +263,8 @@ def _cell(
     asked = options.pop("rate")
     rate = asked if isinstance(asked, int) else settled.get(workload, {}).get(threads, 0)
     options.pop("script")
+    if not own_scripts.is_own(study.script(workload)):
+        options.pop("options")
     return {
         "study": name,
         "arm": arm,

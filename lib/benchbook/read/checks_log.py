@@ -9,6 +9,7 @@ import math
 
 from benchbook.core import several
 from benchbook.core.params import Limits
+from benchbook.read import checks_own
 from benchbook.read.evidence import Evidence, Missing
 from benchbook.read.log import Concern
 
@@ -142,6 +143,8 @@ def work(run: Evidence, limits: Limits) -> list[str]:
     done = run.final.transactions
     if not done:
         return ["no transactions"]
+    if checks_own.is_own(run):
+        return checks_own.work(run) + _rate_faults(run, limits)
     one, transactions, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
     faults = []
     if not one.reads + one.writes:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from benchbook.core import several, sysbench_options
 from benchbook.core.params import Limits
-from benchbook.read import checks_log
+from benchbook.read import checks_log, checks_own
 from benchbook.read.evidence import Evidence
 
 BINARY = "sysbench"
@@ -20,7 +20,7 @@ PLACES = ({"mysql-socket"}, {"mysql-host", "mysql-port"})
 
 def options(run: Evidence, limits: Limits) -> list[str]:
     """V5: header, command line and file of options say what the plan asks for."""
-    return checks_log.header(run, limits) + command_line(run)
+    return checks_log.header(run, limits) + command_line(run) + checks_own.files(run)
 
 
 def command_line(run: Evidence) -> list[str]:

@@ -7,7 +7,7 @@ its faults as sentences; none means it passed.
 from __future__ import annotations
 
 from benchbook.core.params import Limits
-from benchbook.read import checks_state
+from benchbook.read import checks_own, checks_state
 from benchbook.read.evidence import Evidence, Excused, Missing
 
 OWN_ROWS = 5000
@@ -23,6 +23,8 @@ UPTIME_ROUNDING_S = 1.5
 
 def ledger(run: Evidence, limits: Limits) -> list[str]:
     """V10: the server counted the statements, transactions and connections that sysbench counted."""
+    if checks_own.is_own(run):
+        return checks_own.ledger(run)
     if run.has_counter("Account_updates"):
         return _account(run)
     one, spoilt, done = run.transaction, run.total("ignored_errors"), run.total("transactions")
@@ -66,6 +68,8 @@ def _account(run: Evidence) -> list[str]:
 
 def hits(run: Evidence, limits: Limits) -> list[str]:
     """V11: reads found the rows they asked for, writes changed rows."""
+    if checks_own.is_own(run):
+        return checks_own.hits(run)
     one, done, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
     faults = []
     least = one.writes * done * (WRITE_SHARE if one.growth >= 0 else 0)
@@ -107,7 +111,7 @@ def data(run: Evidence, limits: Limits) -> list[str]:
     """V13: the tables are defined as at the start, had the rows of the plan before, and what the script makes
     of them after."""
     faults = checks_state.tables(run)
-    if faults:
+    if faults or checks_own.is_own(run):
         return faults
     if "rows_before" in run.seen and run.seen["rows_before"] is None:
         return _sampled(run)

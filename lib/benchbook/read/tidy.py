@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchbook.core import files, runfolder
+from benchbook.core import files, own_scripts, runfolder
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import rows
@@ -101,6 +101,26 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
         seconds = enumerate(log.intervals, start=1)
         rows += [(*cell, second, interval.qps, interval.tps) for second, interval in seconds]
     return pd.DataFrame(rows, columns=["arm", "workload", "threads", "pilot", "second", "qps", "tps"])
+
+
+def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, dict[str, int]]:
+    """Return for each workload with an own script the sums over its pilots of events, reads, writes, other
+    and errors; a pilot without whole totals counts no event."""
+    sums: dict[str, dict[str, int]] = {}
+    for folder in folders:
+        plan, log = folder.plan(), log_of(folder)
+        if not own_scripts.is_own(plan["script"]):
+            continue
+        of = sums.setdefault(
+            plan["workload"], dict.fromkeys(("events", "reads", "writes", "other", "errors"), 0)
+        )
+        for block in log.summaries:
+            of["events"] += block.events or 0
+            of["reads"] += block.reads or 0
+            of["writes"] += block.writes or 0
+            of["other"] += block.other or 0
+            of["errors"] += block.ignored_errors or 0
+    return sums
 
 
 def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:

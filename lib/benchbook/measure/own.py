@@ -1,0 +1,175 @@
+"""Own scripts: their tables made, proven and held, and their bytes before every run."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from benchbook.core import own_scripts
+from benchbook.core.errors import BenchbookError
+from benchbook.core.model import Endpoint, fingerprint
+from benchbook.core.own_scripts import OwnScript
+from benchbook.core.study import Study
+from benchbook.measure import sysbench
+from benchbook.plan import order
+
+PREPARE = Path(__file__).with_name("lua") / "own.lua"
+PREPARE_S = 3600.0
+CHECKSUM_UP_TO = 5_000_000
+
+
+def prepare(site: Any, study: Study, arm: str, endpoint: Endpoint) -> list[str]:
+    """Run each script's `prepare` on an arm's server; return what went wrong, in sysbench's words."""
+    said: list[str] = []
+    for one in own_scripts.prepared_by(study):
+        one.texts()
+        said += _prepare(site, study, arm, endpoint, one)
+    return said
+
+
+def _prepare(site: Any, study: Study, arm: str, endpoint: Endpoint, one: OwnScript) -> list[str]:
+    env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(study.dataset.seed)}
+    with tempfile.TemporaryDirectory() as scratch:
+        out, err = Path(scratch) / "out", Path(scratch) / "err"
+        child = site.client(argv(study, endpoint, one), out, err, cwd=one.folder, env=env, arm=arm)
+        try:
+            code = child.popen.wait(timeout=PREPARE_S)
+        except subprocess.TimeoutExpired:
+            return [f"workloads.{one.workload}: its prepare did not end within {PREPARE_S:.0f} s"]
+        finally:
+            if child.popen.poll() is None:
+                child.popen.kill()
+                child.popen.wait()
+        told = "".join(file.read_text("utf-8", "replace") for file in (out, err))
+    fatal = [line for line in told.splitlines() if "FATAL" in line]
+    lines = fatal or ([f"exit code {code}"] if code else [])
+    return [f"workloads.{one.workload}: its prepare failed: {line}" for line in lines]
+
+
+def argv(study: Study, endpoint: Endpoint, one: OwnScript) -> list[str]:
+    """Return the command line that runs a script's `prepare` in sysbench's run phase."""
+    options = {name.replace("_", "-"): sysbench.value(value) for name, value in one.options.items()}
+    return [
+        sysbench.BINARY,
+        f"--config-file={endpoint.secret}",
+        *(f"--{name}={value}" for name, value in sysbench.connection(endpoint).items()),
+        *("--threads=1", "--events=1", "--time=0"),
+        f"--rand-seed={order.table_seed(study.dataset.seed, 0)}",
+        "--rand-type=uniform",
+        str(PREPARE),
+        *(f"--{name}={value}" for name, value in options.items()),
+        "run",
+    ]
+
+
+def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
+    """Return `rows` and `checksum` of every table that is not one of sysbench's, by name; the checksum is
+    None where the tables are too large."""
+    rows = {name: _count(connection, name) for name in tables(connection)}
+    is_small = sum(rows.values()) <= CHECKSUM_UP_TO
+    return {
+        name: {"rows": count, "checksum": _checksum(connection, name) if is_small else None}
+        for name, count in rows.items()
+    }
+
+
+def tables(connection: Connection) -> list[str]:
+    """Return the names of the tables that are not sysbench's own."""
+    names = (str(name) for (name,) in connection.execute(text("SHOW TABLES")))
+    return sorted(name for name in names if not (name.startswith("sbtest") and name[6:].isdigit()))
+
+
+def analyze(connection: Connection) -> list[dict[str, str]]:
+    """Run ANALYZE TABLE on every table that is not one of sysbench's; return what the server answered."""
+    answers = []
+    for name in tables(connection):
+        said = connection.execute(text(f"ANALYZE TABLE `{name}`")).mappings().all()
+        answers += [{key: str(row[key]) for key in ("Table", "Msg_type", "Msg_text")} for row in said]
+    return answers
+
+
+def prewarm(connection: Connection) -> None:
+    """Read every row of every table that is not one of sysbench's, and the entries of its indexes."""
+    for name in tables(connection):
+        indexes = {
+            str(row["Key_name"]) for row in connection.execute(text(f"SHOW INDEX FROM `{name}`")).mappings()
+        }
+        for index in sorted(indexes):
+            query = f"SELECT COUNT(*) FROM `{name}` FORCE INDEX (`{index}`)"
+            connection.execute(text(query)).scalar_one()
+
+
+def empty(connection: Connection) -> None:
+    """Drop every table that is not one of sysbench's."""
+    connection.execute(text("SET FOREIGN_KEY_CHECKS = 0"))
+    for name in tables(connection):
+        connection.execute(text(f"DROP TABLE `{name}`"))
+    connection.execute(text("SET FOREIGN_KEY_CHECKS = 1"))
+
+
+def found(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what is kept of own scripts: under `scripts` their texts and digests by workload, under
+    `tables` what their prepare made.
+
+    `states` is what `describe` says for one arm of each copy of the data. BenchbookError if they differ.
+    """
+    first, *others = states
+    for arm in others:
+        wrong = differences(states[arm], states[first])
+        if wrong:
+            raise BenchbookError(
+                f"the script's prepare made other rows for arm {arm} than for {first}: "
+                f"{'; '.join(wrong[:3])}; "
+                "let it draw from sysbench.rand or math.random, which are seeded, and from nothing else"
+            )
+    scripts = {
+        name: {"text": one.texts(), "sha256": one.digests()} for name, one in own_scripts.of(study).items()
+    }
+    return {"scripts": scripts, "tables": states[first]}
+
+
+def differences(now: dict[str, Any], known: dict[str, Any]) -> list[str]:
+    """Return each table that is not as it was recorded, in words."""
+    return [
+        f"{name} has {now.get(name)}, recorded are {known.get(name)}"
+        for name in sorted({*now, *known})
+        if now.get(name) != known.get(name)
+    ]
+
+
+def changed(study: Study, known: dict[str, Any]) -> list[str]:
+    """Return the files of own scripts that are not those that warm-up saw."""
+    wrong = []
+    for name, one in own_scripts.of(study).items():
+        now, then = one.digests(), known.get("scripts", {}).get(name, {}).get("sha256", {})
+        wrong += [
+            f"workloads.{name}.script: {file} is not what warm-up saw; run `dvc repro -f warm-up@STUDY`"
+            for file in sorted({*now, *then})
+            if now.get(file) != then.get(file)
+        ]
+    return wrong
+
+
+def of_run(site: Any, workload: str) -> OwnScript | None:
+    """Return the own script of a workload of a site's study, None for one of sysbench's."""
+    study = getattr(site, "study", None)
+    return own_scripts.of(study).get(workload) if study is not None else None
+
+
+def label(study: Study) -> str:
+    """Return what the name of the prepared copy ends in where own scripts made a part of it."""
+    known = [(one.digests(), dict(one.options)) for one in own_scripts.prepared_by(study)]
+    return f"-own{fingerprint(known)}" if known else ""
+
+
+def _count(connection: Connection, name: str) -> int:
+    return int(connection.execute(text(f"SELECT COUNT(*) FROM `{name}`")).scalar_one())
+
+
+def _checksum(connection: Connection, name: str) -> int | None:
+    row: Any = connection.execute(text(f"CHECKSUM TABLE `{name}`")).first()
+    return None if row is None or row[1] is None else int(row[1])

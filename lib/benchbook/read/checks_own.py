@@ -1,0 +1,70 @@
+"""What the checks ask of a script of the user's own, of which no rule is known beforehand.
+
+Statements of one event are those that the pilots showed, where all events have the same. Whatever the
+mixture, the server's counters of the run's account agree with sysbench's to the query.
+"""
+
+from __future__ import annotations
+
+from benchbook.core import own_scripts
+from benchbook.read.evidence import Evidence
+
+KINDS = ("reads", "writes", "other")
+
+
+def is_own(run: Evidence) -> bool:
+    """Tell whether a run is of an own script."""
+    return own_scripts.is_own(run.asked("script"))
+
+
+def files(run: Evidence) -> list[str]:
+    """V5: the script and its modules were those of the plan, byte for byte; pilots have no such plan."""
+    if not is_own(run) or "own" not in run.plan:
+        return []
+    asked, found = run.asked("own")["files"], run.get("script")
+    return [
+        f"the script's file {name} was {_short(found.get(name))}, {_short(asked.get(name))} asked"
+        for name in sorted({*asked, *found})
+        if asked.get(name) != found.get(name)
+    ]
+
+
+def work(run: Evidence) -> list[str]:
+    """V9: statements were made, and as many in each event as the pilots showed."""
+    events, spoilt = run.total("events"), run.total("ignored_errors")
+    if not run.total("total"):
+        return ["the script made no statement that sysbench counts"]
+    rule = (run.plan.get("own") or {}).get("statements") or {}
+    faults = []
+    for kind in KINDS if rule else ():
+        count, each = run.total(kind), rule[kind]
+        if not each * events <= count <= each * (events + spoilt):
+            faults.append(f"{count} {kind} in {events} events, {each} each in the pilots")
+    return faults
+
+
+def ledger(run: Evidence) -> list[str]:
+    """V10: the account's statements are those that sysbench counted, over one connection for each thread."""
+    faults, threads = [], run.asked("threads")
+    made = run.grown("Connections") - run.get("ledger").get("own_connections", 0)
+    if made != threads:
+        faults.append(f"the script makes connections of its own: {made} were made for {threads} threads")
+    reads, seen = run.total("reads"), run.grown("Com_select")
+    counted = seen + run.grown("Account_updates") + run.grown("Account_other")
+    total, spoilt = run.total("total"), run.total("ignored_errors")
+    if not total <= counted <= total + spoilt:
+        faults.append(f"the account made {counted} statements, sysbench says {total}")
+    if not spoilt and seen > reads:
+        faults.append(f"Com_select of the account grew by {seen}, sysbench says {reads} reads")
+    return faults
+
+
+def hits(run: Evidence) -> list[str]:
+    """V11: reads found rows."""
+    if run.total("reads") and not run.grown("Rows_sent"):
+        return [f"{run.total('reads')} reads found no row"]
+    return []
+
+
+def _short(digest: str | None) -> str:
+    return digest[:10] if digest else "absent"
