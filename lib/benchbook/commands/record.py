@@ -100,7 +100,7 @@ def unfinished(name: str, study: Study) -> Iterator[str]:
 
 
 def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
-    """Yield what speaks against findings that are whole: not pre-registered, or not quiet by their own signs."""
+    """Yield what speaks against whole findings: not pre-registered, or not quiet by their own signs."""
     from benchbook.show import numbers, registration
 
     if not registered.startswith(registration.HELD):
@@ -114,8 +114,9 @@ def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
         yield f"the A/A pair shows a difference where there is none: {numbers.span(aa['low'], aa['high'])}"
     elif max(-aa["low"], aa["high"]) > AA_MOST:
         yield (
-            f"the A/A pair is too wide: equal arms came out within {numbers.span(aa['low'], aa['high'])}, and "
-            f"the smallest published effects are {100 * AA_MOST:.0f} %"
+            "the A/A pair is too wide: equal arms came out within "
+            f"{numbers.span(aa['low'], aa['high'])}, and the smallest published effects are "
+            f"{100 * AA_MOST:.0f} %"
         )
     for warning in found["warnings"]:
         if isinstance(warning, Mapping) and warning["title"] in NOISE:
@@ -155,14 +156,14 @@ def _entry(
 
 
 def machine(arms: Mapping[str, Mapping[str, Any]]) -> str:
-    """Say where arms were measured: the site and each machine once, by processor, cores, memory and system."""
+    """Say where arms were measured: the site, and each machine once by processor, memory and system."""
     seen = []
     for facts in arms.values():
         hosts = (facts.get("hosts") or {}).values()
         seen += [one for one in (facts.get("machine"), *hosts) if one]
+    parts = ("cpu_model", "memory_mib", "system")
     told = dict.fromkeys(
-        f"{one.get('cores')} cores of {one.get('cpu_model')}, {one.get('memory_mib')} MiB, {one.get('system')}"
-        for one in seen
+        "{} cores of {}, {} MiB, {}".format(one.get("cores"), *map(one.get, parts)) for one in seen
     )
     kinds = dict.fromkeys((facts.get("site") or {}).get("kind", "not known") for facts in arms.values())
     return f"site {', '.join(kinds)}: {'; '.join(told) or 'not known'}"
