@@ -37,7 +37,10 @@ def clone(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     git(root, "commit", "-qm", "Propose the study")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(root))
-        record.add("made")
+        with pytest.raises(InputErrors, match="not recorded: the check “equal tables” fails"):
+            record.add("made")
+        assert not index.read().studies
+        record.add("made", with_doubts=True)
         yield root
 
 
@@ -51,7 +54,9 @@ def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Pa
     entry = index.read().studies["made"]
     archive = at / "data" / "record" / "made.tar.xz"
     # 5 blocks of direct, direct_again and haproxy at one level.
-    assert (entry.runs, entry.blocks, entry.measured, entry.doubts) == (15, 5, "2026-01-05", ())
+    assert (entry.runs, entry.blocks, entry.measured) == (15, 5, "2026-01-05")
+    # The made-up logs differ in little but their counts, which is just what that check is for.
+    assert len(entry.doubts) == 1 and entry.doubts[0].startswith("the check “equal tables” fails")
     assert entry.sha256 == files.sha256(archive) and entry.bytes == archive.stat().st_size
     assert entry.machine.startswith("site ") and "2 cores of made up" in entry.machine
     assert entry.registered.startswith("Held: ") and "HAProxy" in entry.answer
@@ -164,7 +169,7 @@ def test_an_unfinished_study_is_refused_whatever_is_said(at: Path, tmp_path: Pat
         (tmp_path / run.name).rename(run)
 
 
-QUIET = {"aa": {"low": -0.01, "high": 0.012, "label": "not shown"}, "warnings": []}
+QUIET = {"aa": {"low": -0.01, "high": 0.012, "label": "not shown"}, "warnings": [], "checks": []}
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ REMEDY = "make record STUDY={study} ARGS=--with-doubts records it with that besi
 def add(name: str, with_doubts: bool = False) -> str:
     """Record a measured study; return what was done in a few lines.
 
-    InputErrors with every reason against it: an edited tree, an unfinished or invalid study, findings that do
-    not follow from the raw files; without `with_doubts` also one that is not pre-registered or not quiet.
+    InputErrors with every reason against it: an edited tree, an unfinished study, findings that do not follow
+    from the raw files; without `with_doubts` also a failed check, no pre-registration, a machine not quiet.
     """
     study, where = load.study(name), paths.study(name)
     if wrong := [*edited(name), *unfinished(name, study)]:
@@ -94,9 +94,6 @@ def unfinished(name: str, study: Study) -> Iterator[str]:
         yield f"{complete} complete blocks are fewer than the first look needs, so nothing is decided"
     if not found["findings"]:
         yield "no finding could be computed; its page says why"
-    for check in found["checks"]:
-        if check["passed"] is False:
-            yield f"the check “{check['check']}” fails: {check['detail']}"
 
 
 def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
@@ -118,6 +115,9 @@ def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
             f"{numbers.span(aa['low'], aa['high'])}, and the smallest published effects are "
             f"{100 * AA_MOST:.0f} %"
         )
+    for check in found["checks"]:
+        if check["passed"] is False:
+            yield f"the check “{check['check']}” fails: {check['detail']}"
     for warning in found["warnings"]:
         if isinstance(warning, Mapping) and warning["title"] in NOISE:
             yield f"{warning['title'].lower()}: {warning['text']}"
