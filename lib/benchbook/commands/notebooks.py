@@ -56,6 +56,8 @@ def started(folder: Path) -> Iterator[Kernel]:
     empty = nbformat.v4.new_notebook()
     client = NotebookClient(empty, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     client.km = client.create_kernel_manager()
+    # Files instead of ports: what nobody else has to reach listens nowhere.
+    client.km.transport = "ipc"
     try:
         yield Kernel(client)
     finally:

@@ -79,16 +79,23 @@ def _several(names: Sequence[str], root: str) -> list[str]:
                 wrong += [f"{name}: {text}" for text in error.errors]
             except BenchbookError as error:
                 wrong.append(f"data/record/{name}.tar.xz: {error}")
-            finally:
-                os.environ["BENCHBOOK_ROOT"] = root
     return wrong
 
 
 def one(name: str, kernel: object) -> list[str]:
     """Make one recorded study again: unpack, parse, analyze, compare, render; return what differs."""
+    where, entry, ours = paths.recorded(name), record.read().studies[name], paths.root()
+    try:
+        return _made_again(name, where, entry, ours, kernel)
+    finally:
+        os.environ["BENCHBOOK_ROOT"] = str(ours)
+
+
+def _made_again(
+    name: str, where: paths.RecordedPaths, entry: record.Entry, ours: Path, kernel: object
+) -> list[str]:
     from benchbook.show import registration
 
-    where, entry, ours = paths.recorded(name), record.read().studies[name], paths.root()
     contents = archive.unpack(where.archive, where.base)
     if files.sha256(where.archive) != entry.sha256:
         return [
