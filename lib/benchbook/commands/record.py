@@ -15,7 +15,7 @@ import pandas as pd
 from ruamel.yaml import YAML
 
 from benchbook.commands import answer, archive, rebuild, stage, verify
-from benchbook.core import files, load, paths, record
+from benchbook.core import files, load, paths, record, sizes
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
 
@@ -64,18 +64,27 @@ def add(name: str, with_doubts: bool = False) -> str:
 
 def edited(name: str) -> Iterator[str]:
     """Yield what differs from the commit among the files that the evidence is made with."""
-    asked = [*MADE_WITH, f"studies/{name}.yaml"]
+    whole = sizes.origin(name) or name
+    asked = [*MADE_WITH, *dict.fromkeys(f"studies/{one}.yaml" for one in (whole, name))]
     listed = _git("status", "--porcelain", "--untracked-files=all", "--", *asked)
     committed = _git("show", "HEAD:params.yaml")
     if listed is None or committed is None:
         yield "git does not say what the code is; record from a clone"
         return
     changed = [line[3:] for line in listed.splitlines()]
+    if _is_size(name):
+        changed = [one for one in changed if one != f"studies/{name}.yaml"]
     if _settings(committed) != _settings(paths.params().read_text(encoding="utf-8")):
         changed.append("params.yaml (beside its lists of studies and sources)")
     if changed:
         more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
         yield f"the tree is edited: {', '.join(changed[:5])}{more}; commit, measure with that, then record"
+
+
+def _is_size(name: str) -> bool:
+    """Tell whether a study file is what a study of the tree stands for at a size, not one of its own."""
+    whole, file = sizes.origin(name), paths.study(name).file
+    return whole is not None and file.read_text(encoding="utf-8") == sizes.text(name, whole)
 
 
 def unfinished(name: str, study: Study) -> Iterator[str]:

@@ -74,7 +74,7 @@ def pages(arguments: Sequence[str]) -> int:
 
 
 def _pages(root: Path, arguments: list[str], *first: str) -> tuple[int, bool]:
-    code, is_stopped = _dvc(root, ["repro", *arguments, *first, "record", "audit"])
+    code, is_stopped = _dvc(root, ["repro", *arguments, *first, "record", "history", "audit"])
     if code or is_stopped:
         return code, is_stopped
     flags = [word for word in arguments if word in ASKING]
