@@ -25,7 +25,7 @@ KEEP ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-all test-faults lint tidb doctor plan up down lab report publish export verify review rerun strip bench lock clean
+.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record verify review rerun strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -42,6 +42,12 @@ ONLY = $(if $(filter command environment,$(firstword $(origin STUDY))),--study '
 
 repro: setup ## Run the pipeline, print the answer and where the report is; STUDY=NAME: that study only
 	@sh tools/as_owner.sh benchbook repro $(ONLY) $(ARGS)
+	@sh tools/report.sh where
+
+# Nothing here connects to a server, so no system package is asked for.
+pages: ## Rebuild the measured record and its pages from data/record; no database, no sysbench, no root
+	@sh tools/setup.sh --pages
+	@sh tools/as_owner.sh benchbook pages $(ARGS)
 	@sh tools/report.sh where
 
 test: setup ## Fast tests, real servers included
@@ -82,6 +88,9 @@ publish: setup ## Put the site together in public/, for any static host
 
 export: setup ## Pack the whole evidence of STUDY into one archive, STUDY.tar.gz
 	@sh tools/as_owner.sh benchbook export $(STUDY) $(ARGS)
+
+record: setup ## Put STUDY, measured, into the record in git; ARGS=--with-doubts: although something speaks against it
+	@sh tools/as_owner.sh benchbook record $(STUDY) $(ARGS)
 
 verify: setup ## Check ARCHIVE: every hash, and its findings made again from its raw files
 	@benchbook verify "$(ARCHIVE)"

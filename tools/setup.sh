@@ -3,6 +3,7 @@
 # Does only what is missing, so run it as often as you like; when nothing is, it takes a blink.
 # Exit 2: this machine needs something from you first, and nothing was changed.
 # With --check it only looks: exit 0 if .venv is as the lock says, else 1.
+# With --pages only what rebuilding the record needs: Python and .venv, no server, no sysbench, no root.
 # With --tests .venv also gets what only tests and lint need (tools/lock-tests.txt); once there, it stays.
 #
 # PYTHON=/path/to/python3.12 chooses the interpreter. The tests of this script describe other
@@ -57,11 +58,15 @@ can_make_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
 
 look() {
   missing='' packages='' wanted=''
+  [ "$pages" = 0 ] || { look_for_python; return; }
   need sysbench sysbench 'sysbench, the load generator'
   need mariadbd mariadb-server 'MariaDB server, the database of the default study'
   need haproxy haproxy 'HAProxy, the proxy of the default study'
   want ip iproute2
   want iptables iptables
+  look_for_python
+}
+look_for_python() {
   [ -x .venv/bin/python ] && is_good_python .venv/bin/python && return
   if find_python; then
     can_make_venv "$python" || lacks "python3.$minor-venv" "Python's venv module, to make .venv"
@@ -138,7 +143,7 @@ stop_for_python() {
 # --- system packages ------------------------------------------------------------------------
 
 install_packages() {
-  case $(uname_s) in Linux) ;; *)
+  case $pages$(uname_s) in 0Linux | 1*) ;; *)
     stop 'The local site starts servers the way Linux does it, so Benchbook measures on Linux only.
 On a Mac, with Docker running, this gives the same report in a Debian container:' \
       "docker run --rm -it -v \"\$PWD\":/benchbook -w /benchbook debian:12 \\" \
@@ -293,10 +298,11 @@ hand_back() { # what `sudo make` writes belongs to the owner of the clone
   chown -R --from=0 "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" .venv .git/config 2>/dev/null || true
 }
 
-tests=0
+tests=0 pages=0
 case ${1-} in
   --check) if is_ready; then exit 0; else exit 1; fi ;;
   --tests) tests=1 ;;
+  --pages) pages=1 ;;
 esac
 began=$(date +%s)
 is_ready || check_space

@@ -3,7 +3,8 @@
     import benchbook as bb
 
     bb.studies()                     every study: what it asks, how far it has come
-    s = bb.study("quick")            one of them; shows its answer in a notebook
+    bb.record()                      the measured record: studies whose evidence came with the clone
+    s = bb.study("quick")            one of them, your own if it is measured, else the recorded one
     s.runs, s.intervals, s.voids     tidy tables, one row a run, a second, a voided attempt …
     bb.columns("runs")               what each column means, with its unit
     s.findings, s.aa                 effects with interval, n, label and verdict
@@ -19,7 +20,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["columns", "source", "sources", "studies", "study"]
+__all__ = ["columns", "record", "source", "sources", "studies", "study"]
 
 # Loaded when asked for, so that `import benchbook` takes no time in a program that wants only a floor of it.
 _TYPES = {
@@ -33,13 +34,21 @@ _TYPES = {
 
 
 def study(name: str) -> Any:
-    """Return one study by the name of its file in `studies/`; see `benchbook.api.study.Study`."""
-    return studies()[name]
+    """Return one study by the name of its file in `studies/`; see `benchbook.api.study.Study`.
+
+    It is the one measured in this clone, or the recorded one where there are no findings of one's own.
+    """
+    return _module("api.catalogue").study(name)
 
 
 def studies() -> Any:
     """Return all studies: by name, by Tab, or one after the other in a loop."""
     return _module("api.catalogue").studies()
+
+
+def record() -> Any:
+    """Return the recorded studies, whose evidence came with the clone: by name, by Tab, or in a loop."""
+    return _module("api.catalogue").record()
 
 
 def source(name: str) -> Any:

@@ -19,7 +19,7 @@ KEYS = ["desc", "cmd", "wdir", "deps", "params", "outs", "metrics", "plots"]
 STUDY_FILE = "studies/${item}.yaml"
 # Read by people and editors, or by DVC itself: no stage has to declare them.
 # What others made and gave: published sources, and reruns that were kept.
-FROM_OTHERS = ("data/published/", "data/reruns", "data/history")
+FROM_OTHERS = ("data/published/", "data/reruns", "data/history", "data/record", "studies")
 FOR_DVC = {"studies", "sources"}
 # Studies of their own by name: DVC follows the file that is written when one is asked for.
 FOR_SIZES = {"sizes"}
@@ -48,6 +48,10 @@ def left(name: str) -> list[str]:
     found = body(name)
     plots = [path for path in paths(found.get("plots")) if "." in path]
     return paths(found.get("outs")) + paths(found.get("metrics")) + plots
+
+
+# The record takes the notebooks of the study stages, all in one process.
+RECORD = "record"
 
 
 def notebook(name: str) -> Path:
@@ -79,7 +83,7 @@ def asked(path: Path, function: str) -> set[str]:
     return found
 
 
-every = pytest.mark.parametrize("name", list(pipeline()["stages"]))
+every = pytest.mark.parametrize("name", [name for name in pipeline()["stages"] if name != RECORD])
 
 
 def test_the_stages_come_in_their_order():
@@ -92,8 +96,20 @@ def test_the_stages_come_in_their_order():
 
 
 def test_every_notebook_is_run_by_one_stage():
-    used = [notebook(name) for name in pipeline()["stages"]]
+    used = [notebook(name) for name in pipeline()["stages"] if name != RECORD]
     assert sorted(used) == tree.notebooks()
+
+
+def test_the_record_depends_on_what_its_stages_depend_on():
+    own = set(paths(body(RECORD)["deps"]))
+    code = [
+        path
+        for name in ("parse", "analyze", "report", "runs")
+        for path in paths(body(name)["deps"])
+        if path.startswith(("lib/", "notebooks/"))
+    ]
+    assert own == {*code, "data/record"}
+    assert body(RECORD)["cmd"] == "exec tools/benchbook rebuild"
 
 
 @every

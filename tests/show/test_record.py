@@ -84,7 +84,8 @@ def test_figures_hold_the_numbers_they_show(audits: dict[str, dict], name: str):
 def finding(claim: str) -> dict:
     return {
         "id": "oltp_point_select.host.qps", "workload": "oltp_point_select", "effect": 0.061,
-        "low": 0.049, "high": 0.079, "n": 5, "claim": claim, "verdict": "confirmed",
+        "low": 0.049, "high": 0.079, "n": 5, "claim": claim, "verdict": "confirmed", "headline": True,
+        "label": "higher", "baseline": "pod", "treatment": "host", "metric": "qps", "names": None,
     }  # fmt: skip
 
 
@@ -109,7 +110,7 @@ def test_the_first_page_sets_what_was_published_beside_its_own_tables(site: Path
     assert len(table) == len(seen.claims) >= 39
     host = next(row for row in table if "Host network gives" in row[0])
     assert host[2] == "about +7 %" and "+6.09 %" in host[3] and "holds" in host[3]
-    assert len(host) == 4, "no column for measurements before there is one"
+    assert all(row[4].startswith("<span>Open.") for row in table), "no third column is empty without a reason"
 
 
 def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
@@ -119,12 +120,37 @@ def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
     }  # fmt: skip
     files.write_json(site / "data" / "networks" / "findings.json", study)
     seen = overview.load()
-    filled = [row for row in rows(overview.claims(seen)._repr_html_()) if row[4]]
+    filled = [row for row in rows(overview.claims(seen)._repr_html_()) if "Measured: " in row[4]]
     assert len(filled) == 1 and "Host network gives" in filled[0][0]
     for part in ("+6.1", "+4.9 to +7.9", "n = 5", "confirmed", "studies/networks.html"):
         assert part in filled[0][4].replace("\N{NO-BREAK SPACE}", " ")
     assert "1 are confirmed" in overview.record(seen).text
     assert "Networks" in overview.studies(seen)._repr_html_()
+
+
+def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
+    lab = {**finding(""), "claim": None, "verdict": None, "treatment": "host"}
+    study = {
+        "title": "A lab", "question": "Is it faster?", "scope": "this machine, these hours",
+        "blocks": {"planned": 5, "complete": 5}, "findings": [lab],
+    }  # fmt: skip
+    files.write_json(site / "data" / "lab" / "findings.json", study)
+    text = "site: {kind: local}\nengine: {name: mariadb}\narms:\n  pod: {network: pod}\n"
+    files.write_text(
+        site / "studies" / "lab.yaml", f"{text}  host: {{illustrates: [tidb-kubernetes/host-network]}}\n"
+    )
+    files.write_text(
+        site / "studies" / "own.yaml",
+        "site: {kind: kubernetes}\nengine: {name: tidb}\narms: {}\nclaims: [tidb-kubernetes/host-network]\n",
+    )
+    seen = overview.load()
+    host = next(row for row in rows(overview.claims(seen)._repr_html_()) if "Host network gives" in row[0])[4]
+    assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
+    assert "This would answer it (a cluster, TiDB): <code>make repro STUDY=own</code>" in host
+    assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
+    assert "1 claim is illustrated, which judges nothing" in overview.record(seen).text
+    first = overview.headlines(seen).text
+    assert first.count("<li>") == 4 and "Illustrated, not judged:" in first
 
 
 def test_one_source_alone(site: Path):

@@ -9,6 +9,7 @@ from benchbook.api.names import Named, frame_html
 from benchbook.api.source import Source
 from benchbook.api.study import Study
 from benchbook.core import paths, source
+from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError
 from benchbook.show.markup import Html, element
 
@@ -43,6 +44,43 @@ def studies() -> Named[Study]:
     """Return every study that has a file, sorted by name."""
     names = paths.studies()
     return Studies("study", names, Study, lambda: _studies(names), "write one: docs/tutorial.md shows how")
+
+
+def record() -> Named[Study]:
+    """Return every recorded study, sorted by name."""
+    names = sorted(index.read().studies)
+    return Named(
+        "recorded study", names, _recorded, lambda: _record(names), "make record STUDY=name adds one"
+    )
+
+
+def study(name: str) -> Study:
+    """Return a study as it was measured here, or as it was recorded where it has no findings here."""
+    recorded = index.read().studies
+    if name in recorded and not paths.study(name).findings.is_file():
+        return _recorded(name)
+    return studies()[name]
+
+
+def _recorded(name: str) -> Study:
+    return Study(name, is_recorded=True)
+
+
+def _record(names: list[str]) -> pd.DataFrame:
+    known = index.read().studies
+    rows = [
+        {
+            "study": name,
+            "answer": known[name].answer,
+            "measured": known[name].measured,
+            "machine": known[name].machine,
+            "runs": known[name].runs,
+            "doubts": len(known[name].doubts),
+            "next": _recorded(name).next_step,
+        }
+        for name in names
+    ]
+    return documented("record", pd.DataFrame(rows))
 
 
 def sources() -> Named[Source]:

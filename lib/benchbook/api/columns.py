@@ -95,6 +95,15 @@ MORE: dict[str, dict[str, Column]] = {
         "findings": ("int", "", "findings, the A/A pair not counted"),
         "next": ("str", "", "what to do next; empty when all is done"),
     },
+    "record": {
+        "study": ("str", "", "name of the recorded study"),
+        "answer": ("str", "", "its answer in a sentence"),
+        "measured": ("str", "", "UTC date of the first run"),
+        "machine": ("str", "", "where it was measured"),
+        "runs": ("int", "", "valid runs"),
+        "doubts": ("int", "", "what spoke against it when it was recorded"),
+        "next": ("str", "", "what to do next; empty when all is done"),
+    },
     "sources": {
         "source": ("str", "", "name of the folder in data/published/"),
         "title": ("str", "", "title of the document"),

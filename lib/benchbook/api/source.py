@@ -70,7 +70,7 @@ class Claim:
     @property
     def measured(self) -> list[Finding]:
         """Findings of studies here that answer it."""
-        return [Finding(study, found) for study, found in overview.load(self.source).answers(self.id)]
+        return [Finding(study.name, found) for study, found in overview.load(self.source).answers(self.id)]
 
     def __repr__(self) -> str:
         lines = [

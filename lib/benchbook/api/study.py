@@ -29,11 +29,12 @@ class Study:
     """
 
     name: str
+    is_recorded: bool = False
 
     @cached_property
     def spec(self) -> core_study.Study:
         """The study file, checked."""
-        return load.study(self.name)
+        return load.study_file(self._places.file) if self.is_recorded else load.study(self.name)
 
     @property
     def title(self) -> str:
@@ -163,6 +164,8 @@ class Study:
     @property
     def next_step(self) -> str:
         """The command that brings what is missing; empty when all is there."""
+        if self.is_recorded:
+            return "" if self.is_analyzed else "make pages"
         return stages.next_step(self._places)
 
     def __repr__(self) -> str:
@@ -202,11 +205,13 @@ class Study:
 
     @property
     def _places(self) -> paths.StudyPaths:
-        return paths.study(self.name)
+        return paths.recorded(self.name) if self.is_recorded else paths.study(self.name)
 
     def _there(self, leaves: str) -> Path:
         place: Path = getattr(self._places, leaves)
         if not place.exists():
+            if self.is_recorded:
+                raise NotThere(f"{self.name}: the recorded study is not unpacked yet; make pages")
             raise NotThere(stages.absent(self._places, place))
         return place
 

@@ -111,7 +111,7 @@ def _entries(
 
 
 def _sources(spec: Study) -> list[str]:
-    """Name the sources of every claim that is answered or illustrated: the study file can't be read without."""
+    """Name the sources of every claim of a study, illustrated ones too: its file can't be read without."""
     claims = [*spec.claims, *(claim for arm in spec.arms.values() for claim in arm.illustrates)]
     return sorted({claim.partition("/")[0] for claim in claims})
 

@@ -93,6 +93,10 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="also one that is not pre-registered or was measured on a busy machine; the page says so",
     )
+    pages = add(
+        "pages", _pages, "rebuild the record and all pages that need no measuring, and measure nothing"
+    )
+    pages.add_argument("arguments", nargs="*", help="more words for `dvc repro`")
     add("rebuild", _rebuild, "make every recorded study again from its archive, as the pipeline does")
     verify = add("verify", _verify, "check an archive: its hashes, its findings made again from raw files")
     verify.add_argument("archive", type=Path, help="what export wrote")
@@ -278,6 +282,12 @@ def _record(arguments: argparse.Namespace) -> int:
 
     print(record.add(arguments.study, arguments.with_doubts))
     return 0
+
+
+def _pages(arguments: argparse.Namespace) -> int:
+    from benchbook.commands import repro
+
+    return repro.pages(arguments.arguments)
 
 
 def _rebuild(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Notebooks executed one after the other in one kernel: a process and its imports for all of them, not for each."""
+"""Notebooks executed one after the other in one kernel, which imports everything once."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import pandas as pd
 from ruamel.yaml import YAML
 
 from benchbook.commands import answer, archive, rebuild, stage, verify
-from benchbook.core import files, load, paths, record
+from benchbook.core import files, load, paths, record, sizes
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
 
@@ -33,8 +33,8 @@ REMEDY = "make record STUDY={study} ARGS=--with-doubts records it with that besi
 def add(name: str, with_doubts: bool = False) -> str:
     """Record a measured study; return what was done in a few lines.
 
-    InputErrors with every reason against it: an edited tree, an unfinished or invalid study, findings that do
-    not follow from the raw files; without `with_doubts` also one that is not pre-registered or not quiet.
+    InputErrors with every reason against it: an edited tree, an unfinished study, findings that do not follow
+    from the raw files; without `with_doubts` also a failed check, no pre-registration, a machine not quiet.
     """
     study, where = load.study(name), paths.study(name)
     if wrong := [*edited(name), *unfinished(name, study)]:
@@ -64,18 +64,27 @@ def add(name: str, with_doubts: bool = False) -> str:
 
 def edited(name: str) -> Iterator[str]:
     """Yield what differs from the commit among the files that the evidence is made with."""
-    asked = [*MADE_WITH, f"studies/{name}.yaml"]
+    whole = sizes.origin(name) or name
+    asked = [*MADE_WITH, *dict.fromkeys(f"studies/{one}.yaml" for one in (whole, name))]
     listed = _git("status", "--porcelain", "--untracked-files=all", "--", *asked)
     committed = _git("show", "HEAD:params.yaml")
     if listed is None or committed is None:
         yield "git does not say what the code is; record from a clone"
         return
     changed = [line[3:] for line in listed.splitlines()]
+    if _is_size(name):
+        changed = [one for one in changed if one != f"studies/{name}.yaml"]
     if _settings(committed) != _settings(paths.params().read_text(encoding="utf-8")):
         changed.append("params.yaml (beside its lists of studies and sources)")
     if changed:
         more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
         yield f"the tree is edited: {', '.join(changed[:5])}{more}; commit, measure with that, then record"
+
+
+def _is_size(name: str) -> bool:
+    """Tell whether a study file is what a study of the tree stands for at a size, not one of its own."""
+    whole, file = sizes.origin(name), paths.study(name).file
+    return whole is not None and file.read_text(encoding="utf-8") == sizes.text(name, whole)
 
 
 def unfinished(name: str, study: Study) -> Iterator[str]:
@@ -94,13 +103,10 @@ def unfinished(name: str, study: Study) -> Iterator[str]:
         yield f"{complete} complete blocks are fewer than the first look needs, so nothing is decided"
     if not found["findings"]:
         yield "no finding could be computed; its page says why"
-    for check in found["checks"]:
-        if check["passed"] is False:
-            yield f"the check “{check['check']}” fails: {check['detail']}"
 
 
 def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
-    """Yield what speaks against findings that are whole: not pre-registered, or not quiet by their own signs."""
+    """Yield what speaks against whole findings: not pre-registered, or not quiet by their own signs."""
     from benchbook.show import numbers, registration
 
     if not registered.startswith(registration.HELD):
@@ -114,9 +120,13 @@ def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
         yield f"the A/A pair shows a difference where there is none: {numbers.span(aa['low'], aa['high'])}"
     elif max(-aa["low"], aa["high"]) > AA_MOST:
         yield (
-            f"the A/A pair is too wide: equal arms came out within {numbers.span(aa['low'], aa['high'])}, and "
-            f"the smallest published effects are {100 * AA_MOST:.0f} %"
+            "the A/A pair is too wide: equal arms came out within "
+            f"{numbers.span(aa['low'], aa['high'])}, and the smallest published effects are "
+            f"{100 * AA_MOST:.0f} %"
         )
+    for check in found["checks"]:
+        if check["passed"] is False:
+            yield f"the check “{check['check']}” fails: {check['detail']}"
     for warning in found["warnings"]:
         if isinstance(warning, Mapping) and warning["title"] in NOISE:
             yield f"{warning['title'].lower()}: {warning['text']}"
@@ -155,14 +165,14 @@ def _entry(
 
 
 def machine(arms: Mapping[str, Mapping[str, Any]]) -> str:
-    """Say where arms were measured: the site and each machine once, by processor, cores, memory and system."""
+    """Say where arms were measured: the site, and each machine once by processor, memory and system."""
     seen = []
     for facts in arms.values():
         hosts = (facts.get("hosts") or {}).values()
         seen += [one for one in (facts.get("machine"), *hosts) if one]
+    parts = ("cpu_model", "memory_mib", "system")
     told = dict.fromkeys(
-        f"{one.get('cores')} cores of {one.get('cpu_model')}, {one.get('memory_mib')} MiB, {one.get('system')}"
-        for one in seen
+        "{} cores of {}, {} MiB, {}".format(one.get("cores"), *map(one.get, parts)) for one in seen
     )
     kinds = dict.fromkeys((facts.get("site") or {}).get("kind", "not known") for facts in arms.values())
     return f"site {', '.join(kinds)}: {'; '.join(told) or 'not known'}"

@@ -63,15 +63,29 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     return code
 
 
-def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
-    """Run DVC for everything, or for one study and then the pages about everything as they stand."""
-    if not study:
-        return _dvc(root, ["repro", *arguments])
-    code, is_stopped = _dvc(root, ["repro", *arguments, f"report@{study}", f"runs@{study}", "audit"])
+def pages(arguments: Sequence[str]) -> int:
+    """Rebuild the record, the audits and the pages about everything; nothing is measured."""
+    root = paths.root()
+    with alone(root):
+        if wrong := [*locks(root), *tracked(root)]:
+            raise InputErrors(wrong)
+        code, is_stopped = _pages(root, list(arguments))
+    return 130 if is_stopped else code
+
+
+def _pages(root: Path, arguments: list[str], *first: str) -> tuple[int, bool]:
+    code, is_stopped = _dvc(root, ["repro", *arguments, *first, "record", "history", "audit"])
     if code or is_stopped:
         return code, is_stopped
     flags = [word for word in arguments if word in ASKING]
     return _dvc(root, ["repro", *flags, "--single-item", *SITE])
+
+
+def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
+    """Run DVC for everything, or for one study and then the pages about everything as they stand."""
+    if not study:
+        return _dvc(root, ["repro", *arguments])
+    return _pages(root, arguments, f"report@{study}", f"runs@{study}")
 
 
 def _tell(studies: Sequence[str]) -> None:

@@ -62,6 +62,8 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
         "n_inside": None,
         "n_cells": 0,
         "other_base": None,
+        "takes": claim.takes,
+        "because": claim.because,
         "note": claim.note,
     }
     try:

@@ -167,6 +167,8 @@ class Claim(Model):
     """For `unit`: the metrics that the number could mean; `metric` is the one that was written."""
     because: str | None = None
     """For `text_only`: why no table of the document can show it."""
+    takes: str | None = None
+    """What a study would need to answer it, where none that is shipped has it."""
     note: str | None = None
     """How the claim was read, where it could be read otherwise."""
     beside: tuple[Beside, ...] = ()
@@ -175,7 +177,7 @@ class Claim(Model):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Claim:
         needed, allowed = KINDS[self.kind]
-        shared = {"kind", "claim", "stands", "published", "note", "beside"}
+        shared = {"kind", "claim", "stands", "published", "takes", "note", "beside"}
         given = {key for key in self.model_fields_set if getattr(self, key) not in (None, (), {})} - shared
         missing, strange = sorted(needed - given - {"published"}), sorted(given - needed - allowed)
         if "published" in needed and self.published is None:

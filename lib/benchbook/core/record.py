@@ -1,4 +1,4 @@
-"""The index of the measured record: for each archive in `data/record` what it is and what must follow from it."""
+"""The index of the measured record: what each archive in `data/record` is, and what must follow from it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Entry(Model):
 class Index(Model):
     """All recorded studies by name."""
 
-    studies: dict[str, Entry] = {}
+    studies: dict[str, Entry] = Field(default_factory=dict)
     """The recorded studies, sorted by name."""
 
 

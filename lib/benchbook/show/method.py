@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from benchbook.core import files, paths
-from benchbook.show import numbers
+from benchbook.show import numbers, standing
 from benchbook.show.badge import badge
 from benchbook.show.figures import forest
 from benchbook.show.markup import Html, element, join, slug
@@ -19,9 +18,8 @@ Studies = Mapping[str, Mapping[str, Any]]
 
 
 def studies() -> Studies:
-    """Return the findings of every study that has them, by name."""
-    found = sorted((paths.root() / "data").glob("*/findings.json"))
-    return {file.parent.name: files.read_json(file) for file in found}
+    """Return the findings of every study that has them, by the way from this page to its own."""
+    return {one.page: one.found for one in standing.measured()}
 
 
 def opening(known: Studies) -> Html:
@@ -53,8 +51,9 @@ def opening(known: Studies) -> Html:
 
 def aa_figure(known: Studies) -> Picture:
     """Draw the A/A effect of every study with its interval."""
-    own = [{**aa, "workload": study, "names": None, "levels": [], "by_threads": [], "band": None}
-           for study, aa in _pairs(known)]  # fmt: skip
+    none = {"names": None, "levels": [], "by_threads": [], "band": None}
+    named = [(way.removesuffix(".html").replace("studies/", ""), aa) for way, aa in _pairs(known)]
+    own = [{**aa, **none, "workload": name} for name, aa in named]
     drawn = forest({"aa": None, "findings": own}, [], page=None)
     caption = "Each line is one study: the effect of an arm against itself. All of them should hold zero."
     return Picture("aa-figure", "Every A/A pair", drawn.panels, caption, "No study has an A/A pair yet.")
@@ -62,7 +61,7 @@ def aa_figure(known: Studies) -> Picture:
 
 def aa_table(known: Studies) -> Table:
     """List the A/A result of every study, those without a pair as well."""
-    rows = [_row(study, found) for study, found in known.items()]
+    rows = [_row(way, found) for way, found in known.items()]
     columns = [
         Column("Study"),
         long("Workload"),
@@ -76,9 +75,9 @@ def aa_table(known: Studies) -> Table:
     return Table("aa-record", "The A/A record", columns, rows, caption, "Nothing has been measured yet.")
 
 
-def _row(study: str, found: Mapping[str, Any]) -> list[object]:
+def _row(way: str, found: Mapping[str, Any]) -> list[object]:
     aa = found.get("aa")
-    way = f"studies/{slug(study)}.html"
+    study = found["study"] + (" (recorded)" if way.startswith("record/") else "")
     if aa is None:
         return [element("a", study, href=way), "no A/A pair", "", "", "", "", ""]
     return [
@@ -110,7 +109,7 @@ def _value(value: object) -> str:
 
 
 def _pairs(known: Studies) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(study, found["aa"]) for study, found in known.items() if found.get("aa")]
+    return [(way, found["aa"]) for way, found in known.items() if found.get("aa")]
 
 
 def _is_shown(aa: Mapping[str, Any]) -> bool:

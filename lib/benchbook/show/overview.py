@@ -7,54 +7,69 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from benchbook.compare import words
 from benchbook.core import files, paths
-from benchbook.show import figures, numbers, prose
+from benchbook.show import figures, numbers, prose, standing
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.picture import Picture
+from benchbook.show.standing import Measured, Shipped
 from benchbook.show.table import Column, Table, long, number
 
 _OWN = ("holds", "does not hold", "not derivable")
 _HERE = ("confirmed", "contradicted", "inconclusive")
 
 
+# The four findings of the first document, which the page opens with.
+HEADLINES = tuple(
+    f"tidb-kubernetes/{claim}" for claim in ("host-network", "ubuntu", "load-balancer", "c2-machines")
+)
+_MOST_SHOWN = 3
+
+
 @dataclass(frozen=True)
 class Overview:
-    """What is known: audits of sources in order, findings of studies by name."""
+    """What is known: audits of sources in order, studies with findings, and study files by claim."""
 
     audits: Sequence[Mapping[str, Any]]
-    studies: Mapping[str, Mapping[str, Any]]
+    studies: Sequence[Measured]
+    shipped: Mapping[str, Sequence[Shipped]]
 
     @property
     def claims(self) -> list[Mapping[str, Any]]:
         """Every claim of every source."""
         return [claim for audit in self.audits for claim in audit["claims"]]
 
-    def answers(self, claim: str) -> list[tuple[str, Mapping[str, Any]]]:
+    def answers(self, claim: str) -> list[tuple[Measured, Mapping[str, Any]]]:
         """Return (study, finding) for every finding that answers a claim."""
-        return [
-            (study, found)
-            for study, all_of_it in self.studies.items()
-            for found in all_of_it["findings"]
-            if found.get("claim") == claim
-        ]
+        return [(study, found) for study in self.studies for found in study.answers(claim)]
+
+    def shows(self, claim: str) -> list[tuple[Measured, Mapping[str, Any]]]:
+        """Return (study, finding) for every finding that illustrates a claim and judges nothing."""
+        return [(study, found) for study in self.studies for found in study.shows(claim)]
+
+    def marks(self, claim: str) -> list[tuple[str, Mapping[str, Any], bool]]:
+        """Return (study, finding, whether it answers) as figures draw them; illustrations last."""
+        answers = [(study.name, found, True) for study, found in self.answers(claim)]
+        return answers + [(study.name, found, False) for study, found in self.shows(claim)[:_MOST_SHOWN]]
 
 
 def load(source: str = "") -> Overview:
-    """Read every audit (or that of one source) and the findings of every study that has them."""
+    """Read every audit (or that of one source), and the findings of every study that has them."""
     data = paths.root() / "data"
     audits = [files.read_json(file) for file in sorted(data.glob("audit/*/audit.json"))]
-    found = {file.parent.name: files.read_json(file) for file in sorted(data.glob("*/findings.json"))}
-    return Overview([audit for audit in audits if source in ("", audit["source"])], found)
+    chosen = [audit for audit in audits if source in ("", audit["source"])]
+    return Overview(chosen, standing.measured(), standing.shipped())
 
 
 def opening(seen: Overview) -> Html:
     """Write what the page is and how much stands behind it."""
-    blocks = sum(found["blocks"]["complete"] for found in seen.studies.values())
-    studies = numbers.count(len(seen.studies), "study", "studies")
+    own = [study for study in seen.studies if not study.is_recorded]
+    recorded = [study for study in seen.studies if study.is_recorded]
     claims, documents = numbers.count(len(seen.claims), "claim"), numbers.count(len(seen.audits), "document")
     basis = [
-        f"{studies} measured here, in {numbers.count(blocks, 'block')}",
+        f"{numbers.count(len(recorded), 'study', 'studies')} recorded, {_blocks(recorded)}",
+        f"{numbers.count(len(own), 'study', 'studies')} measured in this clone, {_blocks(own)}",
         f"{claims} of {documents} computed again",
     ]
     question = "What was measured here, what was published about database performance, and do they agree?"
@@ -67,37 +82,70 @@ def opening(seen: Overview) -> Html:
     )
 
 
+def _blocks(studies: Sequence[Measured]) -> str:
+    return numbers.count(sum(one.found["blocks"]["complete"] for one in studies), "block")
+
+
+def headlines(seen: Overview) -> Html:
+    """Write the four findings of the first document in a sentence each: published, recomputed, measured."""
+    known = {claim["id"]: claim for claim in seen.claims}
+    lines = [_headline(seen, known[name]) for name in HEADLINES if name in known]
+    if not lines:
+        return Html("")
+    heading = element("h2", "Four published findings", id="headlines")
+    return element("section", heading, element("ul", *lines, class_="answers"), class_="answer")
+
+
+def _headline(seen: Overview, claim: Mapping[str, Any]) -> Html:
+    told = f" Published: {claim['published']}. Its own tables: {claim['recomputed']}, "
+    parts = [element("b", claim["claim"]), told, badge(claim["verdict"]), ". "]
+    return element("li", *parts, _standing(seen, claim))
+
+
+def headline_figure(seen: Overview) -> Picture:
+    """Draw the four findings of the first document: published, recomputed, measured or illustrated."""
+    chosen = [
+        {**audit, "claims": [claim for claim in audit["claims"] if claim["id"] in HEADLINES]}
+        for audit in seen.audits
+    ]
+    return figures.claims(chosen, seen.marks, "headlines-figure")
+
+
 def answer(seen: Overview) -> Html:
     """Write what each study found, in a sentence with its numbers and the way to its page."""
-    told = element("ul", *(_line(name, found) for name, found in seen.studies.items()), class_="answers")
+    told = element("ul", *map(_line, seen.studies), class_="answers")
     if not seen.studies:
         command = element("code", "make repro")
         told = element("p", "Nothing has been measured here yet. ", command, " does it.", class_="verdict")
     return element("section", element("h2", "What was measured here", id="answer"), told, class_="answer")
 
 
-def _line(study: str, found: Mapping[str, Any]) -> Html:
-    sentence = prose.headline(found) or ["No finding could be computed."]
-    page = f"studies/{slug(study)}.html"
-    way = element("a", "the study, with its doubts", href=page, class_="way", aria_label=f"the study {study}")
-    return element("li", element("b", found["title"]), element("p", *sentence, class_="verdict"), way)
+def _line(study: Measured) -> Html:
+    sentence = prose.headline(study.found) or ["No finding could be computed."]
+    label = f"the study {study.name}, {study.whose}"
+    way = element("a", "the study, with its doubts", href=study.page, class_="way", aria_label=label)
+    doubts = [element("span", f"Care: {doubt}", class_="claim") for doubt in study.doubts]
+    title = element("b", study.found["title"])
+    return element("li", title, f" ({study.whose})", element("p", *sentence, class_="verdict"), way, *doubts)
 
 
 def effects(seen: Overview) -> list[Picture]:
     """Draw the effects of each study with their intervals; thread levels only where they are the answer."""
-    return [_forest(name, found) for name, found in seen.studies.items() if found["findings"]]
+    return [_forest(study) for study in seen.studies if study.found["findings"]]
 
 
-def _forest(study: str, found: Mapping[str, Any]) -> Picture:
+def _forest(study: Measured) -> Picture:
+    found = study.found
     none = {"by_threads": [], "levels": []}
     own = [{**one, **(none if one["headline"] else {})} for one in found["findings"]]
     aa = found.get("aa") and {**found["aa"], **none}
     arms = list(dict.fromkeys([found["baseline"], *(one["treatment"] for one in own)]))
-    drawn = figures.forest({**found, "findings": own, "aa": aa}, arms, f"studies/{slug(study)}.html")
+    drawn = figures.forest({**found, "findings": own, "aa": aa}, arms, study.page)
     caption = "Each marker is the change against the baseline, each line its interval." + (
         " The A/A pair is one arm under two names: there is nothing to find in it." if aa else ""
     )
-    return Picture(f"effects-{slug(study)}", found["title"], drawn.panels, caption)
+    place = f"effects-{'recorded-' if study.is_recorded else ''}{slug(study.name)}"
+    return Picture(place, f"{found['title']} ({study.whose})", drawn.panels, caption)
 
 
 def record(seen: Overview) -> Html:
@@ -115,18 +163,22 @@ def record(seen: Overview) -> Html:
         if any(here.values())
         else "No measurement made here answers one of them yet."
     )
+    shown = sum(bool(seen.shows(one["id"]) and not seen.answers(one["id"])) for one in seen.claims)
+    if shown:
+        verb = "is" if shown == 1 else "are"
+        told += f" {numbers.count(shown, 'claim')} {verb} illustrated, which judges nothing."
     return element("p", told, class_="verdict")
 
 
 def figure(seen: Overview) -> Picture:
     """Draw every claim about a share: published, recomputed, measured."""
-    return figures.claims(seen.audits, seen.answers)
+    return figures.claims(seen.audits, seen.marks)
 
 
 def claims(seen: Overview) -> Table:
     """List every claim: published, recomputed from its own table, measured here with interval and verdict."""
     rows = [
-        [_claim(claim), _source(claim), claim["published"], _recomputed(claim), _measured(seen, claim)]
+        [_claim(claim), _source(claim), claim["published"], _recomputed(claim), _standing(seen, claim)]
         for claim in seen.claims
     ]
     columns = [
@@ -167,35 +219,78 @@ def _recomputed(claim: Mapping[str, Any]) -> Html:
     return element("span", badge(claim["verdict"]), " ", claim["recomputed"], doubt)
 
 
-def _measured(seen: Overview, claim: Mapping[str, Any]) -> Html:
-    return join([_answer(study, found) for study, found in seen.answers(claim["id"])], "<br>")
+def _standing(seen: Overview, claim: Mapping[str, Any]) -> Html:
+    """Write what stands behind a claim: answers, else illustrations and what would answer it."""
+    answers = [_answer(study, found) for study, found in seen.answers(claim["id"])]
+    if answers:
+        return join(answers, "<br>")
+    shown = [_shown(study, found) for study, found in seen.shows(claim["id"])[:_MOST_SHOWN]]
+    return join([*shown, _open(seen, claim, bool(shown))], "<br>")
 
 
-def _answer(study: str, found: Mapping[str, Any]) -> Html:
-    way = element("a", study, href=f"studies/{slug(study)}.html#finding-{slug(found['id'])}")
+def _answer(study: Measured, found: Mapping[str, Any]) -> Html:
+    verdict = badge(found["verdict"] or "not judged")
+    return element("span", "Measured: ", _effect(found), " ", verdict, " ", _way(study, found))
+
+
+def _shown(study: Measured, found: Mapping[str, Any]) -> Html:
+    note = element("i", "Illustrated, not judged: ")
+    label = f"{words.of(found, 'treatment')} against {words.of(found, 'baseline')} "
+    return element("span", note, label, _effect(found), " ", _way(study, found))
+
+
+def _effect(found: Mapping[str, Any]) -> str:
     if found["effect"] is None:
-        return element("span", "no effect could be computed (", way, ")")
+        return "no effect could be computed,"
+    if not found["headline"]:
+        return f"{found['label']}, {found['workload']}"
     interval = numbers.span(found["low"], found["high"])
-    told = f"{numbers.percent(found['effect'])} ({interval}, n = {found['n']}), {found['workload']} "
-    return element("span", told, badge(found["verdict"] or "not judged"), " ", way)
+    return f"{numbers.percent(found['effect'])} ({interval}, n = {found['n']}), {found['workload']}"
+
+
+def _way(study: Measured, found: Mapping[str, Any]) -> Html:
+    href = f"{study.page}#finding-{slug(found['id'])}"
+    told = (
+        f" ({', '.join(filter(None, [study.place, study.whose]))}{', with doubts' if study.doubts else ''})"
+    )
+    return element("span", element("a", study.name, href=href), told)
+
+
+def _open(seen: Overview, claim: Mapping[str, Any], is_shown: bool) -> Html:
+    """Say what would answer a claim: a study with its command, or what no study here has."""
+    ways = seen.shipped.get(claim["id"], ())
+    would = [one for one in ways if one.is_answer] or ([] if is_shown else list(ways))
+    if would:
+        first = would[0]
+        verb = "answer" if first.is_answer else "illustrate"
+        command = element("code", f"make repro STUDY={first.name}")
+        return element("span", f"Open. This would {verb} it ({first.place}): ", command)
+    takes = (
+        claim.get("takes") or claim.get("because") or "the arms and the metric that the document speaks of"
+    )
+    if ways:
+        return element("span", "Open. No study here judges it: ", takes.rstrip("."), ".")
+    return element("span", "Open. It would take: ", takes.rstrip("."), ".")
 
 
 def studies(seen: Overview) -> Table:
     """List the studies that have findings."""
     rows = [
         [
-            element("a", found["title"], href=f"studies/{slug(name)}.html"),
-            found["question"],
-            found["blocks"]["complete"],
-            len(found["findings"]),
-            _runs(name),
-            _history(name),
-            found["scope"],
+            element("a", study.found["title"], href=study.page),
+            study.whose,
+            study.found["question"],
+            study.found["blocks"]["complete"],
+            len(study.found["findings"]),
+            _runs(study),
+            _history(study.name),
+            study.found["scope"],
         ]
-        for name, found in seen.studies.items()
+        for study in seen.studies
     ]
     columns = [
         long("Study"),
+        Column("Whose"),
         long("Question"),
         number("Blocks"),
         number("Findings"),
@@ -212,11 +307,11 @@ def _published_at(found: str) -> Html | str:
     return element("a", host, href=found) if host and " " not in found else ""
 
 
-def _runs(study: str) -> Html | str:
-    if not (paths.study(study).run_pages / "index.html").is_file():
+def _runs(study: Measured) -> Html | str:
+    if not (paths.reports() / study.runs).is_file():
         return ""
-    place = f"runs/{slug(study)}/index.html"
-    return element("a", "every run", href=place, aria_label=f"every run of {study}")
+    label = f"every run of {study.name}, {study.whose}"
+    return element("a", "every run", href=study.runs, aria_label=label)
 
 
 def _history(study: str) -> Html | str:

@@ -87,7 +87,8 @@ def _claim(found: Finding) -> Html:
         f"{numbers.percent(more['for_half_width'], 0, False)} on either side."
     )
     judged = badge(found["verdict"] or "not judged")
-    claimed = element("i", found["claim"])
+    source, _, short = found["claim"].partition("/")
+    claimed = element("a", found["claim"], href=f"../sources/{slug(source)}.html#claim-{slug(short)}")
     return element("span", "Claim ", claimed, f"{band}: ", judged, rest or "", class_="claim")
 
 

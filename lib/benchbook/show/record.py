@@ -89,6 +89,7 @@ def _claim(claim: Mapping[str, Any]) -> Html:
         ("Recomputed", claim["recomputed"]),
         ("Rule", ", ".join(filter(None, [_band(claim), RULES.get(claim["judged_by"] or "")]))),
         ("Reading", claim["note"]),
+        ("Measured", element("a", "what was measured for it, or would be", href=_first_page(claim["id"]))),
     ]
     parts = [
         element("h3", claim["claim"], id=_anchor(claim)),
@@ -108,6 +109,10 @@ def _claim(claim: Mapping[str, Any]) -> Html:
             _grid(("Cell", "Arithmetic"), rows, beside["says"]) if rows else element("p", beside["problem"])
         )
     return join(parts)
+
+
+def _first_page(claim: str) -> str:
+    return f"../index.html#claim-{slug(claim)}"
 
 
 def _band(claim: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ import pandas as pd
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from benchbook.core import paths
+from benchbook.core import paths, sizes
 from benchbook.show import numbers
 from benchbook.show.doubts import Doubt
 
@@ -49,7 +49,11 @@ def doubt(study: str, runs: pd.DataFrame) -> Doubt:
         return Doubt(NAME, "There is no run yet that anything could be older than.")
     first = datetime.datetime.fromisoformat(min(runs["started_utc"]))
     name = f"studies/{study}.yaml"
-    revisions = _revisions(name)
+    revisions, promised = _revisions(name), PROMISED
+    if not revisions and (whole := sizes.origin(study)):
+        # A study at a size is what the study says under `sizes`.
+        name, promised = f"studies/{whole}.yaml", (*PROMISED, sizes.SECTION)
+        revisions = _revisions(name)
     if not revisions:
         return Doubt(
             NAME,
@@ -68,15 +72,17 @@ def doubt(study: str, runs: pd.DataFrame) -> Doubt:
             f"{_moment(first)}.",
             True,
         )
-    return _compared(name, before[0], first)
+    return _compared(name, before[0], first, promised)
 
 
-def _compared(name: str, registered: Revision, first: datetime.datetime) -> Doubt:
+def _compared(
+    name: str, registered: Revision, first: datetime.datetime, promised: Sequence[str] = PROMISED
+) -> Doubt:
     then = _keys(_git("show", f"{registered.commit}:{name}"))
     now = _keys((paths.root() / name).read_text(encoding="utf-8"))
     if then is None or now is None:
         return Doubt(NAME, f"Not known: {name} can't be read as it was before the first run.", True)
-    broken = changed(then, now, PROMISED)
+    broken = changed(then, now, promised)
     commit = f"commit {registered.commit[:10]} of {_moment(registered.moment)}"
     if broken:
         return Doubt(
@@ -85,11 +91,11 @@ def _compared(name: str, registered: Revision, first: datetime.datetime) -> Doub
             f"before the first run on {_moment(first)}.",
             True,
         )
-    others = changed(then, now, sorted({*then, *now} - set(PROMISED)))
+    others = changed(then, now, sorted({*then, *now} - set(promised)))
     since = f" Since then only {numbers.listing(others)} changed." if others else ""
     return Doubt(
         NAME,
-        f"{HELD}{numbers.listing(PROMISED)} stand as in {commit}, before the first run on "
+        f"{HELD}{numbers.listing(promised)} stand as in {commit}, before the first run on "
         f"{_moment(first)}.{since}",
     )
 

@@ -22,7 +22,7 @@ def draw(claims: list, answered: bool = True):
     audit = {"source": "doc", "document": {"title": "A document"}, "claims": claims}
 
     def answers(claim: str) -> list:
-        return [("mine", FOUND)] if answered and claim == CLAIM["id"] else []
+        return [("mine", FOUND, True), ("lab", FOUND, False)] if answered and claim == CLAIM["id"] else []
 
     return figures.claims([audit], answers)
 
@@ -33,6 +33,7 @@ def test_published_recomputed_and_measured_stand_side_by_side_in_words_too():
     told = panel.alt.replace("\xa0", " ")
     assert "Host is faster. (about +7 %); its own tables: +6.1 %, holds, cells +3.9 to +7.7 %." in told
     assert "Host is faster. (about +7 %); mine: +3.1 %, contradicted, interval +1.2 to +4.8 %." in told
+    assert "Host is faster. (about +7 %); lab: +3.1 %, illustrates, interval +1.2 to +4.8 %." in told
     assert picture.caption.replace("\xa0", " ").startswith("1 of 4 claims")
 
 

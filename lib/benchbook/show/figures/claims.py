@@ -15,7 +15,7 @@ from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
 
 Claim = Mapping[str, Any]
-Answers = Callable[[str], Sequence[tuple[str, Mapping[str, Any]]]]
+Answers = Callable[[str], Sequence[tuple[str, Mapping[str, Any], bool]]]
 
 # Inches: names left of the axes, numbers right of them.
 _WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = 4.5, 0.98, 1.62, 0.45, 0.235
@@ -34,13 +34,15 @@ class _Row:
     low: float | None = None
     high: float | None = None
     is_measured: bool = False
+    is_judged: bool = True
     band: Sequence[float | None] | None = None
 
 
-def claims(audits: Sequence[Mapping[str, Any]], answers: Answers) -> Picture:
+def claims(audits: Sequence[Mapping[str, Any]], answers: Answers, name: str = "claims-figure") -> Picture:
     """Draw what can stand on one axis: a panel for each document, in it each claim about a share.
 
-    `answers` gives (study, finding) for a claim's id. Claims without a number, or about something else
+    `answers` gives (study, finding, whether it answers) for a claim's id; what does not answer illustrates,
+    and is drawn hollow. Claims without a number, or about something else
     than a change against a baseline, are in the table alone.
     """
     panels = []
@@ -75,9 +77,11 @@ def claims(audits: Sequence[Mapping[str, Any]], answers: Answers) -> Picture:
     caption = (
         f"{drawn} of {numbers.count(total, 'claim')}: those about a change against a baseline. Shaded: what "
         "was published, with its band. Circle: the mean of the document's own cells; the thin line goes from "
-        "the lowest to the highest cell and is no interval. Diamond: measured here, with its interval."
+        "the lowest to the highest cell and is no interval. Diamond: measured here, with its interval. "
+        "Hollow and dashed: an illustration by something that stands in for what was published; it judges "
+        "nothing."
     )
-    return Picture("claims-figure", "Published, recomputed, measured", tuple(panels), caption)
+    return Picture(name, "Published, recomputed, measured", tuple(panels), caption)
 
 
 def is_drawn(claim: Claim) -> bool:
@@ -85,7 +89,7 @@ def is_drawn(claim: Claim) -> bool:
     return bool(claim["is_share"] and claim["band"] and numbers.is_known(claim.get("mean")))
 
 
-def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[_Row]:
+def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any], bool]]) -> Iterator[_Row]:
     sentence = f"{claim['claim']} ({claim['published']})".replace(" %", "\N{NO-BREAK SPACE}%")
     for line in textwrap.wrap(sentence, _LINE):
         yield _Row(line, band=claim["band"])
@@ -95,10 +99,12 @@ def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any]]]) -> Ite
         *(claim.get(key) for key in ("mean", "low", "high")),
         band=claim["band"],
     )
-    for study, found in answers:
-        told = f"{numbers.percent(found['effect'])}  {found['verdict'] or 'not judged'}"
+    for study, found, is_answer in answers:
+        verdict = (found["verdict"] or "not judged") if is_answer else "illustrates"
+        told = f"{numbers.percent(found['effect'])}  {verdict}"
         ends = (found["effect"], found["low"], found["high"])
-        yield _Row(theme.short(study, 16), told, *ends, is_measured=True, band=claim["band"])
+        name = theme.short(study, 16)
+        yield _Row(name, told, *ends, is_measured=True, is_judged=is_answer, band=claim["band"])
 
 
 def _pairs(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
@@ -163,11 +169,13 @@ def _mark(axes: Axes, y: int, row: _Row) -> None:
     colour = theme.colour("measured", ["measured"]) if row.is_measured else theme.INK
     if numbers.is_known(row.low) and numbers.is_known(row.high):
         width = 3.0 if row.is_measured else 1.1
-        axes.plot(
-            [100 * row.low, 100 * row.high], [y, y], color=colour, linewidth=width, solid_capstyle="butt"
-        )
+        ends = [100 * row.low, 100 * row.high]
+        style = {} if row.is_judged else {"linestyle": (0, (2, 1.2)), "linewidth": 1.6}
+        axes.plot(ends, [y, y], **{"color": colour, "linewidth": width, "solid_capstyle": "butt", **style})
     if numbers.is_known(row.value):
         axes.plot(
-            100 * row.value, y, "D" if row.is_measured else "o", color=colour, markersize=5.5,
-            markeredgecolor=theme.PAPER, markeredgewidth=0.8, zorder=4,
+            100 * row.value, y, "D" if row.is_measured else "o", markersize=5.5, zorder=4,
+            color=colour if row.is_judged else theme.PAPER,
+            markeredgecolor=theme.PAPER if row.is_judged else colour,
+            markeredgewidth=0.8 if row.is_judged else 1.4,
         )  # fmt: skip

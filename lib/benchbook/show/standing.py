@@ -1,0 +1,131 @@
+"""What stands behind a claim here: measured, illustrated, or open with the study that would answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import files, paths, record, yamlfile
+from benchbook.show.markup import slug
+
+Finding = Mapping[str, Any]
+_SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
+_ENGINES = {"mariadb": "MariaDB", "tidb": "TiDB", "postgresql": "PostgreSQL"}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A study with findings: one that is recorded in git, or one that was measured in this clone.
+
+    `illustrates` has the claims that each arm shows without judging them. `doubts` are those with which a
+    study was recorded. `place` says in a few words where it was measured.
+    """
+
+    name: str
+    found: Mapping[str, Any]
+    is_recorded: bool = False
+    illustrates: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    place: str = ""
+    doubts: Sequence[str] = ()
+
+    @property
+    def page(self) -> str:
+        """The way from the first page to the page of the study."""
+        return f"{'record/' if self.is_recorded else ''}studies/{slug(self.name)}.html"
+
+    @property
+    def runs(self) -> str:
+        """The way from the first page to its single runs."""
+        return f"{'record/' if self.is_recorded else ''}runs/{slug(self.name)}/index.html"
+
+    @property
+    def whose(self) -> str:
+        """Say which of two measurements of one study it is."""
+        return "recorded" if self.is_recorded else "measured in this clone"
+
+    def answers(self, claim: str) -> list[Finding]:
+        """Return the findings that were judged by a claim."""
+        return [one for one in self.found["findings"] if one.get("claim") == claim]
+
+    def shows(self, claim: str) -> list[Finding]:
+        """Return the findings that only illustrate a claim: of the arms that say so, on QPS if they have it.
+
+        One for each treatment and workload, never one that was judged by a claim of its own.
+        """
+        arms = {arm for arm, claims in self.illustrates.items() if claim in claims}
+        own = [one for one in self.found["findings"] if one["treatment"] in arms and not one.get("claim")]
+        return [one for one in own if one["metric"] == "qps"] or own
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A study file that would answer a claim, or illustrate it, once it is measured."""
+
+    name: str
+    is_answer: bool
+    place: str
+
+
+def measured() -> list[Measured]:
+    """Return every study with findings: recorded ones first, then those of this clone, each by name.
+
+    One's own that is the recorded one, to the byte of its findings, is there once.
+    """
+    data, index = paths.root() / "data", record.read()
+    found, seen = [], set()
+    for name in sorted(index.studies):
+        where = paths.recorded(name)
+        if where.findings.is_file():
+            seen.add((name, where.findings.read_bytes()))
+            found.append(_measured(name, where, True, index.studies[name].doubts))
+    for file in sorted(data.glob("*/findings.json")):
+        if (file.parent.name, file.read_bytes()) not in seen:
+            found.append(_measured(file.parent.name, paths.study(file.parent.name), False))
+    return found
+
+
+def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
+    given = _given(where.file)
+    return Measured(
+        name, files.read_json(where.findings), is_recorded, _illustrates(given), _place(given), doubts
+    )
+
+
+def shipped() -> dict[str, list[Shipped]]:
+    """Return for each claim the study files that would answer it, then those that would illustrate it."""
+    found: dict[str, list[Shipped]] = {}
+    for name in paths.studies():
+        given = _given(paths.study(name).file)
+        shown = {claim for claims in _illustrates(given).values() for claim in claims}
+        answered = [str(claim) for claim in given.get("claims") or []]
+        for claim in dict.fromkeys([*answered, *sorted(shown)]):
+            found.setdefault(claim, []).append(Shipped(name, claim in answered, _place(given)))
+    for ways in found.values():
+        ways.sort(key=lambda one: (not one.is_answer, one.name))
+    return found
+
+
+def _given(file: Path) -> Mapping[str, Any]:
+    return yamlfile.read(file, f"studies/{file.name}").data if file.is_file() else {}
+
+
+def _illustrates(given: Mapping[str, Any]) -> dict[str, list[str]]:
+    arms = given.get("arms") or {}
+    return {arm: [str(one) for one in (said or {}).get("illustrates") or []] for arm, said in arms.items()}
+
+
+def _place(given: Mapping[str, Any]) -> str:
+    return ", ".join(_parts(given))
+
+
+def _parts(given: Mapping[str, Any]) -> Iterator[str]:
+    kind, engine = (given.get("site") or {}).get("kind"), (given.get("engine") or {}).get("name")
+    if kind:
+        yield _SITES.get(kind, str(kind))
+    arms = [arm or {} for arm in (given.get("arms") or {}).values()]
+    if kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms):
+        yield "namespaces"
+    if engine:
+        yield _ENGINES.get(engine, str(engine))

@@ -1,0 +1,191 @@
+"""A study in the record: refused with a reason, or there with its evidence, and made again to the byte."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchbook.commands import publish, rebuild, record
+from benchbook.core import files, paths
+from benchbook.core import record as index
+from benchbook.core.errors import BenchbookError, InputErrors
+
+BEFORE = "2026-01-01T00:00:00+00:00"
+
+
+def git(root: Path, *argv: str) -> None:
+    dated = {**os.environ, "GIT_COMMITTER_DATE": BEFORE, "GIT_AUTHOR_DATE": BEFORE}
+    command = ["git", "-C", str(root), "-c", "user.name=t", "-c", "user.email=t@t", *argv]
+    subprocess.run(command, check=True, capture_output=True, env=dated)
+
+
+@pytest.fixture(scope="module")
+def clone(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A clone in which the made-up study was committed before its first run, measured and recorded."""
+    root = tmp_path_factory.mktemp("record") / "clone"
+    shutil.copytree(site, root, symlinks=True, ignore=shutil.ignore_patterns(".git", "public"))
+    (root / ".gitignore").write_text("/data/*/*\n!/data/record/*\n/reports/\n")
+    git(root, "init", "-q")
+    git(root, "add", "studies", "params.yaml", "notebooks", ".gitignore")
+    git(root, "commit", "-qm", "Propose the study")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCHBOOK_ROOT", str(root))
+        with pytest.raises(InputErrors, match="not recorded: the check “equal tables” fails"):
+            record.add("made")
+        assert not index.read().studies
+        record.add("made", with_doubts=True)
+        yield root
+
+
+@pytest.fixture
+def at(clone: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(clone))
+    return clone
+
+
+def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Path):
+    entry = index.read().studies["made"]
+    archive = at / "data" / "record" / "made.tar.xz"
+    # 5 blocks of direct, direct_again and haproxy at one level.
+    assert (entry.runs, entry.blocks, entry.measured) == (15, 5, "2026-01-05")
+    # The made-up logs differ in little but their counts, which is just what that check is for.
+    assert len(entry.doubts) == 1 and entry.doubts[0].startswith("the check “equal tables” fails")
+    assert entry.sha256 == files.sha256(archive) and entry.bytes == archive.stat().st_size
+    assert entry.machine.startswith("site ") and "2 cores of made up" in entry.machine
+    assert entry.registered.startswith("Held: ") and "HAProxy" in entry.answer
+    assert set(entry.made) == {"findings.json", "metrics.json", "tidy"}
+
+
+def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):
+    """Nor does the list of studies, which `make repro` writes."""
+    params = at / "params.yaml"
+    before = params.read_text()
+    params.write_text(before.replace("[made]", "[made, next]"))
+    try:
+        assert list(record.edited("made")) == []
+    finally:
+        params.write_text(before)
+
+
+def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(at: Path):
+    for name in ("index.html", "method.html"):
+        assert (at / "reports" / name).is_file()
+    assert rebuild.run() == 0
+    again = paths.recorded("made")
+    own = paths.study("made")
+    assert again.findings.read_bytes() == own.findings.read_bytes()
+    for table in own.tidy.iterdir():
+        assert (again.tidy / table.name).read_bytes() == table.read_bytes()
+    pages = sorted((at / "reports" / "record").rglob("*.html"))
+    assert {page.relative_to(at / "reports").as_posix() for page in pages} >= {
+        "record/studies/made.html", "record/runs/made/index.html", "record/runs/made/block-1.html",
+    }  # fmt: skip
+    dead = [
+        (page.name, link)
+        for page in pages
+        for link in publish.local_links(page.read_text())
+        if not (page.parent / link).resolve().is_file()
+    ]
+    assert not dead
+    told = (at / "reports" / "record" / "studies" / "made.html").read_text()
+    assert "Held: question, arms" in told and (at / "reports/record/studies/made.md").is_file()
+
+
+def repacked(archive: Path, change) -> None:
+    with tarfile.open(archive) as tar:
+        entries = [(one, tar.extractfile(one).read()) for one in tar]
+    with tarfile.open(archive, "w:xz") as tar:
+        for one, content in entries:
+            changed = change(one.name, content)
+            one.size = len(changed)
+            tar.addfile(one, io.BytesIO(changed))
+
+
+@pytest.fixture
+def broken(at: Path, tmp_path: Path) -> Iterator[Path]:
+    archive = at / "data" / "record" / "made.tar.xz"
+    shutil.copyfile(archive, tmp_path / "whole")
+    shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
+    yield archive
+    shutil.copyfile(tmp_path / "whole", archive)
+    shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
+
+
+def test_one_changed_digit_in_a_raw_log_is_refused_by_name(broken: Path):
+    name = sorted(paths.study("made").raw.iterdir())[3].name
+    log = f"made/data/made/raw/{name}/sysbench.out"
+
+    def change(file: str, content: bytes) -> bytes:
+        return content.replace(b"tps: 1", b"tps: 2", 1) if file == log else content
+
+    repacked(broken, change)
+    with pytest.raises(BenchbookError, match=f"raw/{name}/sysbench.out: its bytes are not those"):
+        rebuild.one("made", None)
+
+
+def test_another_archive_than_the_recorded_one_is_refused(broken: Path):
+    repacked(broken, lambda _, content: content)
+    found = rebuild.one("made", None)
+    assert len(found) == 1 and "data/record/made.tar.xz: whole, but not the archive of index.yaml" in found[0]
+
+
+def test_archives_and_index_name_each_other(at: Path):
+    stray = at / "data" / "record" / "stray.tar.xz"
+    stray.write_bytes(b"")
+    try:
+        known = index.read()
+        found = list(rebuild.strangers(index.Index(studies={"gone": known.studies["made"]})))
+    finally:
+        stray.unlink()
+    assert len(found) == 3 and "stray.tar.xz: not in index.yaml" in "".join(found)
+    assert "there is no data/record/gone.tar.xz" in found[-1]
+
+
+def test_an_edited_tree_is_refused_by_the_file(at: Path):
+    file = at / "studies" / "made.yaml"
+    before = file.read_text()
+    file.write_text(before + "\n# more\n")
+    try:
+        with pytest.raises(InputErrors, match=r"the tree is edited: studies/made\.yaml; commit"):
+            record.add("made", with_doubts=True)
+    finally:
+        file.write_text(before)
+
+
+def test_an_unfinished_study_is_refused_whatever_is_said(at: Path, tmp_path: Path):
+    run = sorted(paths.study("made").raw.iterdir())[0]
+    run.rename(tmp_path / run.name)
+    try:
+        with pytest.raises(InputErrors, match="14 of 15 runs are there"):
+            record.add("made", with_doubts=True)
+    finally:
+        (tmp_path / run.name).rename(run)
+
+
+QUIET = {"aa": {"low": -0.01, "high": 0.012, "label": "not shown"}, "warnings": [], "checks": []}
+
+
+@pytest.mark.parametrize(
+    ("changed", "registered", "reason"),
+    [
+        ({"aa": None}, "Held: x", "no arm was compared with itself"),
+        ({"aa": {**QUIET["aa"], "low": -0.031}}, "Held: x", "too wide"),
+        ({"aa": {**QUIET["aa"], "label": "higher"}}, "Held: x", "a difference where there is none"),
+        ({"warnings": [{"title": "Steal", "text": "5 %"}]}, "Held: x", "steal: 5 %"),
+        ({}, "Not held: threads changed", "pre-registration: Not held"),
+    ],
+)
+def test_what_speaks_against_a_study_is_named(changed: dict, registered: str, reason: str):
+    (found,) = record.against({**QUIET, **changed}, registered)
+    assert reason in found
+
+
+def test_a_quiet_registered_study_has_nothing_against_it():
+    assert list(record.against(QUIET, "Held: question stands")) == []
