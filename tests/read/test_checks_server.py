@@ -143,6 +143,12 @@ def test_uptime_may_differ_by_its_rounding_and_our_looks(grown: int, is_fault: b
     assert bool(checks_server.identity(run, LIMITS)) == is_fault
 
 
+def test_what_changed_of_a_server_is_named_with_what_it_was():
+    changed = {"identity_before": {"pid": 17}, "identity_after": {"pid": 18}}
+    run = corpus.healthy(synthetic.output(), synthetic.planned(), "", changed)
+    assert checks_server.identity(run, LIMITS)[0] == "pid changed from 17 to 18"
+
+
 def test_uptime_tells_a_restart():
     run = corpus.healthy(
         synthetic.output(), synthetic.planned(), "", {"uptime_before_s": 50, "uptime_after_s": 52}

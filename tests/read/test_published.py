@@ -177,6 +177,8 @@ def test_units_become_those_of_the_metric_s_name(sixth: Path):
     cells = published.load("sixth").cells
     assert cells.loc[cells["metric"] == "qps", "value"].tolist() == [1e6, 2e6, 1.9e6, 3.9e6]
     assert cells.loc[cells["metric"] == "qps", "printed"].tolist() == ["1000", "2000", "1900", "3900"]
+    # All four end in two zeros: known to 50 thousands.
+    assert set(cells.loc[cells["metric"] == "qps", "half_unit"]) == {50_000}
 
 
 def test_arms_may_stand_side_by_side_in_one_row(sixth: Path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.read import reports
+from benchbook.read import report_lines, reports
 from benchbook.read.sysbench_log import parse, parse_interval_line
 from tests.read import corpus
 
@@ -88,3 +88,14 @@ def test_damaged_json_is_refused():
     log = parse(corpus.case("hook_json").out.replace('"tps": 7762492.90,', '"tps": 77624x2.90,'))
     assert len(log.intervals) == 2
     assert any("can't be read" in reason for reason in log.why)
+
+
+def test_a_line_of_the_json_hook_is_one_only_inside_its_array():
+    assert reports.is_json_line("[", False) and reports.is_json_line("  {", True)
+    assert not reports.is_json_line("  {", False)
+    assert not reports.is_json_line("Threads started!", True)
+
+
+def test_a_second_that_is_printed_twice_names_the_line_that_has_it_first():
+    _, wrong = report_lines.cells(f"{COMMON}\n{COMMON}\n")
+    assert wrong == [(2, COMMON, "second 10 given twice, first on line 1; keep one")]
