@@ -26,6 +26,8 @@ PD_DEFAULTS: dict[str, Value] = {
     "schedule.hot-region-schedule-limit": 0,
     # PD changes several replicas at once where stores say that they are 5.0, and unistore can't follow.
     "schedule.enable-joint-consensus": False,
+    # A region that PD moves off its only store ended unistore with a panic (tocommit is out of range).
+    "schedule.region-schedule-limit": 0,
 }
 # Lines of the settings files that say where a part is.
 PLACES = frozenset({"pd-addr", "store-addr", "status-addr", "db-path", "temp-dir", "tmp-storage-path"})
