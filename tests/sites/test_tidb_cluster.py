@@ -175,10 +175,10 @@ def test_prepared_data_come_back_and_nothing_is_left(study: Study, open_folder: 
         endpoint = one.up("direct")
         user, password = labs.read_secret(endpoint.secret)
         account = {"user": user, "password": password, "database": endpoint.database}
-        with pymysql.connect(host=endpoint.host, port=endpoint.port, **account, ssl_disabled=True) as made:
-            with made.cursor() as cursor:
-                cursor.execute("SELECT COUNT(*) FROM sbtest1")
-                assert cursor.fetchone() == (300,)
+        made = pymysql.connect(host=endpoint.host, port=endpoint.port, **account, ssl_disabled=True)
+        with made, made.cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM sbtest1")
+            assert cursor.fetchone() == (300,)
         pids = [member.child.pid for member in cluster_of(one).members]
     assert len(pids) == 6
     assert not any(psutil.pid_exists(pid) for pid in pids)

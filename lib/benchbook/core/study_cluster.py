@@ -30,6 +30,10 @@ class Cluster(Model):
     """Servers that clients connect to; `access: direct` leads to the first, `haproxy` relays to all."""
     replicas: int = Field(REPLICAS, ge=1, le=7, examples=[3])
     """Stores that each row is on (`max-replicas` of PD); no more than `stores`."""
+    zones_ms: float | None = Field(None, ge=0, le=100, examples=[0.5])
+    """Milliseconds added each way between zones. Each store is in a zone of its own, a network namespace; PD
+    is in the first, and TiDB are shared out. 0 leaves the hops in place, as a baseline needs them; null makes
+    no zones."""
     pd_settings: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
     """Settings of PD by its own names; each is read back and compared."""
     store_settings: dict[Item, Scalar] = Field({}, examples=[{"engine.block-cache-size": 67108864}])
@@ -60,6 +64,8 @@ class ArmCluster(Model):
     """Servers that clients connect to; null: as the study says."""
     replicas: int | None = Field(None, ge=1, le=7, examples=[1])
     """Stores that each row is on; null: as the study says."""
+    zones_ms: float | None = Field(None, ge=0, le=100, examples=[0.5])
+    """Milliseconds added each way between zones; null: as the study says."""
     pd_settings: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
     """Settings of PD, on top of the study's."""
     store_settings: dict[Item, Scalar] = Field({}, examples=[{"engine.block-cache-size": 67108864}])
@@ -67,7 +73,8 @@ class ArmCluster(Model):
 
     def on(self, base: Cluster) -> dict[str, Any]:
         """Return the study's cluster with these changes, as plain data; nothing is checked."""
-        changed = {key: value for key in ("stores", "tidb", "replicas") if (value := getattr(self, key))}
+        keys = ("stores", "tidb", "replicas", "zones_ms")
+        changed = {key: value for key in keys if (value := getattr(self, key)) is not None}
         return base.model_dump() | {
             **changed,
             "pd_settings": {**base.pd_settings, **self.pd_settings},
@@ -75,10 +82,26 @@ class ArmCluster(Model):
         }
 
 
+def _zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where some arms have zones and others have none, so that the hops would be compared."""
+    known = {
+        name: own if own is not None else engine.cluster.zones_ms
+        for name, arm in arms.items()
+        for own in [getattr(getattr(arm.engine, "cluster", None), "zones_ms", None)]
+    }
+    without = [name for name, value in known.items() if value is None]
+    if without and len(without) < len(known):
+        yield (
+            f"arms.{without[0]}.engine.cluster.zones_ms: null: another arm has zones, so the hops themselves "
+            "would be compared; write 0"
+        )
+
+
 def mistakes(kind: str, engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
     """Yield what doesn't go with a cluster, each as `path.to.key: what is wrong; what to write`."""
     if engine.cluster is not None:
         yield from _of_engine("engine", kind, engine.name, engine.version, engine.binary, engine.cluster)
+        yield from _zones(engine, arms)
     for name, arm in arms.items():
         place, own = f"arms.{name}.engine", arm.engine
         cluster = engine.cluster

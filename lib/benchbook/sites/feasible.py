@@ -28,6 +28,8 @@ NEEDED_BY = {
 def obstacle(arm: Arm, chain: Chain, engine: Engine | None = None) -> str | None:
     """Return why an arm can't be made here and what to do about it, or None if it can."""
     found = list(_obstacles(arm, chain))
+    if engine is not None and engine.cluster is not None and engine.cluster.zones_ms is not None:
+        found += _lacking(*NEEDED_BY["service"])
     ask = getattr(load(program_of(engine)), "obstacle", None) if engine is not None else None
     found += [reason] if ask is not None and (reason := ask(engine)) else []
     return "; ".join(dict.fromkeys(found)) or None

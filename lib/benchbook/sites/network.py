@@ -101,6 +101,16 @@ class Network:
         """Return the rules of a service."""
         return [rule for rule in rules(self.id) if f"benchbook {self.id} {name}" in rule.words]
 
+    def redirect(self, number: int, port: int, to: int) -> None:
+        """Lead what comes to a port of namespace `number` from outside it to another port there; what its own
+        processes send goes straight. The rule goes with the namespace."""
+        address = self.pod(number)[1]
+        inside = ["ip", "netns", "exec", f"{self.bridge}-{number}", "iptables", "-w", "10", "-t", "nat"]
+        rule = ["PREROUTING", "-i", "eth0", "-p", "tcp", "-d", f"{address}/32", "--dport", str(port)]
+        rule += ["-j", "DNAT", "--to-destination", f"{address}:{to}"]
+        if shlex.join(rule[1:]) not in run(*inside, "-S", "PREROUTING"):
+            run(*inside, "-A", *rule)
+
     def delay(self, number: int, latency_ms: float) -> None:
         """Let netem hold back what enters and what leaves namespace `number`, each way for as long."""
         added = ["root", "netem", "delay", f"{latency_ms}ms", "limit", "100000"]

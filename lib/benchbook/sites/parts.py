@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from benchbook.sites.delay import Delay
 from benchbook.sites.layout import Chain, Part
 from benchbook.sites.service import Service
 from benchbook.sites.tcp_bytes import Hop
+from benchbook.sites.tidb import zones
 
 
 class Parts:
@@ -65,6 +67,8 @@ class Parts:
         """Return where a part is reached."""
         if part.kind == "service":
             return self.network.virtual(part.rank), part.port
+        if several := getattr(self.alive.get(part.name), "addresses", None):
+            return several[0]
         return (self.network.pod(part.rank + 1)[1] if part.is_pod else labs.LOOPBACK), part.port
 
     def addresses(self, part: Part) -> list[tuple[str, int]]:
@@ -134,7 +138,12 @@ class Parts:
         if part.kind == "server":
             arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
             asked = engine_of(self.study, self.study.deployed(arm))
-            engine = load(program_of(asked))(self.lab, asked, place, self.keep)
+            if asked.cluster is not None and asked.cluster.zones_ms is not None:
+                place = replace(place, peers=(self.network.gateway,))
+                hops = zones.Zones(self.network, part.rank, asked.cluster.stores, asked.cluster.zones_ms)
+                engine = load(program_of(asked))(self.lab, asked, place, self.keep, zones=hops)
+            else:
+                engine = load(program_of(asked))(self.lab, asked, place, self.keep)
             snapshot.heal(engine.data)
             return engine
         assert part.to is not None

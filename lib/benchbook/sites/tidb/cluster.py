@@ -24,6 +24,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.tidb import build, config, data, members, placement, server
 from benchbook.sites.tidb.status import ABSENT
+from benchbook.sites.tidb.zones import Hop, Zones
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
 READY_S = 240.0
@@ -40,7 +41,14 @@ class Cluster:
     `keep` are file descriptors that the parts inherit. Where there are no programs yet, they are built now.
     """
 
-    def __init__(self, lab: labs.Lab, engine: Any, place: labs.Place, keep: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        lab: labs.Lab,
+        engine: Any,
+        place: labs.Place,
+        keep: tuple[int, ...] = (),
+        zones: Zones | None = None,
+    ) -> None:
         assert engine.cluster is not None
         self.lab, self.engine, self.place, self.keep = lab, engine, place, keep
         self.size: Asked = engine.cluster
@@ -50,6 +58,7 @@ class Cluster:
         self.user = server.user()
         self.role, self.folder = place.name, lab.own(place.name, self.user)
         self.data, self.log = self.folder / "data", lab.run / f"{place.name}-tidb-1.log"
+        self.zones, self.hops = zones, dict[str, Hop]()
         self._opened = 0
         self._admin: sqlalchemy.Engine | None = None
         self._make()
@@ -62,12 +71,16 @@ class Cluster:
     def _make(self) -> None:
         port, size = self.place.port, self.size
         pd_port = port + 2 * size.tidb
+        ranks = range(size.stores)
+        places = [self.zones.place(self.place, rank) if self.zones else self.place for rank in ranks]
         stores = [(f"store-{number}", pd_port + 2 * number) for number in range(1, size.stores + 1)]
-        pd_at = f"{self.place.address}:{pd_port}"
-        names = {f"{self.place.address}:{number}": name for name, number in stores}
+        pd_at = f"{places[0].address}:{pd_port}"
+        names = {f"{place.address}:{one[1]}": one[0] for place, one in zip(places, stores, strict=True)}
+        in_zone = {"pd": 0} | {name: rank for rank, (name, _) in enumerate(stores)}
+        in_zone |= {f"tidb-{rank + 1}": rank % size.stores for rank in range(size.tidb)}
 
         def given(name: str, number: int, program: str, asked: dict[str, Any]) -> tuple[Any, ...]:
-            place = replace(self.place, name=f"{self.role}-{name}", port=number)
+            place = replace(places[in_zone[name]], name=f"{self.role}-{name}", port=number)
             return (
                 *(self.lab, place, self.keep, self.user),
                 *(self.programs[program], self.data / name, asked),
@@ -87,6 +100,11 @@ class Cluster:
             for rank in range(size.tidb)
         ]
 
+        if self.zones is not None:
+            for rank, member in enumerate((self.pd, *self.stores.values())):
+                short = self._short(member)
+                self.hops[short] = self.zones.hop(member, in_zone[short], rank)
+
     @property
     def members(self) -> list[members.Member]:
         """All parts, in the order in which they are started."""
@@ -100,7 +118,7 @@ class Cluster:
     @property
     def is_up(self) -> bool:
         """Say whether every part runs."""
-        return all(member.is_up for member in self.members)
+        return all(member.is_up for member in (*self.members, *self.hops.values()))
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -127,7 +145,7 @@ class Cluster:
         """What its data depend on: another value needs other data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
-        made |= {"stores": self.size.stores, "replicas": self.size.replicas}
+        made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
         return made | {"store": self.size.store_settings, "locks": data.locks(self.lab)}
 
     def ensure(self) -> None:
@@ -148,7 +166,7 @@ class Cluster:
 
     def stop(self) -> bool:
         """End all parts, TiDB first and PD last; say whether all went by themselves."""
-        went = [member.stop() for member in reversed(self.members)]
+        went = [member.stop() for member in (*reversed(self.members), *self.hops.values())]
         return all(went)
 
     def running(self) -> Any:
@@ -169,7 +187,9 @@ class Cluster:
         child = self.servers[0].running()
         found: dict[str, Any] = {"pid": child.pid, "started": child.started, "port": self.place.port}
         # What goes with a part's place, such as its cores, is that of its cluster's first TiDB.
-        return found | {"cluster": {self._short(one): one.identity() for one in self.members}}
+        parts = {self._short(one): one.identity() for one in self.members}
+        hops = {f"hop-{name}": hop.identity() for name, hop in self.hops.items()}
+        return found | {"cluster": parts | hops}
 
     def facts(self) -> dict[str, Any]:
         """Return what its parts say they are; SettingsDiffer if one did not take what was asked."""
@@ -198,6 +218,7 @@ class Cluster:
                 "stores": size.stores,
                 "tidb": size.tidb,
                 "replicas": size.replicas,
+                **({"zones": self.zones.facts()} if self.zones is not None else {}),
                 "pd_settings": members.taken(self.pd),
                 "store_settings": [members.taken(one) for one in self.stores.values()].pop(),
             },
@@ -213,6 +234,7 @@ class Cluster:
     def look(self) -> dict[str, Any]:
         """Return the state of stores and leaders now; `ended` are the parts whose process has."""
         ended = [self._short(one) for one in self.members if not one.is_up]
+        ended += [f"hop-{name}" for name, hop in self.hops.items() if not hop.is_up]
         try:
             return {**self.pd.placement.state(), "ended": ended}
         except (OSError, ValueError) as error:
@@ -235,6 +257,12 @@ class Cluster:
         """Return the lines since a place that tell of a crash, each with the part that wrote it."""
         return [f"{self._short(one)}: {line}" for one in self.members for line in one.crashes(mark[one.role])]
 
+    @property
+    def _own_hosts(self) -> list[str]:
+        """Where the administrator's sessions over a TiDB's socket seem to come from, to that TiDB."""
+        own = sorted({one.place.address for one in self.servers}) if self.zones is not None else []
+        return ["localhost", *own]
+
     def _first_start(self) -> None:
         """Make the data: a cluster whose first TiDB listens on a socket alone until its account is closed."""
         labs.remove(self.lab, self.place.name)
@@ -255,7 +283,7 @@ class Cluster:
             child, log = data.begin(first, first.private())
             try:
                 with data.first(first.socket, child, log) as connection, connection.cursor() as cursor:
-                    data.close(cursor, data.secret(self.lab))
+                    data.close(cursor, data.secret(self.lab), self._own_hosts)
             finally:
                 data.end(child, log, first.socket)
         finally:
@@ -264,6 +292,8 @@ class Cluster:
 
     def _start_below(self) -> None:
         """Start PD and the stores, one after another, and wait until all regions are where they belong."""
+        for hop in self.hops.values():
+            hop.ensure()
         self.pd.start()
         for store in self.stores.values():
             store.start()

@@ -11,7 +11,7 @@ import json
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -233,10 +233,14 @@ def first(path: Path, child: process.Child, log: Path) -> pymysql.Connection:
     raise SiteError(f"TiDB's data folder could not be made; see {log}:\n  {tail(log)}")
 
 
-def close(cursor: pymysql.cursors.Cursor, password: str) -> None:
-    """Let the administrator in over the socket alone, with a password."""
-    cursor.execute(f"CREATE USER '{ADMIN}'@'localhost' IDENTIFIED BY %s", (password,))
-    cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO '{ADMIN}'@'localhost' WITH GRANT OPTION")
+def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)) -> None:
+    """Let the administrator in over the socket alone, with a password.
+
+    `hosts` is where a session over the socket seems to come from: a TiDB leads it to its own address.
+    """
+    for host in hosts:
+        cursor.execute(f"CREATE USER '{ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))
+        cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO '{ADMIN}'@'{host}' WITH GRANT OPTION")
     cursor.execute(f"DROP USER '{ADMIN}'@'%%'", ())
 
 

@@ -6,12 +6,14 @@ The port has no login, so the lab binds it to loopback, as the stores' ports and
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from benchbook.core.errors import SiteError
 from benchbook.sites.settings import Value, same, text
 from benchbook.sites.tidb.status import flat
 
@@ -58,7 +60,8 @@ class Placement:
 
     def config(self) -> dict[str, Any]:
         """Return its settings by dotted name."""
-        return flat(self._ask("config"))
+        told = flat(self._ask("config"))
+        return {key: value == "true" if _is_worded(value) else value for key, value in told.items()}
 
     def set(self, asked: Mapping[str, Value]) -> None:
         """Set what PD keeps with its data, where it differs."""
@@ -68,8 +71,18 @@ class Placement:
             for key, value in asked.items()
             if key.startswith(KEPT) and not same(value, text(now.get(key, "")))
         }
-        if differing:
-            self._ask("config", differing)
+        # Some switches PD takes as words only, and it tells those as words.
+        worded = {key for key, value in flat(self._ask("config")).items() if _is_worded(value)}
+        said = {
+            key: str(value).lower() if key in worded and isinstance(value, bool) else value
+            for key, value in differing.items()
+        }
+        try:
+            if said:
+                self._ask("config", said)
+        except urllib.error.HTTPError as error:
+            why = error.read().decode("utf-8", "replace").strip()[:200]
+            raise SiteError(f"engine.cluster.pd_settings: {said}: PD says: {why}") from None
 
     def _ask(self, what: str, said: Mapping[str, Any] | None = None) -> Any:
         plain = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -78,6 +91,10 @@ class Placement:
         with plain.open(urllib.request.Request(address, data), timeout=self.wait_s) as answer:
             told = answer.read().decode("utf-8")
         return json.loads(told) if said is None else told
+
+
+def _is_worded(value: Any) -> bool:
+    return isinstance(value, str) and value in ("true", "false")
 
 
 def faults(state: Mapping[str, Any], stores: int, replicas: int) -> list[str]:
