@@ -145,6 +145,9 @@ class Kubernetes(Model):
     requests and limits and over its socket; the server's image must then hold `sysbench` and `python3`."""
     cpu_manager: Literal["none", "static"] | None = None
     """CPU manager that the kubelets of the servers' nodes must have; null accepts any and records it."""
+    split_cores: bool = False
+    """Keep servers on the first half of their node's cores, clients and proxies on the other, as `site.cpus`
+    does on one machine: for a cluster whose parts share a node. Done from inside the pods, with `taskset`."""
     client_network: Literal["pod", "host"] = "pod"
     """Network of the client's pod."""
     outside: Name | None = Field(None, examples=["outside"])
@@ -204,6 +207,11 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
             yield (
                 f"arms.{name}.qos: guaranteed: {cores:g} cores: a static CPU manager gives whole cores "
                 "alone, and this server would share its own; write a whole number, or cpu_manager: none"
+            )
+        if here.split_cores and (here.tidb is not None or here.client_in == "server"):
+            yield (
+                "site.kubernetes.split_cores: not made for pods of TiDB Operator, nor for a client in the "
+                "server's container; remove it"
             )
         if here.client_in == "server":
             if arm.access != "direct":

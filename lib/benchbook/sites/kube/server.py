@@ -16,7 +16,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
-from benchbook.sites.kube import connect, manifests, wait
+from benchbook.sites.kube import connect, layout, manifests, wait
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
 from benchbook.sites.kube.pods import TOOLS
@@ -87,6 +87,10 @@ class Server(ABC):
                 )
             time.sleep(0.2)
         self.begun()
+        if self.ground.here.split_cores:
+            cores = int(self.run("nproc", "--all"))
+            if cores > 1:
+                self.run("taskset", "-acp", layout.halves(cores)["server"], str(self.pid()))
         self.word = word
         return pod
 
