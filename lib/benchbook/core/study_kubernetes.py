@@ -236,12 +236,12 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
             )
         if arm.access == "tiproxy":
             yield f"arms.{name}.access: tiproxy: not made in a cluster; write haproxy or service"
-    if kind == "kubernetes" and asked is not None and asked.split_cores:
-        if asked.tidb is not None or asked.client_in == "server":
-            yield (
-                "site.kubernetes.split_cores: not made for pods of TiDB Operator, nor for a client in the "
-                "server's container; remove it"
-            )
+    is_split = kind == "kubernetes" and asked is not None and asked.split_cores
+    if is_split and asked is not None and (asked.tidb is not None or asked.client_in == "server"):
+        yield (
+            "site.kubernetes.split_cores: not made for pods of TiDB Operator, nor for a client in the "
+            "server's container; remove it"
+        )
     if kind == "kubernetes" and asked is not None and asked.tidb is not None and asked.gke is not None:
         yield from _crowded(asked, asked.tidb, asked.gke, arms)
 
