@@ -31,6 +31,7 @@ from benchbook.sites import clean
 from benchbook.sites.kube import facts, ground, layout, plan
 from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from tests.limits import LIMITS
+from tests.measure.test_matrix import Store
 from tests.sites import kubernetes_study, ssh_hosts
 
 pytestmark = [
@@ -282,6 +283,78 @@ def test_load_goes_on_when_the_connection_to_the_api_is_lost(folder: Path, root:
         assert cut.client.popen.lost >= 1
         assert judged.status == "valid", judged.reasons
         assert judged.ledger == "agrees"
+
+
+TURNS = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 3, "order": "turns", "max_repeats": 4}
+
+
+def in_turns(site: Any, spec: Any, root: Path) -> Store:
+    """Return a walk over a study in turns, its data loaded."""
+    dataset.load(site, spec)
+    warm_up.put_back(site, spec)
+    return Store(site, spec, root)
+
+
+def processes(site: Any, arm: str) -> list[tuple[int, str, str]]:
+    """Return number, state and command of all that runs in the load pod."""
+    pod = site.chains[arm].client.pod
+    code = (
+        "import glob\n"
+        "for path in glob.glob('/proc/[0-9]*/stat'):\n"
+        "    try: text, words = open(path).read(), open(path[:-4] + 'cmdline').read().split(chr(0))\n"
+        "    except OSError: continue\n"
+        "    print(path.split('/')[2], text.rpartition(')')[2].split()[0], ' '.join(words))\n"
+    )
+    said = Cluster().must(site.ground.namespace, pod, ["python3", "-c", code])
+    return [
+        (int(pid), state, rest) for pid, state, rest in (line.split(" ", 2) for line in said.splitlines())
+    ]
+
+
+def test_arms_take_turns_in_the_load_pod_and_the_books_of_each_agree(folder: Path, root: Path):
+    spec = study(("pod", "service", "host"), aa={}, plan=TURNS)
+    with sites.open_site(spec, folder) as site:
+        store = in_turns(site, spec, root)
+        state = store.walk()
+        assert state.abandoned == [], store.said
+        store.assert_complete()
+        # Accounts tell the three arms of one server apart; the fourth has a server of its own.
+        assert len({folder.evidence()["turns"]["count"] for folder in store.kept()}) == 1
+        for run in store.kept():
+            assert run.evidence()["turns"]["stopped"] == ["client"]
+            assert validity.judge(run, LIMITS).ledger == "agrees"
+        assert not [one for one in processes(site, "pod") if "sysbench" in one[2]]
+
+
+def test_a_clock_that_is_killed_in_the_load_pod_leaves_no_client_stopped(folder: Path, root: Path):
+    """The group is void, made again whole, and nothing of the first attempt is left in the pod."""
+    spec = study(("pod", "service"), plan=TURNS)
+    with sites.open_site(spec, folder) as site:
+        store, done = in_turns(site, spec, root), []
+
+        def kill() -> None:
+            deadline = time.monotonic() + 120
+            while time.monotonic() < deadline:
+                found = [
+                    pid for pid, _, words in processes(site, "pod") if "-S /opt/benchbook/clock.py" in words
+                ]
+                if found:
+                    Cluster().run(
+                        site.ground.namespace,
+                        site.chains["pod"].client.pod,
+                        ["sh", "-c", f"kill -KILL {found[0]}"],
+                    )
+                    done.append(found[0])
+                    return
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        state = store.walk()
+        killing.join()
+        assert done and state.abandoned == []
+        store.assert_complete()
+        assert any("the clock of the turns ended with" in why for _, why in store.voids().values())
+        assert not [one for one in processes(site, "pod") if one[1] == "T" or "sysbench" in one[2]]
 
 
 def test_a_pod_that_cannot_run_is_told_with_its_events(folder: Path, root: Path):

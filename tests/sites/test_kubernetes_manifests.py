@@ -451,3 +451,11 @@ def test_clusters_on_the_network_of_nodes_that_both_need_are_refused():
     }
     with pytest.raises(ValidationError, match=r"arms.c2.placement.nodes.pd: pool pd has 3 nodes and 6 pods"):
         kubernetes_study.make(arms, site, engine={"name": "tidb"})
+
+
+def test_halves_of_a_nodes_cores_are_for_servers_and_for_clients():
+    assert layout.halves(2) == {"server": "0-0", "client": "1-1", "proxy": "1-1"}
+    # Of five the client has three: what is odd goes to it, as on one machine.
+    assert layout.halves(5)["server"] == "0-1" and layout.halves(5)["client"] == "2-4"
+    with pytest.raises(ValidationError, match=r"site\.kubernetes\.split_cores: not made"):
+        kubernetes_study.make(("pod", "host"), {"split_cores": True, "client_in": "server"})

@@ -22,6 +22,16 @@ def test_the_first_server_has_the_studys_port_and_proxies_the_next_ones() -> Non
     assert made["direct"].entry == made["relay"].server
 
 
+def test_a_twin_that_is_apart_has_a_server_of_its_own_with_the_same_prepared_data() -> None:
+    arms = {name: Arm() for name in ("direct", "direct_again")}
+    together = layout.chains(arms, 34000, CPUS)
+    assert together["direct"].server == together["direct_again"].server
+    made = layout.chains(arms, 34000, CPUS, apart={"direct_again"})
+    first, twin = made["direct"].server, made["direct_again"].server
+    assert [(one.name, one.port) for one in (first, twin)] == [("server", 34000), ("server-2", 34001)]
+    assert first.prepared == twin.prepared == "snapshot"
+
+
 def test_access_and_client_share_a_server_but_network_quota_and_weight_do_not() -> None:
     made = chains(
         direct={},

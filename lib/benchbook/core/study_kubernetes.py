@@ -145,6 +145,9 @@ class Kubernetes(Model):
     requests and limits and over its socket; the server's image must then hold `sysbench` and `python3`."""
     cpu_manager: Literal["none", "static"] | None = None
     """CPU manager that the kubelets of the servers' nodes must have; null accepts any and records it."""
+    split_cores: bool = False
+    """Keep servers on the first half of their node's cores, clients and proxies on the other, as `site.cpus`
+    does on one machine: for a cluster whose parts share a node. Done from inside the pods, with `taskset`."""
     client_network: Literal["pod", "host"] = "pod"
     """Network of the client's pod."""
     outside: Name | None = Field(None, examples=["outside"])
@@ -233,6 +236,12 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
             )
         if arm.access == "tiproxy":
             yield f"arms.{name}.access: tiproxy: not made in a cluster; write haproxy or service"
+    is_split = kind == "kubernetes" and asked is not None and asked.split_cores
+    if is_split and asked is not None and (asked.tidb is not None or asked.client_in == "server"):
+        yield (
+            "site.kubernetes.split_cores: not made for pods of TiDB Operator, nor for a client in the "
+            "server's container; remove it"
+        )
     if kind == "kubernetes" and asked is not None and asked.tidb is not None and asked.gke is not None:
         yield from _crowded(asked, asked.tidb, asked.gke, arms)
 

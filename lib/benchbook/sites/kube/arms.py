@@ -10,7 +10,7 @@ from kubernetes import client
 
 from benchbook.core.errors import SiteError
 from benchbook.core.study_kubernetes import operators
-from benchbook.sites.kube import engines, facts, manifests, pods, tidb, wait
+from benchbook.sites.kube import engines, facts, layout, manifests, pods, tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.client import Job
 from benchbook.sites.kube.ground import Ground
@@ -151,8 +151,29 @@ class Arms:
         here.apply(part.name, made)
         digest = made[-1]["spec"]["template"]["metadata"]["annotations"][pods.DIGEST]
         pod = wait.running(here.cluster, here.namespace, part.pod, digest, here.here.wait_s)
+        if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
+            here.cluster.must(here.namespace, part.pod, ["taskset", "-acp", cores, "1"])
         self._pods[part.name] = (pod, address)
         return pod
+
+    def cores_of(self, kind: str, node: str) -> str | None:
+        """Return the cores of a node that parts of a kind are kept to, None where they may use all."""
+        cores = int(self.node(node).get("cores") or 0)
+        return layout.halves(cores)[kind] if self.ground.here.split_cores and cores > 1 else None
+
+    def cores_in_force(self, chain: Chain) -> dict[str, str]:
+        """Return the cores that servers and proxy may use, as their pods say, and those that clients get."""
+        asked = [(part, self.server(part).pid()) for part in chain.servers]
+        asked += [(chain.proxy, 1)] if chain.proxy is not None else []
+        find = "grep Cpus_allowed_list /proc/{}/status"
+        run, space = self.ground.cluster.must, self.ground.namespace
+        found = {
+            part.name: run(space, part.pod, ["sh", "-c", find.format(pid)]).split()[-1] for part, pid in asked
+        }
+        for part in chain.clients:
+            node = str(self.pod(part).spec.node_name)
+            found[part.name] = self.cores_of("client", node) or "all"
+        return found
 
     def sleep(self) -> None:
         """Stop every server that serves; one whose pod is gone serves no more."""
@@ -216,7 +237,8 @@ class Arms:
     def client_cores(self, chain: Chain) -> float:
         """Return the cores of the nodes on which an arm's clients are."""
         nodes = {self.pod(part).spec.node_name for part in chain.clients}
-        return sum(float(self.node(name).get("cores") or 1) for name in nodes)
+        cores = sum(float(self.node(name).get("cores") or 1) for name in nodes)
+        return cores - cores // 2 if self.ground.here.split_cores and cores > 1 else cores
 
     def _service(self, name: str, addresses: list[str]) -> str:
         """Return a Service's address, once it has one and leads to our server and to nothing else."""

@@ -45,6 +45,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         "qos_class": lives.status.qos_class,
         "resources": _plain(lives.spec.containers[0].resources),
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
+        **({"cores": arms.cores_in_force(chain)} if arms.ground.here.split_cores else {}),
         **several,
         "cluster": cluster(arms.ground.cluster),
         "node": node,

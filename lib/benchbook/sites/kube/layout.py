@@ -195,6 +195,13 @@ def chains(study: Study) -> dict[str, Chain]:
     return found
 
 
+def halves(cores: int) -> dict[str, str]:
+    """Return which of a node's cores are for servers and which for clients and proxies, as `taskset` takes
+    them."""
+    half = cores // 2
+    return {"server": f"0-{half - 1}", "client": f"{half}-{cores - 1}", "proxy": f"{half}-{cores - 1}"}
+
+
 def room(arm: Arm, here: Kubernetes) -> Room:
     """Return what an arm's server may use: nothing said, equal requests and limits, or a limit alone."""
     quota = arm.cpu["server"].quota if "server" in arm.cpu else None

@@ -16,7 +16,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
-from benchbook.sites.kube import connect, manifests, wait
+from benchbook.sites.kube import connect, layout, manifests, wait
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
 from benchbook.sites.kube.pods import TOOLS
@@ -74,6 +74,7 @@ class Server(ABC):
         # A pod has its own word for each start: whoever answers with another is not ours.
         word = uuid.uuid4().hex
         mark = self.log_mark()
+        self._keep_to_half()
         self._do("start", word)
         began = time.monotonic()
         while (said := self.said_word()) != word:
@@ -192,6 +193,13 @@ class Server(ABC):
     def marked(self, label: str) -> str:
         """Return the label that a copy of ours would have."""
         return f"{label} {fingerprint(self.made_with)}"
+
+    def _keep_to_half(self) -> None:
+        """Keep the pod's first process, and with it the server that it will start, to the servers' half of
+        the cores; a server that is another user's can't be moved any more."""
+        cores = int(self.run("nproc", "--all")) if self.ground.here.split_cores else 1
+        if cores > 1:
+            self.run("taskset", "-acp", layout.halves(cores)["server"], "1")
 
     def _do(self, *words: str) -> str:
         return self.run(*SCRIPT, *words)

@@ -190,7 +190,9 @@ class KubernetesSite(Site):
         limit = (chain.client or chain.server).room.limit_cpu
         if chain.client is None:
             return limit or self._arms.server_cores(chain)
-        return limit * len(chain.clients) if limit else self._arms.client_cores(chain)
+        if limit:
+            return limit * len(chain.clients)
+        return self._arms.client_cores(chain)
 
     def client(
         self,
@@ -222,6 +224,8 @@ class KubernetesSite(Site):
         pod = self._arms.pod(chain.clients[number])
         # What the client connects to is the part whose bytes it can count.
         hops = hop(argv, "proxy" if chain.proxy is not None else "server")
+        if (cores := self._arms.cores_of("client", pod.spec.node_name)) is not None:
+            argv = ["taskset", "-c", cores, *argv]
         where = (self.ground.cluster, self.ground.namespace, pod.metadata.name)
         return PodClient(Job(*where, argv, hops, begin_at, held).into(out, err))
 

@@ -1,0 +1,140 @@
+#!/bin/bash
+# A Kubernetes cluster of this machine alone, for the studies `cluster-*`: a real etcd, API server, controller manager,
+# scheduler, kubelet and kube-proxy on containerd. Any other cluster will do as well. Debian, root, Go 1.22 or newer.
+#
+#   one-machine.sh build              install Debian packages, compile Kubernetes (10 minutes, once)
+#   one-machine.sh up                 start the cluster; prints the path of its kubeconfig
+#   one-machine.sh image NAME FOLDER  make an image of a folder (rootfs.sh) and load it, as localhost/NAME
+#   one-machine.sh status             nodes and pods
+#   one-machine.sh down               stop all that it started, remove its interfaces and its state; images stay
+#
+# KUBE_DIR is its folder, /var/lib/benchbook-kube otherwise. The API listens on loopback; its token is in the kubeconfig.
+# The kubelet listens on the machine's own address, and answers nobody but this API server.
+set -euo pipefail
+V=1.31.4
+D=${KUBE_DIR:-/var/lib/benchbook-kube}; B=$D/bin; export KUBECONFIG=$D/kubeconfig
+SOCK=$D/containerd/containerd.sock
+mkdir -p "$D"/{bin,etcd,certs,logs,kubelet,containerd,run}
+start() { local n=$1; shift; setsid "$@" >"$D/logs/$n.log" 2>&1 & echo $! >"$D/run/$n.pid"; }
+
+build() {
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends etcd-server etcd-client containerd runc \
+    containernetworking-plugins buildah debootstrap conntrack iptables iproute2 ethtool socat >/dev/null
+  local src=$D/src; mkdir -p "$src"; cd "$src"
+  printf 'module kubebin\ngo 1.22.0\n' >go.mod
+  local mod; mod=$(go mod download -json k8s.io/kubernetes@v$V | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+  { echo "module kubebin"; grep -v '^module ' "$mod/go.mod" |
+      sed -E "s#=> ./staging/src/(k8s.io/[a-z-]+)#=> \1 v0.${V#1.}#"; echo "require k8s.io/kubernetes v$V"; } >go.mod
+  cp -f "$mod/go.sum" go.sum; chmod u+w go.sum
+  for c in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy; do
+    go build -mod=mod -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=v$V -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=31" \
+      -o "$B/$c" "k8s.io/kubernetes/cmd/$c"; echo "built $c"
+  done
+}
+
+up() {
+  cd "$D"; local ip; ip=$(ip -4 -o addr show scope global | awk 'NR==1{split($4,a,"/");print a[1]}')
+  [ -f sa.key ] || { openssl genrsa -out sa.key 2048 2>/dev/null; openssl rsa -in sa.key -pubout -out sa.pub 2>/dev/null; }
+  # The kubelet knows its API server by this certificate.
+  [ -f certs/to-kubelet.crt ] || (umask 077
+    openssl req -x509 -newkey rsa:2048 -nodes -days 3650 -subj /CN=one-machine \
+      -keyout certs/to-kubelet.key -out certs/to-kubelet.crt 2>/dev/null)
+  local token; token=$(cat token 2>/dev/null || openssl rand -hex 16 | tee token)
+  (umask 077; echo "$token,admin,admin,\"system:masters\"" >tokens.csv
+  cat >kubeconfig <<K
+apiVersion: v1
+kind: Config
+clusters: [{name: rig, cluster: {server: "https://127.0.0.1:6443", insecure-skip-tls-verify: true}}]
+users: [{name: admin, user: {token: $token}}]
+contexts: [{name: rig, context: {cluster: rig, user: admin}}]
+current-context: rig
+K
+)
+  start etcd etcd --data-dir "$D/etcd" --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 --listen-peer-urls http://127.0.0.1:2380
+  sleep 2
+  start apiserver "$B/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 --bind-address=127.0.0.1 --secure-port=6443 \
+    --advertise-address="$ip" --endpoint-reconciler-type=none --cert-dir="$D/certs" --service-cluster-ip-range=10.96.0.0/16 \
+    --service-account-key-file=sa.pub --service-account-signing-key-file=sa.key --service-account-issuer=https://kubernetes.default.svc \
+    --kubelet-client-certificate=certs/to-kubelet.crt --kubelet-client-key=certs/to-kubelet.key \
+    --token-auth-file=tokens.csv --authorization-mode=RBAC --allow-privileged=true --kubelet-preferred-address-types=InternalIP
+  for _ in $(seq 60); do kubectl get --raw /readyz >/dev/null 2>&1 && break; sleep 1; done
+  start controller-manager "$B/kube-controller-manager" --kubeconfig="$KUBECONFIG" --service-account-private-key-file=sa.key \
+    --leader-elect=false --use-service-account-credentials=true --allocate-node-cidrs=true --cluster-cidr=10.88.0.0/16
+  start scheduler "$B/kube-scheduler" --kubeconfig="$KUBECONFIG" --leader-elect=false
+  mkdir -p /etc/cni/net.d /opt/cni/bin; cp -n /usr/lib/cni/* /opt/cni/bin/ || true
+  cat >/etc/cni/net.d/10-rig.conflist <<K
+{"cniVersion":"0.4.0","name":"rig","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,"ipMasq":true,"ipam":{"type":"host-local","ranges":[[{"subnet":"10.88.0.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]}},{"type":"portmap","capabilities":{"portMappings":true}}]}
+K
+  cat >containerd.toml <<K
+version = 2
+root = "$D/containerd/root"
+state = "$D/containerd/state"
+[grpc]
+address = "$SOCK"
+[plugins."io.containerd.grpc.v1.cri"]
+restrict_oom_score_adj = true
+sandbox_image = "localhost/pause:1"
+K
+  start containerd containerd --config containerd.toml; sleep 3
+  ctr -a "$SOCK" -n k8s.io image ls -q 2>/dev/null | grep -q localhost/pause:1 || pause
+  cat >kubelet.yaml <<K
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: "$D/certs/to-kubelet.crt"}}
+authorization: {mode: AlwaysAllow}
+address: 127.0.0.1
+cgroupDriver: cgroupfs
+failSwapOn: false
+containerRuntimeEndpoint: unix://$SOCK
+enforceNodeAllocatable: []
+evictionHard: {}
+localStorageCapacityIsolation: false
+K
+  sed -i "s/^address: .*/address: $ip/" kubelet.yaml
+  start kubelet "$B/kubelet" --config=kubelet.yaml --kubeconfig="$KUBECONFIG" --hostname-override=node1 --root-dir="$D/kubelet" --cert-dir="$D/certs" --node-ip="$ip"
+  for _ in $(seq 60); do kubectl get node node1 2>/dev/null | grep -q ' Ready' && break; sleep 1; done
+  start kube-proxy "$B/kube-proxy" --kubeconfig="$KUBECONFIG" --proxy-mode=iptables --hostname-override=node1 --cluster-cidr=10.88.0.0/16 --conntrack-max-per-core=0
+  echo "$KUBECONFIG"
+}
+
+image() { # NAME ROOTFS_DIR
+  local name=$1 root=$2 c; export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
+  c=$(buildah from scratch); buildah copy -q "$c" "$root" / >/dev/null
+  [ "$name" = pause:1 ] && buildah config --entrypoint '["/pause"]' "$c"
+  buildah commit -q "$c" "localhost/$name" >/dev/null; rm -f "$D/image.tar"
+  buildah push -q "localhost/$name" "oci-archive:$D/image.tar:localhost/$name"
+  ctr -a "$SOCK" -n k8s.io image import "$D/image.tar"; buildah rm "$c" >/dev/null
+}
+
+pause() {
+  mkdir -p "$D/pause"; cat >"$D/pause.c" <<'K'
+#include <signal.h>
+#include <unistd.h>
+#include <sys/wait.h>
+static void quit(int s) { (void)s; _exit(0); }
+static void reap(int s) { (void)s; while (waitpid(-1, 0, WNOHANG) > 0); }
+int main(void) { signal(SIGINT, quit); signal(SIGTERM, quit); signal(SIGCHLD, reap); for (;;) pause(); }
+K
+  gcc -static -O2 -o "$D/pause/pause" "$D/pause.c"; image pause:1 "$D/pause"
+}
+
+down() {
+  kubectl delete all --all --all-namespaces --grace-period=1 --timeout=30s >/dev/null 2>&1 || true
+  for n in kube-proxy kubelet containerd scheduler controller-manager apiserver etcd; do
+    [ -f "$D/run/$n.pid" ] && kill "$(cat "$D/run/$n.pid")" 2>/dev/null || true; rm -f "$D/run/$n.pid"
+  done
+  sleep 1
+  ps -eo pid=,args= | awk -v d="$D/" '/containerd-shim/ && index($0,d){print $1}' | xargs -r kill 2>/dev/null || true
+  grep -oE " $D/[^ ]+" /proc/mounts | sort -r | xargs -r -n1 umount -l 2>/dev/null || true
+  ip link del cni0 2>/dev/null || true
+  iptables-save | grep -vE 'KUBE-|CNI-' | iptables-restore || true
+  rm -rf "$D"/{etcd,kubelet,kubeconfig,tokens.csv}
+}
+
+case ${1:-} in
+  build|up|down|pause) "$1" ;;
+  image) image "$2" "$3" ;;
+  status) kubectl get nodes,pods -A -o wide ;;
+  *) sed -n 2,12p "$0"; exit 2 ;;
+esac
