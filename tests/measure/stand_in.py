@@ -314,7 +314,9 @@ class Site(contract.Site):
             tables, indexes = self.kept[str(label)].get(key, first)
             server.tables, server.indexes = dict(tables), dict(indexes)
 
-    def client(self, argv, out, err, *, cwd=None, env=None, arm=None, number=0, begin_at=None, held=False) -> Client:
+    def client(
+        self, argv, out, err, *, cwd=None, env=None, arm=None, number=0, begin_at=None, held=False
+    ) -> Client:
         err.write_text("", encoding="utf-8")
         servers = self.study.arms[arm or self.study.baseline].servers
         return Client(self, argv, out, begin_at, self.server(arm, number % servers))
