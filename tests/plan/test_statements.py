@@ -4,26 +4,40 @@ from __future__ import annotations
 
 from benchbook.plan import statements
 
+# 3 reads, a write and 2 others an event; a read and no other with which each of 4 threads begins.
+RULE = {
+    "event": {"reads": 3, "writes": 1, "other": 2},
+    "thread": {"reads": 1, "writes": 0, "other": 0},
+}
 
-def totals(**changes: int) -> dict[str, int]:
-    return {"events": 100, "reads": 300, "writes": 100, "other": 200, "errors": 0} | changes
+
+def pilot(**changes: int) -> dict[str, int]:
+    # 3 * 100 + 4, 100, 2 * 100.
+    return {"threads": 4, "events": 100, "reads": 304, "writes": 100, "other": 200, "errors": 0} | changes
 
 
 def test_statements_that_all_events_share_are_a_rule():
-    # 300 / 100, 100 / 100, 200 / 100.
-    assert statements.learned({"mine": totals()}) == {"mine": {"reads": 3, "writes": 1, "other": 2}}
+    # At 8 threads and 500 events: 3 * 500 + 8, 500, 2 * 500.
+    more = pilot(threads=8, events=500, reads=1508, writes=500, other=1000)
+    assert statements.learned({"mine": [pilot(), more]}) == {"mine": RULE}
 
 
 def test_a_mixture_errors_and_silence_give_no_rule():
-    for changed in (totals(reads=301), totals(errors=1), totals(events=0)):
-        assert statements.learned({"mine": changed}) == {"mine": {}}
+    for changed in (pilot(reads=301), pilot(reads=350), pilot(errors=1), pilot(events=0)):
+        assert statements.learned({"mine": [changed]}) == {"mine": {}}
+    assert statements.learned({"mine": [pilot(), pilot(reads=404)]}) == {"mine": {}}
 
 
 def test_plans_carry_digests_and_statements_and_nothing_without_own_scripts():
     own = {"scripts": {"mine": {"text": {"mine.lua": ""}, "sha256": {"mine.lua": "e3b0"}}}, "tables": {}}
-    record = statements.record(own, {"mine": totals()})
-    assert statements.of(record) == {
-        "mine": {"files": {"mine.lua": "e3b0"}, "statements": {"reads": 3, "writes": 1, "other": 2}}
-    }
-    assert statements.record({}, {}) == {}
+    record = statements.record(own, {"mine": [pilot()]}, {"mine": [(2, 2), (8, 8)]})
+    assert statements.of(record) == {"mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE, "unseen": 1}}
+    assert statements.record({}, {}, {}) == {}
     assert statements.of({}) == {}
+
+
+def test_what_no_account_counts_is_so_many_a_thread_or_nothing():
+    assert statements.unseen({"a": [(2, 4), (8, 16)]}) == {"a": 2}
+    # Not the same for each thread; not whole; the server counted more than sysbench.
+    for seen in ([(2, 4), (8, 8)], [(2, 3)], [(2, -2)]):
+        assert statements.unseen({"a": seen}) == {"a": 0}

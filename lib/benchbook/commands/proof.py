@@ -150,9 +150,11 @@ def _of_own(held: Unpacked) -> Iterator[str]:
         if made != one["sha256"] or held.study.script(name) not in made:
             yield f"warm_up.json: own.scripts.{name}: the texts are not those of its digests"
     if due:
-        learned = jsonable(statements.learned(tidy.pilot_totals(held.pilots)))
-        if own.get("statements") != learned:
-            yield f"warm_up.json: own.statements: {short(own.get('statements'))}, due is {short(learned)}"
+        totals, ledgers = tidy.pilot_totals(held.pilots), tidy.pilot_ledgers(held.pilots)
+        made = jsonable(statements.record(own, totals, ledgers)["own"])
+        for key in ("statements", "unseen"):
+            if own.get(key) != made[key]:
+                yield f"warm_up.json: own.{key}: {short(own.get(key))}, due is {short(made[key])}"
 
 
 def _of_moments(held: Unpacked) -> Iterator[str]:

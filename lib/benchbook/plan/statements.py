@@ -2,35 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 KINDS = ("reads", "writes", "other")
+MOST_OF_A_THREAD = 10
+"""Statements of a kind with which a thread may begin; more of them can't be told from a mixture."""
 
 
-def learned(totals: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """Return for each workload the statements of one event, by kind; nothing where they differ by event.
+def learned(pilots: Mapping[str, Sequence[Mapping[str, int]]]) -> dict[str, dict[str, dict[str, int]]]:
+    """Return for each workload the statements of one event under `event`, and those with which a thread
+    begins under `thread`, by kind; nothing where events differ.
 
-    `totals` has for each workload the sums over its pilots of events, reads, writes, other and errors. Only a
-    whole number that all events share is a rule: a mixture is held by the ledger alone.
+    `pilots` has for each workload of every pilot threads, events, reads, writes, other and errors. Only whole
+    numbers that all pilots share are a rule: a mixture is held by the ledger alone.
     """
-    found: dict[str, dict[str, int]] = {}
-    for workload, sums in totals.items():
-        events = sums["events"]
-        is_even = events > 0 and not sums["errors"] and not any(sums[kind] % events for kind in KINDS)
-        found[workload] = {kind: sums[kind] // events for kind in KINDS} if is_even else {}
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for workload, counts in pilots.items():
+        rules = [_rule(one) for one in counts]
+        found[workload] = rules[0] if rules and all(one == rules[0] for one in rules) else {}
     return found
 
 
-def record(own: Mapping[str, Any], totals: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+def _rule(one: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    events, threads = one["events"], one["threads"]
+    if one["errors"] or events <= MOST_OF_A_THREAD * threads:
+        return {}
+    rests = {kind: one[kind] % events for kind in KINDS}
+    if any(rest % threads or rest > MOST_OF_A_THREAD * threads for rest in rests.values()):
+        return {}
+    return {
+        "event": {kind: one[kind] // events for kind in KINDS},
+        "thread": {kind: rest // threads for kind, rest in rests.items()},
+    }
+
+
+def unseen(pilots: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, int]:
+    """Return for each workload how many statements of a thread the server's account does not count.
+
+    `pilots` has for each workload of every pilot its threads and by how many statements sysbench counted more
+    than the server. SHOW at the beginning of a thread is such a statement. Where the pilots don't agree on a
+    whole number a thread it is nought, and the ledger says so of each run.
+    """
+    found = {}
+    for workload, seen in pilots.items():
+        each = {more / threads for threads, more in seen}
+        number = each.pop() if len(each) == 1 else 0.0
+        found[workload] = int(number) if number > 0 and number == int(number) else 0
+    return found
+
+
+def record(
+    own: Mapping[str, Any],
+    totals: Mapping[str, Sequence[Mapping[str, int]]],
+    ledgers: Mapping[str, Sequence[tuple[int, int]]],
+) -> dict[str, Any]:
     """Return what `warm_up.json` keeps of own scripts, under `own`; nothing where a study has none."""
-    return {"own": {**own, "statements": learned(totals)}} if own else {}
+    if not own:
+        return {}
+    return {"own": {**own, "statements": learned(totals), "unseen": unseen(ledgers)}}
 
 
 def of(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what plans carry of own scripts, from `warm_up.json`: `files` by digest, and `statements`."""
+    """Return what plans carry of own scripts, from `warm_up.json`: `files`, `statements` and `unseen`."""
     own = warm_up.get("own") or {}
     return {
-        workload: {"files": one["sha256"], "statements": own["statements"].get(workload, {})}
+        workload: {
+            "files": one["sha256"],
+            "statements": own["statements"].get(workload, {}),
+            "unseen": own["unseen"].get(workload, 0),
+        }
         for workload, one in own.get("scripts", {}).items()
     }

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from benchbook.core import files, own_scripts, runfolder
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
-from benchbook.read import rows
-from benchbook.read.evidence import log_of
+from benchbook.read import checks_own, rows
+from benchbook.read.evidence import Evidence, Excused, Missing, log_of
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import judge
 
@@ -103,24 +103,37 @@ def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["arm", "workload", "threads", "pilot", "second", "qps", "tps"])
 
 
-def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, dict[str, int]]:
-    """Return for each workload with an own script the sums over its pilots of events, reads, writes, other
-    and errors; a pilot without whole totals counts no event."""
-    sums: dict[str, dict[str, int]] = {}
+def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]]:
+    """Return for each workload with an own script threads, events, reads, writes, other and errors of every
+    pilot; of one without whole totals no event."""
+    found: dict[str, list[dict[str, int]]] = {}
     for folder in folders:
         plan, log = folder.plan(), log_of(folder)
-        if not own_scripts.is_own(plan["script"]):
-            continue
-        of = sums.setdefault(
-            plan["workload"], dict.fromkeys(("events", "reads", "writes", "other", "errors"), 0)
-        )
-        for block in log.summaries:
-            of["events"] += block.events or 0
-            of["reads"] += block.reads or 0
-            of["writes"] += block.writes or 0
-            of["other"] += block.other or 0
-            of["errors"] += block.ignored_errors or 0
-    return sums
+        if own_scripts.is_own(plan["script"]):
+            names = {name: name for name in ("events", "reads", "writes", "other")}
+            names["errors"] = "ignored_errors"
+            sums = {
+                key: sum(getattr(block, name) or 0 for block in log.summaries) for key, name in names.items()
+            }
+            found.setdefault(plan["workload"], []).append({"threads": plan["threads"], **sums})
+    return found
+
+
+def pilot_ledgers(folders: Iterable[RunFolder]) -> dict[str, list[tuple[int, int]]]:
+    """Return for each workload with an own script, of every pilot without errors, its threads and by how many
+    statements sysbench counted more than the server's account."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for folder in folders:
+        if own_scripts.is_own(folder.plan()["script"]):
+            try:
+                run = Evidence.of(folder)
+                more = run.total("total") - checks_own.counted(run)
+                spoilt, threads = run.total("ignored_errors"), run.asked("threads")
+            except (Missing, Excused):
+                continue
+            if not spoilt:
+                found.setdefault(folder.plan()["workload"], []).append((threads, more))
+    return found
 
 
 def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:
