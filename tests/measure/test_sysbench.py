@@ -110,7 +110,7 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize("key", sorted(set(Workload.model_fields) - {"script", "rate"}))
+@pytest.mark.parametrize("key", sorted(set(Workload.model_fields) - {"script", "rate", "options"}))
 def test_every_option_of_a_workload_is_passed_on(key: str):
     """An option that is added to the model and forgotten here would be a setting without an effect."""
     base = {"rand_type": "pareto"}
@@ -121,6 +121,13 @@ def test_every_option_of_a_workload_is_passed_on(key: str):
         != sysbench.run(ENDPOINT, planned(script, workload=base | {key: OTHER.get(key, 77)}))
     ]
     assert reached
+
+
+def test_an_own_script_gets_its_own_options_and_no_others():
+    own = {"script": "../beside/mine.lua", "options": {"use_fk": False, "scale": 3, "level": "RC"}}
+    given = sysbench.run(ENDPOINT, planned("mine.lua", workload=own))
+    after = given[given.index("mine.lua") :]
+    assert after == ["mine.lua", "--use-fk=off", "--scale=3", "--level=RC", "run"]
 
 
 def test_a_socket_takes_the_place_of_host_and_port():
