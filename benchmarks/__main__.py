@@ -8,7 +8,7 @@ import time
 
 from benchmarks.table import Row, machine, show
 
-PARTS = ("precision", "live", "harness", "pipeline", "parse", "storage", "engine_settings")
+PARTS = ("precision", "live", "harness", "pipeline", "parse", "storage", "engine_settings", "history")
 
 
 def run(parts: list[str], is_full: bool) -> list[Row]:

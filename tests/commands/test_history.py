@@ -66,11 +66,14 @@ def test_a_measurement_is_kept_once_and_the_next_one_after_it(root):
 
 
 def test_what_is_not_there_or_another_study_s_is_refused(root):
-    with pytest.raises(BenchbookError, match="make repro STUDY=good"):
-        history.keep("good", root / "data" / "good" / "gone")
+    with pytest.raises(BenchbookError, match="name a folder with findings and tidy"):
+        history.keep("good", root / "nowhere")
     found = root / "data" / "good" / "findings.json"
     found.write_text(json.dumps({"study": "other", "findings": []}))
     with pytest.raises(BenchbookError, match="findings of other, not of good"):
+        history.keep("good", root / "data" / "good")
+    found.unlink()
+    with pytest.raises(BenchbookError, match="make repro STUDY=good"):
         history.keep("good", root / "data" / "good")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchbook.commands import cluster
+from benchbook.commands import new as asking
 from benchbook.core import load, paths, sizes, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 
@@ -81,6 +82,28 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("source", help="name of a folder in data/published/")
     add("method", _page, "render the page on the method, as the pipeline does").set_defaults(page="method")
     add("findings", _page, "render the site's first page, as the pipeline does").set_defaults(page="findings")
+    _of_results(add)
+    gate = add(
+        "gate", _gate, "say by exit code if an arm is slower than the baseline: 0 no, 1 yes, 2 undecided"
+    )
+    gate.add_argument("study", help="name of a file in studies/; its first arm is the baseline")
+    gate.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
+    gate.add_argument("--minutes", default="10", help="how long it may take (default: 10)")
+    gate.add_argument("--arm", action="append", metavar="NAME", help="the arm in question (default: each)")
+    gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+    gate.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write a summary for a pull request there"
+    )
+    gate.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the evidence in this new folder")
+    schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
+    schema.add_argument("--check", action="store_true", help="only say whether the file is current")
+    reference = add("reference", _reference, "write docs/parameters.md and docs/comparisons.md")
+    reference.add_argument("--check", action="store_true", help="only say whether the file is current")
+    return parser
+
+
+def _of_results(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the commands for what was measured: publish, archives, record, series, reviews; and a new study."""
     publish = add("publish", _publish, "put the site together in one folder, for any static host")
     publish.add_argument("--to", type=Path, help="the folder (default: public)")
     export = add("export", _export, "pack a study's whole evidence into one archive")
@@ -107,31 +130,12 @@ def _parser() -> argparse.ArgumentParser:
         help="take findings.json and tidy/ from here (default: data/STUDY); may be given again",
     )  # fmt: skip
     new = add("new", _new, "ask five questions and write a study file")
-    from benchbook.commands import new as asking
-
     asking.options(new)
     review = add("review", _review, "write one page on what changed: notebooks, keys, findings")
     review.add_argument("base", nargs="?", default="main", help="commit or branch to compare with")
     rerun = add("rerun", _rerun, "judge somebody else's findings of a study by our own")
     rerun.add_argument("place", type=Path, help="their archive, folder or findings.json")
     rerun.add_argument("--keep", metavar="NAME", help="show it on the study's page too, under this name")
-    gate = add(
-        "gate", _gate, "say by exit code if an arm is slower than the baseline: 0 no, 1 yes, 2 undecided"
-    )
-    gate.add_argument("study", help="name of a file in studies/; its first arm is the baseline")
-    gate.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
-    gate.add_argument("--minutes", default="10", help="how long it may take (default: 10)")
-    gate.add_argument("--arm", action="append", metavar="NAME", help="the arm in question (default: each)")
-    gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
-    gate.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write a summary for a pull request there"
-    )
-    gate.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the evidence in this new folder")
-    schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
-    schema.add_argument("--check", action="store_true", help="only say whether the file is current")
-    reference = add("reference", _reference, "write docs/parameters.md and docs/comparisons.md")
-    reference.add_argument("--check", action="store_true", help="only say whether the file is current")
-    return parser
 
 
 def _repro(arguments: argparse.Namespace) -> int:

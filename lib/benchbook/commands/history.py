@@ -1,5 +1,4 @@
-"""Series of measurements: a study's findings of today as rows of `data/history/STUDY.csv`, and a page a
-series."""
+"""A study's series: its findings of today as rows of `data/history/STUDY.csv`, and a page for each."""
 
 from __future__ import annotations
 

@@ -72,11 +72,11 @@ def _split(series: NDArray[np.float64], level: float, permutations: int) -> int 
     own = divergences(distances)
     best = int(own.argmax())
     # Sums in another order differ in their last bits; equal values must count as reached.
-    reached, most, random = 0, level * (permutations + 1) - 1, np.random.default_rng(SEED)
+    reached, most, drawing = 0, level * (permutations + 1) - 1, np.random.default_rng(SEED)
     bound = own[best] - 1e-12 * max(1.0, abs(own[best]))
     for first in range(0, permutations, _BATCH):
         count = min(_BATCH, permutations - first)
-        orders = random.permuted(np.tile(np.arange(len(series)), (count, 1)), axis=1)
+        orders = drawing.permuted(np.tile(np.arange(len(series)), (count, 1)), axis=1)
         drawn = divergences(distances[orders[:, :, None], orders[:, None, :]])
         reached += int((drawn.max(axis=-1) >= bound).sum())
         if reached > most:

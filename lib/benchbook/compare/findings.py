@@ -65,7 +65,6 @@ def make(
     checked = [dict(check) for check in checks]
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
     complete, monitor = _complete_blocks(found), tidy.get("monitor")
-    stopped = stopped_at(study, found) if complete < study.plan.blocks else None
     verdicts = sum(one["verdict"] is not None for one in entries)
     return _rounded(
         {
@@ -90,18 +89,15 @@ def make(
             "partners": partners.blocks(runs),
             "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
             "warnings": [
-                *_warnings(study, complete, looks[0], aa, entries, stopped),
+                *_warnings(study, complete, looks[0], aa, entries, found),
                 *quiet.doubts(runs, facts, monitor, names),
                 *doubts.warnings(study, runs, voids, checked, names["arms"]),
                 *(doubts.doubt("Order of measuring", text) for text in other_order),
                 *_apart(partners.blocks(runs), apart),
-                *(doubts.doubt("Claim" if "laim" in text else "Set-up", text) for text in unanswered),
-                *(doubts.doubt("Claim", text) for text in left),
+                *_on_claims(unanswered, left),
             ],
             "scaling": _scalings(study, runs),
-            # Only where a study asks for them, so that the findings of others keep their bytes.
-            **ladders.findings(evidence, [one.candidate for one in twins], context),
-            **costs.findings(evidence, context),
+            **_asked(evidence, twins, context),
         }
     )
 
@@ -118,6 +114,18 @@ def _entries(
         for one in entries:
             one["warnings"].append(text)
     return entries, aa
+
+
+def _asked(evidence: Evidence, twins: Sequence[Judged], context: Context) -> dict[str, Any]:
+    """Return what is there only if a study asks for it, so that the findings of others keep their bytes."""
+    own = ladders.findings(evidence, [one.candidate for one in twins], context)
+    return {**own, **costs.findings(evidence, context)}
+
+
+def _on_claims(unanswered: Sequence[str], left: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a doubt for each claim or set-up that is not what a study answers, and for each left claim."""
+    found = [doubts.doubt("Claim" if "laim" in text else "Set-up", text) for text in unanswered]
+    return found + [doubts.doubt("Claim", text) for text in left]
 
 
 def save(path: Path, findings: Mapping[str, Any]) -> None:
@@ -189,9 +197,10 @@ def _warnings(
     first_look: int,
     aa: Mapping[str, Any] | None,
     entries: Sequence[Mapping[str, Any]],
-    stopped: int | None,
+    judged: Sequence[Judged],
 ) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
+    stopped = stopped_at(study, judged) if complete < study.plan.blocks else None
 
     def add(title: str, text: str) -> None:
         found.append(doubts.doubt(title, text))

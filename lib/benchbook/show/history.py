@@ -1,5 +1,4 @@
-"""The page of a study over time: what changed, effect and baseline in the order of time, every
-measurement."""
+"""The page of a study over time: what changed and when, in its effects and in the baseline under them."""
 
 from __future__ import annotations
 
