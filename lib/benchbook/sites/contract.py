@@ -52,8 +52,8 @@ class Client(Protocol):
         """The number of its process where it runs."""
 
     @property
-    def popen(self) -> Handle:
-        """Its process."""
+    def popen(self) -> Any:
+        """Its process, a `Handle`."""
 
     @property
     def begun_s(self) -> float | None:
@@ -69,14 +69,29 @@ class Watch(Protocol):
     checks that need it say so.
     """
 
-    longest_pause_ms: Any
-    steal_pct: Any
-    runqueue_wait_s: Any
-    runqueue_waits_s: Any
-    client_cpu_s: Any
-    oom_kills: Any
-    clock_step_s: Any
-    cores: Any
+    @property
+    def longest_pause_ms(self) -> Any: ...
+
+    @property
+    def steal_pct(self) -> Any: ...
+
+    @property
+    def runqueue_wait_s(self) -> Any: ...
+
+    @property
+    def runqueue_waits_s(self) -> Any: ...
+
+    @property
+    def client_cpu_s(self) -> Any: ...
+
+    @property
+    def oom_kills(self) -> Any: ...
+
+    @property
+    def clock_step_s(self) -> Any: ...
+
+    @property
+    def cores(self) -> Any: ...
 
     def start(self) -> None:
         """Begin to watch."""

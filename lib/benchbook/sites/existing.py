@@ -77,7 +77,7 @@ class ExistingSite(Site):
         except sqlalchemy.exc.OperationalError as error:
             host, port = self._place(arm)
             user = labs.read_secret(self.secret)[0]
-            code, said = (*error.orig.args, "")[:2]
+            code, said = (*getattr(error.orig, "args", ()), "", "")[:2]
             return f"{host}:{port} does not let {user} in: {said} ({code}); see host, port and account"
 
     def up(self, arm: str) -> Endpoint:

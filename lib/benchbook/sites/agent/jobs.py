@@ -138,12 +138,6 @@ class Jobs:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(job.pid, signal.SIGKILL)
 
-    def forget(self, name: str) -> None:
-        """Drop an ended job from the list."""
-        if self.get(name).code is None:
-            raise SiteError(f"{name}: still runs; stop it first")
-        del self._jobs[name]
-
     def end_all(self, grace_s: float) -> list[str]:
         """End everything, last started first; return the names of what ran."""
         ended = []

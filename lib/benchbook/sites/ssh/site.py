@@ -80,7 +80,7 @@ class SshSite(Site):
         return None
 
     @property
-    def ready_s(self) -> float:
+    def ready_s(self) -> float:  # type: ignore[override]  # asked of the hosts, each time
         """Seconds from the first call of `client` until all clients of an arm are ready to begin."""
         return self._living.ready_s
 
