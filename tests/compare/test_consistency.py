@@ -246,3 +246,13 @@ def test_our_own_runs_pass_through_the_same_checks():
     found = failed(consistency.of_runs(runs))
     assert [one["check"] for one in found] == ["Little's law"]
     assert "8 threads / 1000 TPS = 8.00 ms, printed 9 ms" in found[0]["detail"]
+
+
+def test_numbers_that_agree_and_levels_that_lack_are_counted_and_listed():
+    """Six numbers, of which five are printed twice alike; at 5 and 6 threads the other arm has none."""
+    copy = [("two", *rest) for _, *rest in ROWS]
+    copy[0] = ("two", "a", 1, "qps", "7.5")
+    assert tables.repeated_cells(cells(ROWS + copy))[-1]["detail"] == "Numbers printed twice that agree: 5."
+    few = [("two", "b", n, "qps", "7.5") for n in (1, 2, 3, 4)]
+    (lack,) = tables.missing_cells(cells([*ROWS, *few]), [("a", "b")], {})
+    assert lack["detail"] == "No numbers at 5, 6 threads, where a has them."
