@@ -211,7 +211,8 @@ def test_raw_runs_survive_a_resumed_stage():
 
 def test_provision_looks_at_the_world_and_all_else_can_come_from_the_cache():
     """An out without a cached copy takes a stage out of DVC's run cache; metrics do not."""
-    for name in pipeline()["stages"]:
+    # The record's raw files are in git as archives: a second copy of thousands of files helps nobody.
+    for name in (name for name in pipeline()["stages"] if name != RECORD):
         outs = {path for path in uncached(name) if path in paths(body(name)["outs"])}
         assert outs == ({"data/${item}/facts.json"} if name == "provision" else set())
 

@@ -148,7 +148,8 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
     assert "This would answer it (a cluster, TiDB): <code>make repro STUDY=own</code>" in host
     assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
-    assert "1 claim is illustrated, which judges nothing" in overview.record(seen).text
+    told = overview.record(seen).text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "1 claim is illustrated, which judges nothing" in told
     first = overview.headlines(seen).text
     assert first.count("<li>") == 4 and "Illustrated, not judged:" in first
 

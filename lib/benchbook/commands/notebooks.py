@@ -17,6 +17,8 @@ from benchbook.core.errors import BenchbookError
 
 # Between two notebooks nothing may stay: names go, and the place is the next one's.
 _BETWEEN = "%reset -f\nimport os; os.environ['BENCHBOOK_ROOT'] = {root!r}; os.chdir({root!r}); del os"
+# A machine that is busy with others takes a minute to import a kernel.
+STARTUP_S = 300
 SETTINGS = {
     "PYTHONHASHSEED": "0",
     "JUPYTER_PREFER_ENV_PATH": "1",
@@ -54,11 +56,17 @@ def started(folder: Path) -> Iterator[Kernel]:
     """Start a kernel in a folder and stop it at the end."""
     os.environ.update(SETTINGS)
     empty = nbformat.v4.new_notebook()
-    client = NotebookClient(empty, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(
+        empty,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
+        startup_timeout=STARTUP_S,
+        extra_arguments=["--log-level=ERROR"],
+    )
     client.km = client.create_kernel_manager()
-    # Files instead of ports: what nobody else has to reach listens nowhere.
-    client.km.transport = "ipc"
     try:
         yield Kernel(client)
     finally:
-        client._cleanup_kernel()
+        # Without a kernel manager the kernel is gone already.
+        if client.km is not None:
+            client._cleanup_kernel()

@@ -62,6 +62,7 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
         "n_inside": None,
         "n_cells": 0,
         "other_base": None,
+        "levels": _speaks_of_levels(claim),
         "takes": claim.takes,
         "because": claim.because,
         "note": claim.note,
@@ -78,6 +79,16 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
         result |= {"verdict": OPEN, "reason": f"No number: {error}.", "recomputed": OPEN}
     result["beside"] = [_beside(beside, published.cells) for beside in claim.beside]
     return result
+
+
+def _speaks_of_levels(claim: Claim) -> bool:
+    """Tell whether a claim is about a value of one arm at thread levels, and so shown by means, not effects.
+
+    Rates of single seconds are none: a mean over runs hides what such a claim is about.
+    """
+    if claim.metric is None or claim.baseline is not None or claim.metric == "tps":
+        return False
+    return claim.kind in ("value", "text_only") or (claim.kind == "trend" and claim.along == "threads")
 
 
 def _effect(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:

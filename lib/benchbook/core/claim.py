@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[set[str], set[str]]] = {
     "proportional": ({"metric", "along", "cells"}, {"band"}),
     "peak": ({"metric", "along", "cells", "band"}, {"across", "by"}),
     "unit": ({"metric", "candidates", "cells", "band"}, {"across", "by"}),
-    "text_only": ({"published", "because"}, set()),
+    "text_only": ({"published", "because"}, {"metric"}),
 }
 EFFECTS = ("effect",)
 

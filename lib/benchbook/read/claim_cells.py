@@ -22,8 +22,10 @@ def claim_errors(source: Source, cells: pd.DataFrame, where: Where) -> Iterator[
 
 
 def _claim_errors(claim: Claim, cells: pd.DataFrame) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    # What a text says of a metric stands in no table: that is why it is a text alone.
+    own = None if claim.kind == "text_only" else claim.metric
     expressions = [
-        (("metric",), claim.metric),
+        (("metric",), own),
         *((("candidates", i), m) for i, m in enumerate(claim.candidates)),
     ]
     expressions += [(("beside", i, "metric"), beside.metric) for i, beside in enumerate(claim.beside)]

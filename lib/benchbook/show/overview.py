@@ -163,7 +163,7 @@ def record(seen: Overview) -> Html:
         if any(here.values())
         else "No measurement made here answers one of them yet."
     )
-    shown = sum(bool(seen.shows(one["id"]) and not seen.answers(one["id"])) for one in seen.claims)
+    shown = sum(bool(_illustrations(seen, one)) and not seen.answers(one["id"]) for one in seen.claims)
     if shown:
         verb = "is" if shown == 1 else "are"
         told += f" {numbers.count(shown, 'claim')} {verb} illustrated, which judges nothing."
@@ -224,7 +224,7 @@ def _standing(seen: Overview, claim: Mapping[str, Any]) -> Html:
     answers = [_answer(study, found) for study, found in seen.answers(claim["id"])]
     if answers:
         return join(answers, "<br>")
-    shown = [_shown(study, found) for study, found in seen.shows(claim["id"])[:_MOST_SHOWN]]
+    shown = _illustrations(seen, claim)[:_MOST_SHOWN]
     return join([*shown, _open(seen, claim, bool(shown))], "<br>")
 
 
@@ -233,10 +233,34 @@ def _answer(study: Measured, found: Mapping[str, Any]) -> Html:
     return element("span", "Measured: ", _effect(found), " ", verdict, " ", _way(study, found))
 
 
-def _shown(study: Measured, found: Mapping[str, Any]) -> Html:
+def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
+    """Write what illustrates a claim: means by threads where it speaks of a value, else effects."""
+    if claim.get("levels"):
+        return [
+            _levels(study, *one)
+            for study in seen.studies
+            for one in study.levels(claim["id"], claim["metric"])
+        ]
+    is_trend = claim["kind"] == "trend"
+    return [_shown(study, found, is_trend) for study, found in seen.shows(claim["id"])]
+
+
+def _levels(study: Measured, arm: str, workload: str, means: Mapping[int, float]) -> Html:
+    note = element("i", "Illustrated, not judged: ")
+    told = ", ".join(f"{value:,.4g} at {threads}" for threads, value in means.items())
+    way = element("a", study.name, href=study.page)
+    return element(
+        "span", note, f"{arm}, {workload}: {told} threads ", way, f" ({study.place}, {study.whose})"
+    )
+
+
+def _shown(study: Measured, found: Mapping[str, Any], is_trend: bool) -> Html:
     note = element("i", "Illustrated, not judged: ")
     label = f"{words.of(found, 'treatment')} against {words.of(found, 'baseline')} "
-    return element("span", note, label, _effect(found), " ", _way(study, found))
+    steps = [one for one in found.get("by_threads") or () if numbers.is_known(one["effect"])]
+    told = ", ".join(f"{numbers.percent(one['effect'])} at {one['threads']}" for one in steps)
+    shown = f"{told} threads, {found['workload']}" if is_trend and told else _effect(found)
+    return element("span", note, label, shown, " ", _way(study, found))
 
 
 def _effect(found: Mapping[str, Any]) -> str:
