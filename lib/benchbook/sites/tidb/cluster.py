@@ -33,6 +33,7 @@ LOOK_S = 0.5
 QUIET_LOOKS = 6
 SETTLE_S = 60.0
 GONE_S = 5.0
+TRIES = 4
 
 
 class Cluster:
@@ -154,7 +155,7 @@ class Cluster:
             return
         self.stop()
         if self._record() != self.made_with or not self.data.is_dir():
-            self._first_start()
+            self._make_data()
         try:
             self._start_below()
             for one in self.servers:
@@ -262,6 +263,22 @@ class Cluster:
         """Where the administrator's sessions over a TiDB's socket seem to come from, to that TiDB."""
         own = sorted({one.place.address for one in self.servers}) if self.zones is not None else []
         return ["localhost", *own]
+
+    def _make_data(self) -> None:
+        """Make the data, some times over where a store ends by itself.
+
+        unistore may end with a panic while a new store gets its first snapshots ("tocommit is out of range").
+        """
+        for tries_left in reversed(range(TRIES)):
+            try:
+                self._first_start()
+                return
+            except SiteError as error:
+                if not tries_left or "does not run" not in str(error):
+                    raise
+                print(
+                    f"{self.role}: a new cluster's store ended by itself; making its data again", flush=True
+                )
 
     def _first_start(self) -> None:
         """Make the data: a cluster whose first TiDB listens on a socket alone until its account is closed."""
