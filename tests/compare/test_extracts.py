@@ -38,7 +38,11 @@ def test_effects_by_workload_treatment_and_metric():
                 # Percent with four digits.
                 "qps": {"effect_pct": -12.3457, "low_pct": -20.0, "high_pct": None, "n": 5, "shown": "lower"},
                 "latency_p99_ms": {
-                    "effect_pct": 50.0, "low_pct": 25.0, "high_pct": 75.0, "n": 5, "shown": "lower"
+                    "effect_pct": 50.0,
+                    "low_pct": 25.0,
+                    "high_pct": 75.0,
+                    "n": 5,
+                    "shown": "lower",
                 },
             },
             "direct_again": {

@@ -223,6 +223,7 @@ def test_options_in_a_file_are_kept_with_the_run():
     )
     assert runfolder.content({}) == runfolder.content({"arm_setting": {}}) == runfolder.CONTENT
 
+
 def test_nothing_but_plain_files_and_folders_is_a_run(raw: Path):
     kinds = {
         "a FIFO": os.mkfifo,

@@ -298,9 +298,7 @@ def test_arms_that_were_skipped_have_no_runs_and_leave_the_others_as_they_were()
 @pytest.mark.parametrize(("blocks", "said"), [(1, "about 2 min"), (79, "about 118 min"), (80, "about 2.0 h")])
 def test_units_change_at_ninety_seconds_and_at_two_hours(blocks: int, said: str):
     # One block of 2 levels x 2 arms: 4 x (5 + 16 + 0.5) + 4 = 90 s; 79 of them are 118.5 min, 80 are 2 h.
-    study = make(
-        workloads={"oltp_insert": {}}, plan={"blocks": blocks, "run_s": 16}, warm_up={"pilot_s": 0}
-    )
+    study = make(workloads={"oltp_insert": {}}, plan={"blocks": blocks, "run_s": 16}, warm_up={"pilot_s": 0})
     assert f"measuring   {said}, " in schedule.summary("s", study)
 
 

@@ -36,8 +36,11 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("warm_up", P(rf"Warmup time: {N}s"), "threads"),
     ("rate", P(rf"Target transaction rate: {N}/sec"), "threads warm_up"),
     ("interval", P(rf"Report intermediate results every {N} second\(s\)"), "threads warm_up rate"),
-    ("checkpoints", P(r"Report checkpoint\(s\) at (\d{1,9}(?:, \d{1,9})*) seconds"),
-     "threads warm_up rate interval"),
+    (
+        "checkpoints",
+        P(r"Report checkpoint\(s\) at (\d{1,9}(?:, \d{1,9})*) seconds"),
+        "threads warm_up rate interval",
+    ),
     ("debug_mode", "Debug mode enabled.", OPTIONS),
     ("validation", "Validation checks: on.", f"{OPTIONS} debug_mode~"),
     ("seed", P(rf"Initializing random number generator from (?:current time|seed \({N}\)\.)"), MODES),
@@ -86,8 +89,11 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("thread_events", P(rf"    events \(avg/stddev\): +{S}/{X}"), "fairness"),
     ("thread_time", P(rf"    execution time \(avg/stddev\): +{S}/{X}"), "thread_events"),
     ("stats", "DEBUG: Verbose per-thread statistics:", "thread_time~"),
-    ("stats_thread", P(rf"DEBUG:     thread # *{K}: min: {S}s  avg: {S}s  max: {S}s  events: {N}"),
-     "stats~ stats_total"),
+    (
+        "stats_thread",
+        P(rf"DEBUG:     thread # *{K}: min: {S}s  avg: {S}s  max: {S}s  events: {N}"),
+        "stats~ stats_total",
+    ),
     ("stats_total", P(rf"DEBUG: +total time taken by event execution: {S}s"), "stats_thread"),
     ("create", P(r"Creating table '([^']+)'\.\.\."), COMMANDS),
     ("insert", P(rf"Inserting {N} records into '([^']+)'"), COMMANDS),
@@ -133,9 +139,7 @@ FOLLOWERS: dict[str, tuple[Kind, ...]] = {}
 for _name, _, _after in LINES:
     for _state in _after.split():
         FOLLOWERS[_state] = (*FOLLOWERS.get(_state, ()), KINDS[_name])
-BLANK_AFTER = frozenset(
-    state[:-blanks] for state in FOLLOWERS for blanks in range(1, state.count("~") + 1)
-)
+BLANK_AFTER = frozenset(state[:-blanks] for state in FOLLOWERS for blanks in range(1, state.count("~") + 1))
 
 
 def is_known(line: str) -> bool:

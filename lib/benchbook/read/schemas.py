@@ -26,8 +26,12 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "seed": ("int", "", "seed of sysbench's random numbers, shared in a group"),
         "started_utc": ("str", "", "when sysbench was started, ISO 8601"),
         "started_s": ("float", "s", "when sysbench was started, since the study's first run"),
-        "server_started_s": ("float", "s", "when the server of the arm was started, to the second, as "
-                             "`started_s`; of several the last; NaN where that is unknown"),
+        "server_started_s": (
+            "float",
+            "s",
+            "when the server of the arm was started, to the second, as "
+            "`started_s`; of several the last; NaN where that is unknown",
+        ),
         "discard_s": ("float", "s", "asked length of the discard"),
         "run_s": ("float", "s", "asked length of the measured window"),
         "measured_s": ("float", "s", "window that the counts cover; of several clients the mean of theirs"),
@@ -57,8 +61,11 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "printed_percentile_ms": ("float", "ms", "its value as printed; of several clients merged"),
         "cpu_client_cores": ("float", "cores", "mean use by sysbench in the window"),
         "cpu_proxy_cores": ("float", "cores", "mean use by the proxy in the window; NaN without one"),
-        "cpu_server_cores": ("float", "cores", "mean use by the server in the window; of a TiDB cluster by "
-                             "all its parts"),
+        "cpu_server_cores": (
+            "float",
+            "cores",
+            "mean use by the server in the window; of a TiDB cluster by all its parts",
+        ),
         "cpu_tidb_cores": ("float", "cores", "mean use by all TiDB of a cluster; NaN without one"),
         "cpu_tikv_cores": ("float", "cores", "mean use by all TiKV of a cluster; NaN without one"),
         "cpu_pd_cores": ("float", "cores", "mean use by all PD of a cluster; NaN without one"),
@@ -92,8 +99,11 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "reads_per_s": ("float", "1/s", "reading statements"),
         "writes_per_s": ("float", "1/s", "statements that changed a row"),
         "other_per_s": ("float", "1/s", "other statements"),
-        "latency_percentile_ms": ("float", "ms", "the run's percentile; 0 in the interval a checkpoint ends, "
-                                  "NaN with several clients"),
+        "latency_percentile_ms": (
+            "float",
+            "ms",
+            "the run's percentile; 0 in the interval a checkpoint ends, NaN with several clients",
+        ),
         "errors_per_s": ("float", "1/s", "ignored errors"),
         "reconnects_per_s": ("float", "1/s", "reconnects"),
         "queue_length": ("Int", "", "transactions that wait, with a rate"),
@@ -109,8 +119,12 @@ SCHEMAS: dict[str, dict[str, Column]] = {
     "monitor": {
         "run_id": RUN_ID,
         "second": SECOND,
-        "part": ("str", "", "client, proxy, server, driver (of connections beside the run) or machine; of a "
-                 "TiDB cluster also tidb, tikv and pd, which together are the server"),
+        "part": (
+            "str",
+            "",
+            "client, proxy, server, driver (of connections beside the run) or machine; of a "
+            "TiDB cluster also tidb, tikv and pd, which together are the server",
+        ),
         "cpu_cores": ("float", "cores", "use in the second before"),
         "rss_mib": ("float", "MiB", "memory in use"),
         "steal_pct": ("float", "%", "time taken by the host (machine)"),
@@ -133,8 +147,12 @@ SCHEMAS: dict[str, dict[str, Column]] = {
     },
     "refused": {
         "run_id": RUN_ID,
-        "status": ("str", "", "missing, stranger, broken, differs (from its plan), invalid, indeterminate, "
-                   "or, of a folder set aside, why"),
+        "status": (
+            "str",
+            "",
+            "missing, stranger, broken, differs (from its plan), invalid, indeterminate, "
+            "or, of a folder set aside, why",
+        ),
         "reasons": ("str", "", "in words"),
         "folder": ("str", "", "the folder, relative to the study's data; empty if missing"),
     },

@@ -65,9 +65,19 @@ SCRIPTS = {
     "select_random_ranges": Script(("random_ranges",), is_per_table=False),
 }
 DEFAULTS: dict[str, Any] = {
-    "range_size": 100, "point_selects": 10, "simple_ranges": 1, "sum_ranges": 1, "order_ranges": 1,
-    "distinct_ranges": 1, "index_updates": 1, "non_index_updates": 1, "delete_inserts": 1, "once": 1,
-    "skip_trx": False, "range_selects": True, "ps_mode": "auto",
+    "range_size": 100,
+    "point_selects": 10,
+    "simple_ranges": 1,
+    "sum_ranges": 1,
+    "order_ranges": 1,
+    "distinct_ranges": 1,
+    "index_updates": 1,
+    "non_index_updates": 1,
+    "delete_inserts": 1,
+    "once": 1,
+    "skip_trx": False,
+    "range_selects": True,
+    "ps_mode": "auto",
 }
 
 

@@ -90,7 +90,7 @@ def _refuse_irregular(*folders: Path) -> None:
     if found:
         more = f" and {len(found) - tidy.NAMED} more" if len(found) > tidy.NAMED else ""
         raise tidy.StrangersError(
-            f"{'; '.join(found[:tidy.NAMED])}{more}: run folders hold plain files only; put the files "
+            f"{'; '.join(found[: tidy.NAMED])}{more}: run folders hold plain files only; put the files "
             "themselves there (`dvc config cache.type reflink,copy` and `dvc checkout --relink` do it for "
             "links into DVC's cache)"
         )

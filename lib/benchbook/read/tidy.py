@@ -30,7 +30,10 @@ OF_TURNS = {"order": "runs", "turn_ms": 0}
 SERIES = ("turns", "intervals", "histograms", "monitor")
 NAMED = 20
 PARQUET: dict[str, Any] = {
-    "compression": "zstd", "compression_level": 3, "version": "2.6", "data_page_version": "1.0"
+    "compression": "zstd",
+    "compression_level": 3,
+    "version": "2.6",
+    "data_page_version": "1.0",
 }
 
 
@@ -175,10 +178,12 @@ def load(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
 
 def schema_of(name: str) -> pa.Schema:
     """Return a table's Arrow schema, with unit and meaning beside each column."""
-    return pa.schema([
-        pa.field(column, ARROW[kind], metadata={"unit": unit, "meaning": meaning})
-        for column, (kind, unit, meaning) in SCHEMAS[name].items()
-    ])
+    return pa.schema(
+        [
+            pa.field(column, ARROW[kind], metadata={"unit": unit, "meaning": meaning})
+            for column, (kind, unit, meaning) in SCHEMAS[name].items()
+        ]
+    )
 
 
 class _Tables:
@@ -232,15 +237,20 @@ class _Tables:
         if scheduled is None or record["status"] not in VOIDED:
             self.refuse(record["run_id"], record["status"], record["reasons"], place)
             return
-        self.rows["voids"].append({
-            **{name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")},
-            "attempt": record["attempt"], "status": record["status"], "reasons": "; ".join(record["reasons"]),
-            "folder": place,
-        })
+        self.rows["voids"].append(
+            {
+                **{name: scheduled[name] for name in ("run_id", "block", "arm", "workload", "threads")},
+                "attempt": record["attempt"],
+                "status": record["status"],
+                "reasons": "; ".join(record["reasons"]),
+                "folder": place,
+            }
+        )
 
     def refuse(self, run_id: str, status: str, reasons: list[str], folder: str) -> None:
         self.rows["refused"].append(
-            {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder})
+            {"run_id": run_id, "status": status, "reasons": "; ".join(reasons), "folder": folder}
+        )
 
     def extend(self, name: str, run_id: str, columns: dict[str, Any]) -> None:
         """Keep the series of one run; its id is stored once, not on every row."""

@@ -23,9 +23,7 @@ NODE_IMAGE = "debian:bookworm-slim"
 NODES_S = 600.0
 
 
-def up(
-    study: Study, folder: Path, run: steps.Runner | None = None, which: Any = shutil.which
-) -> Path:
+def up(study: Study, folder: Path, run: steps.Runner | None = None, which: Any = shutil.which) -> Path:
     """Make what is missing of a study's cluster, with TiDB Operator where the study needs it; return the
     kubeconfig that reaches it. SiteError before the first command if a program is missing here."""
     asked, lab, version = _asked(study), labs.open_lab(folder), wanted_operator(study)

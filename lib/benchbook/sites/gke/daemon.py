@@ -8,7 +8,7 @@ from typing import Any
 from benchbook.sites.kube.layout import Names
 
 # Entered with all that a node has of its own; the script is the node's, and so are the tools in it.
-ENTER = "nsenter -t 1 -m -n -u -i -- sh -c \"$0\" && touch /tmp/done && exec sleep infinity"
+ENTER = 'nsenter -t 1 -m -n -u -i -- sh -c "$0" && touch /tmp/done && exec sleep infinity'
 
 
 def on_nodes(name: str, pools: Sequence[str], names: Names, image: str, script: str) -> dict[str, Any]:

@@ -136,9 +136,7 @@ class OutsideWatch(watch.PodWatch):
     ) -> None:
         super().__init__(cluster, namespace, (), parts, path)
         hosts = dict.fromkeys(client.host for client in clients)
-        roles = {
-            "client" if rank == 0 else f"client-{rank + 1}": host for rank, host in enumerate(hosts)
-        }
+        roles = {"client" if rank == 0 else f"client-{rank + 1}": host for rank, host in enumerate(hosts)}
         self._remote = RemoteWatch(roles, {}, clients, path)
         self._token, self._zero = uuid.uuid4().hex[:12], 0.0
 
