@@ -303,7 +303,8 @@ def processes(site: Any, arm: str) -> list[tuple[int, str, str]]:
         "for path in glob.glob('/proc/[0-9]*/stat'):\n"
         "    try: text, words = open(path).read(), open(path[:-4] + 'cmdline').read().split(chr(0))\n"
         "    except OSError: continue\n"
-        "    print(path.split('/')[2], text.rpartition(')')[2].split()[0], ' '.join(words))\n"
+        "    line = ' '.join(words).replace(chr(10), ' ')\n"
+        "    print(path.split('/')[2], text.rpartition(')')[2].split()[0], line)\n"
     )
     said = Cluster().must(site.ground.namespace, pod, ["python3", "-c", code])
     return [
