@@ -104,7 +104,7 @@ def repacked(archive: Path, change) -> None:
     with tarfile.open(archive, "w:xz") as tar:
         for one, content in entries:
             changed = change(one.name, content)
-            one.size = len(changed)
+            one.size, one.mtime = len(changed), 1
             tar.addfile(one, io.BytesIO(changed))
 
 
