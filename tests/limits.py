@@ -2,6 +2,7 @@
 
 LIMITS = {
     "steal_pct": 100.0,
+    "steal_in_turns_pct": 100.0,
     "client_wait": 10.0,
     "client_cpu": 1.0,
     "pause_ms": 60_000.0,

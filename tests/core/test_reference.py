@@ -12,7 +12,8 @@ from benchbook.commands import cli
 from benchbook.core import paths, reference, registry, schema, study_hosts
 from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
-from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour, Zones
+from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour, Price, Zones
+from benchbook.core.study_cluster import ArmCluster, Cluster
 from benchbook.core.study_engine import ArmData, ArmEngine
 from benchbook.core.study_existing import Existing, Place
 from benchbook.core.study_gke import Gke, Pool
@@ -47,12 +48,14 @@ SECTIONS = {
     "`site.kubernetes.gke`, or null": Gke,
     "`site.kubernetes.gke.pools.NAME`": Pool,
     "`engine`": Engine,
+    "`engine.cluster`, or null": Cluster,
     "`arms.NAME`": Arm,
     "`arms.NAME.cpu.NAME`": Cpu,
     "`arms.NAME.neighbour`, or null": Neighbour,
     "`arms.NAME.zones`, or null": Zones,
     "`arms.NAME.kernel`, or null": Kernel,
     "`arms.NAME.engine`, or null": ArmEngine,
+    "`arms.NAME.engine.cluster`, or null": ArmCluster,
     "`arms.NAME.data`, or null": ArmData,
     "`arms.NAME.load`, or null": Load,
     "`arms.NAME.placement`, or null": Placement,
@@ -60,6 +63,7 @@ SECTIONS = {
     "`arms.NAME.numa`, or null": study_hosts.Numa,
     "`arms.NAME.parts`, or null": study_hosts.PartSettings,
     "`arms.NAME.endpoint`, or null": Place,
+    "`arms.NAME.price_per_hour`, or null": Price,
     "`aa`, or null": TwinArm,
     "`dataset`": Dataset,
     "`workloads.NAME`": Workload,

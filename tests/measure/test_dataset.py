@@ -97,7 +97,7 @@ def test_changed_rows_are_put_back_without_a_word(site: Any, make_study: Make):
 def test_a_lost_copy_is_loaded_again_as_it_was(site: Any, make_study: Make, monkeypatch: pytest.MonkeyPatch):
     study = make_study()
     known = dataset.ensure(site, study)
-    monkeypatch.setattr(site, "has_snapshot", lambda label=None: False)
+    monkeypatch.setattr(site, "has_snapshot", lambda label=None, arm=None: False)
     again = dataset.ensure(site, study, known)
     assert again["fingerprint"] == known["fingerprint"]
     assert again["events"] == ["the prepared copy is gone; the tables are loaded again from the study's seed"]

@@ -64,7 +64,7 @@ def test_one_study_asks_for_no_other(clone: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(repro, "_dvc", lambda root, words: asked.append(words) or (0, False))
     assert repro._repro(clone, ["--force"], "own") == (0, False)
     assert asked == [
-        ["repro", "--force", "report@own", "runs@own", "audit"],
+        ["repro", "--force", "report@own", "runs@own", "record", "history", "audit"],
         ["repro", "--single-item", "method", "findings"],
     ]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchbook.core.params import Limits
-from benchbook.read import checks_turns, rows
+from benchbook.read import checks_machine, checks_turns, rows
 from benchbook.read.evidence import Evidence
 from tests.read import corpus, synthetic
 
@@ -100,3 +100,16 @@ def test_the_mean_is_littles_law_and_percentiles_stay_where_pauses_are_few():
     # 16 x 52 = 832 of 4,008 events destroy both.
     found = latencies(16, 52, 4_008, 6.0)
     assert np.isnan(found["latency_p95_ms"]) and np.isnan(found["latency_p99_ms"])
+
+
+def test_turns_allow_more_of_what_the_host_takes_since_it_meets_all_arms():
+    run = corpus.healthy(synthetic.output(), synthetic.planned())
+    whole = replace(run, seen=run.seen | {"steal_pct": 25.0})
+    in_turns = taken(written())
+    in_turns = replace(in_turns, seen=in_turns.seen | {"steal_pct": 25.0})
+    assert checks_machine.machine(whole, Limits()) == [
+        "25.0 % of the machine's time was stolen, at most 10 %"
+    ]
+    assert checks_machine.machine(in_turns, Limits()) == []
+    much = replace(in_turns, seen=in_turns.seen | {"steal_pct": 41.0})
+    assert checks_machine.machine(much, Limits()) == ["41.0 % of the machine's time was stolen, at most 40 %"]

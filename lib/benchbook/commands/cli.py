@@ -173,10 +173,17 @@ def _noise() -> None:
     )
 
 
+def _sizes(study: str) -> list[str]:
+    try:
+        return sizes.names(study)
+    except InputErrors:
+        return []  # Loading the study lists what is wrong with its file.
+
+
 def _check(arguments: argparse.Namespace) -> int:
     wrong: list[str] = []
     written = paths.studies()
-    named = [*written, *(size for name in written for size in sizes.names(name) if size not in written)]
+    named = [*written, *(size for name in written for size in _sizes(name) if size not in written)]
     for attempt in (load.params, *(lambda name=name: load.study(name) for name in named)):
         try:
             attempt()

@@ -45,11 +45,15 @@ def client(run: Evidence, limits: Limits) -> list[str]:
 
 
 def machine(run: Evidence, limits: Limits) -> list[str]:
-    """V16: no core stolen, no process killed for memory, no step of the clock."""
+    """V16: no core stolen, no process killed for memory, no step of the clock.
+
+    In turns the arms of a group share each second of what the host takes, so more of it is allowed.
+    """
     steal, killed, step = run.get("steal_pct"), run.get("oom_kills"), run.get("clock_step_s")
     faults = []
-    if steal > limits.steal_pct:
-        faults.append(f"{steal:.1f} % of the machine's time was stolen, at most {limits.steal_pct:g} %")
+    most = limits.steal_in_turns_pct if run.is_in_turns else limits.steal_pct
+    if steal > most:
+        faults.append(f"{steal:.1f} % of the machine's time was stolen, at most {most:g} %")
     if killed:
         faults.append(f"{killed} processes were killed for lack of memory")
     if abs(step) > limits.clock_step_s:
