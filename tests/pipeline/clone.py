@@ -19,7 +19,9 @@ PARAMS = """
 studies: [tiny]
 sources: []
 analysis: {looks: [5, 10, 20]}
-limits: {steal_pct: 100.0, steal_in_turns_pct: 100.0, client_wait: 10.0, pause_ms: 60000.0, client_cpu: 1.0, overrun_s: 30.0}
+limits:
+  {steal_pct: 100.0, steal_in_turns_pct: 100.0, client_wait: 10.0, pause_ms: 60000.0, client_cpu: 1.0,
+   overrun_s: 30.0}
 """
 STUDY = """
 title: A study of seconds
