@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchbook.core.params import Limits
-from benchbook.read import checks_machine, checks_turns, rows
+from benchbook.read import checks_log, checks_machine, checks_turns, rows
 from benchbook.read.evidence import Evidence
 from tests.read import corpus, synthetic
 
@@ -113,3 +113,14 @@ def test_turns_allow_more_of_what_the_host_takes_since_it_meets_all_arms():
     assert checks_machine.machine(in_turns, Limits()) == []
     much = replace(in_turns, seen=in_turns.seen | {"steal_pct": 41.0})
     assert checks_machine.machine(much, Limits()) == ["41.0 % of the machine's time was stolen, at most 40 %"]
+
+
+@pytest.mark.parametrize(("turn_ms", "is_late"), [(50, True), (500, False)])
+def test_a_checkpoint_may_wait_for_the_clients_own_turn(turn_ms: int, is_late: bool):
+    # Two arms with turns of 500 ms: a client waits up to a second for its own, with those of 50 ms a tenth.
+    run = taken()
+    at = [replace(one, total_time_s=3.4) if one.is_checkpoint else one for one in run.log.summaries]
+    log = replace(run.log, summaries=at)
+    late = replace(run, plan=run.plan | {"turn_ms": turn_ms, "discard_s": 1})
+    late.__dict__["log"] = log
+    assert any("the discard took 3.4 s" in fault for fault in checks_log.duration(late, Limits())) == is_late

@@ -44,6 +44,11 @@ def clock_seconds(plan: Mapping[str, Any]) -> tuple[int, int]:
     return max(1, math.ceil(arms * discard_s)), math.ceil(arms * run_s * (1 + SWITCHING) + EDGE_S)
 
 
+def round_seconds(plan: Mapping[str, Any]) -> float:
+    """Return the seconds in which each arm of a group has one turn: as long may a client wait for its own."""
+    return len(plan["partners"]) * float(plan["turn_ms"]) / 1000
+
+
 def obstacles(study: Any, workload: str) -> list[str]:
     """Return why a workload of a study can't be measured in turns, each as `path.to.key: reason`.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchbook.core import histogram
+from benchbook.core import histogram, turns
 from benchbook.core.params import Limits
 from benchbook.read import checks_log
 from benchbook.read.arithmetic import SLACK_S
@@ -111,4 +111,6 @@ def _carried_s(run: Evidence, longest_s: float) -> float:
 
 
 def _gap(run: Evidence) -> float:
-    return TURN_GAP_S if run.plan.get("order") == "turns" else 0.0
+    if not run.is_in_turns:
+        return 0.0
+    return max(TURN_GAP_S, turns.round_seconds(run.plan) + turns.EDGE_S)

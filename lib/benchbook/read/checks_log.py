@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from benchbook.core import several
+from benchbook.core import several, turns
 from benchbook.core.params import Limits
 from benchbook.read import checks_own
 from benchbook.read.evidence import Evidence, Missing
@@ -86,15 +86,19 @@ def header(run: Evidence, limits: Limits) -> list[str]:
 
 
 def duration(run: Evidence, limits: Limits) -> list[str]:
-    """V6: discard and run took what was asked, neither less nor much more."""
+    """V6: discard and run took what was asked, neither less nor much more.
+
+    In turns a client writes its checkpoint when it goes on, at most one round later.
+    """
     discard, length = run.clock_s
     faults = []
     total = run.final.total_time_s
     late = _overrun(discard + length, limits) + (AFTER_TURNS_S if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
         faults.append(f"total time {total:.4f} s, asked {discard + length} s")
+    waited = turns.round_seconds(run.plan) if run.is_in_turns else 0.0
     for block in run.log.checkpoints:
-        latest = discard + _overrun(discard, limits)
+        latest = discard + _overrun(discard, limits) + waited
         if block.total_time_s is None or not discard <= block.total_time_s <= latest:
             faults.append(f"the discard took {block.total_time_s} s, asked {discard} s")
     return faults
