@@ -77,7 +77,7 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
         raise BenchbookError("not exported, raw runs are not as they were written:\n  " + "\n  ".join(broken))
     chosen = [where.file, paths.params(), *(where.data / name for name in PARTS)]
     chosen += _below(*(where.data / name for name in FOLDERS))
-    chosen += _below(*(paths.published(source) for source in _sources(spec)))
+    chosen += _below(*(paths.published(source) for source in sources(spec)))
     listed = {str(file.relative_to(root)): _entry(file) for file in sorted(chosen)}
     about = ABOUT.format(study=study).encode()
     listed[README] = {"sha256": hashlib.sha256(about).hexdigest(), "bytes": len(about)}
@@ -110,8 +110,8 @@ def _entries(
             yield f"{study}/{name}", listed[name]["bytes"], content
 
 
-def _sources(spec: Study) -> list[str]:
-    """Name the sources of every claim of a study, illustrated ones too: its file can't be read without."""
+def sources(spec: Study) -> list[str]:
+    """Return the sources of every claim of a study, illustrated ones too: its file can't be read without."""
     claims = [*spec.claims, *(claim for arm in spec.arms.values() for claim in arm.illustrates)]
     return sorted({claim.partition("/")[0] for claim in claims})
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchbook.commands import disclosed
+from benchbook.commands import archive, disclosed
 from benchbook.commands.unpacked import Unpacked, jsonable, short
 from benchbook.compare import steady
 from benchbook.core import files, own_scripts, runfolder, several
@@ -93,7 +93,7 @@ def _of_names(held: Unpacked) -> Iterator[str]:
             note = file.with_name(f"{file.name}.{runfolder.VOID}")
             if file.is_dir() and place == held.where.void and not note.is_file():
                 yield f"void/{file.name}: no note beside it says why it was set aside"
-    asked = {claim.partition("/")[0] for claim in held.study.claims}
+    asked = archive.sources(held.study)
     published = held.root / "data" / "published"
     for source in sorted(published.iterdir()) if published.is_dir() else ():
         if source.name not in asked:
