@@ -39,8 +39,8 @@ class Limits(Model):
     steal_pct: float = Field(10.0, ge=0, le=100, examples=[2.0])
     """Share of the machine's time that its host may take, in percent; 2 or less on a machine of your own."""
     steal_in_turns_pct: float = Field(40.0, ge=0, le=100, examples=[10.0])
-    """The same for runs in turns: what the host takes within a second meets all arms of a group alike, and
-    what is left of it widens the interval."""
+    """The same in percent for runs in turns: what the host takes within a second meets all arms of a group
+    alike, and what is left of it widens the interval."""
     pause_ms: float = Field(250.0, gt=0, le=60_000, examples=[250.0])
     """Longest gap between two ticks of a 25 ms clock, in milliseconds."""
     clock_step_s: float = Field(0.5, gt=0, le=60, examples=[0.5])
