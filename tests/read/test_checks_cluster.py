@@ -61,6 +61,9 @@ def test_a_region_without_a_leader_and_a_pd_that_does_not_tell_void_the_run() ->
 
 
 def test_arms_without_a_cluster_have_nothing_to_show_and_a_cluster_must_have_been_looked_at() -> None:
-    assert checks_cluster.cluster(SimpleNamespace(seen={"arrangement": {}}), Limits()) == []
+    alone = SimpleNamespace(seen={"arrangement": {}, "identity_before": {}})
+    assert checks_cluster.cluster(alone, Limits()) == []
+    with pytest.raises(Missing, match="which server"):
+        checks_cluster.cluster(SimpleNamespace(seen={"arrangement": {}}), Limits())
     with pytest.raises(Missing, match="not looked at"):
         checks_cluster.cluster(SimpleNamespace(seen={"identity_before": {"cluster": {}}}), Limits())

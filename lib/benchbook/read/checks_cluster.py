@@ -18,10 +18,10 @@ def cluster(run: Evidence, limits: Limits) -> list[str]:
     Regions that were made by a split in the run have no place before it. Arms without a cluster have nothing
     to show; a leader that moved away and back is not seen.
     """
-    if "identity_before" not in run.seen:
-        raise Missing("which server it was is not known")
     seen = (run.seen.get("arrangement") or {}).get("cluster")
     if seen is None:
+        if "identity_before" not in run.seen:
+            raise Missing("which server it was is not known")
         if "cluster" in (run.seen["identity_before"] or {}):
             raise Missing("the cluster's stores and leaders were not looked at")
         return []
