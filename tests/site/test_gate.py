@@ -99,6 +99,9 @@ def test_a_gate_on_a_real_server_keeps_its_evidence_and_leaves_nothing(tmp_path,
     assert code == gate.EXIT[record["answer"]], said
     assert code in (0, 2)
     assert re.search(r"gate: (not slower|undecided) \(margin −60", said)
+    assert record["blocks"] >= 1, said
+    reasons = [json.loads(file.read_text()) for file in (keep / "void").glob("*.void.json")]
+    assert not any("V12" in json.dumps(one) for one in reasons)
     assert len(list((keep / "raw").iterdir())) == 2 * record["blocks"]
     assert sorted((paths.root() / "data").iterdir()) == before
     assert not list(Path("/var/tmp/bb-gate").glob("gate-*"))

@@ -43,6 +43,8 @@ LONGER_MS = (200,)
 """Turns for a machine that is too busy for those that the study has."""
 END_S = 5.0
 """Seconds kept for taking everything down and writing the reports."""
+Ready = tuple[dict[str, Any], turns.Lengths, dict[str, Any]]
+"""Conditions of the runs, and what pilots settled: the length of turns, and what own scripts send."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,11 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
         preflight.refuse(preflight.machine(asked.study, {"the lab": base}, asked.limits.model_dump()))
         try:
             with open_site(asked.study, base / "lab") as site:
-                _measure(asked, found, site, base, began, say)
+                ready = _prepared(asked, found, site, base)
+            # A server is held to what it was at the first look, and pilots count by no account: what they saw
+            # must not bind the servers whose arms take turns.
+            with open_site(asked.study, base / "lab") as site:
+                _measure(asked, found, site, base, began, ready, say)
         finally:
             if keep is not None:
                 _keep(base, keep, found)
@@ -150,17 +156,27 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
     return found
 
 
-def _measure(
-    asked: Asked, found: Found, site: Any, base: Path, began: float, say: Callable[[str], None]
-) -> None:
+def _prepared(asked: Asked, found: Found, site: Any, base: Path) -> Ready:
     found.facts = _facts(site, asked.study)
     data = dataset.load(site, asked.study)
     lengths, own = _settled(asked, site, base)
-    conditions = schedule.conditions({"arms": found.facts}, data)
+    return schedule.conditions({"arms": found.facts}, data), lengths, own
+
+
+def _measure(
+    asked: Asked,
+    found: Found,
+    site: Any,
+    base: Path,
+    began: float,
+    ready: Ready,
+    say: Callable[[str], None],
+) -> None:
+    conditions, lengths, own = ready
     end_s = began + asked.minutes * 60 - END_S
     blocks = max(asked.analysis.looks)
 
-    trial, plan, overhead_s = _trial(asked, site, base, (conditions, lengths, own), say)
+    trial, plan, overhead_s = _trial(asked, site, base, ready, say)
     left_s = (end_s - time.monotonic()) / blocks - overhead_s - _seconds(plan)
     # One more second of each run is one more of each arm in each cell.
     found.run_s = min(trial.plan.run_s + int(max(0.0, left_s) / len(plan)), MOST_RUN_S)
@@ -181,7 +197,7 @@ def _trial(
     asked: Asked,
     site: Any,
     base: Path,
-    given: tuple[dict[str, Any], turns.Lengths, dict[str, Any]],
+    ready: Ready,
     say: Callable[[str], None],
 ) -> tuple[Study, list[Any], float]:
     """Make a block that is not counted; return its study and plan, and the seconds that a block takes beside
@@ -190,7 +206,7 @@ def _trial(
     On a machine so busy that turns can't be kept, longer ones are tried: what a switch costs is then a
     smaller share of them.
     """
-    conditions, lengths, own = given
+    conditions, lengths, own = ready
     study = asked.study
     is_in_turns = all(words.order(study, workload) == words.TURNS for workload in study.workloads)
     run_s = 1 if is_in_turns else words.LEAST_RUN_S
