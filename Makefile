@@ -50,14 +50,17 @@ pages: ## Rebuild the measured record and its pages from data/record; no databas
 	@sh tools/as_owner.sh benchbook pages $(ARGS)
 	@sh tools/report.sh where
 
-test: setup ## Fast tests, real servers included
-	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest -m 'not slow and not browser and not faults' $(ARGS)
+# Tests wait for servers more than they compute, so two workers a core of a small machine.
+PARALLEL = -n 4 --dist loadgroup --no-loadscope-reorder
+
+test: setup ## Fast tests, real servers included; ARGS='-n 0': one after the other
+	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest $(PARALLEL) -m 'not slow and not browser and not faults' $(ARGS)
 
 test-all: setup ## Every test: the whole pipeline, and the browser where there is one
-	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest $(ARGS)
+	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_DEEP=1 sh tools/as_owner.sh python -m pytest $(ARGS)
 
 test-faults: setup ## Inject every fault there is a way to (some 20 minutes), and write the result down
-	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_WRITE_FAULTS=1 sh tools/as_owner.sh python -m pytest tests/faults $(ARGS)
+	@BENCHBOOK_REQUIRE_SERVER=1 BENCHBOOK_DEEP=1 BENCHBOOK_WRITE_FAULTS=1 sh tools/as_owner.sh python -m pytest tests/faults $(ARGS)
 
 lint: setup ## Style and types of the code, and notebooks stored without outputs
 	@ruff check .; style=$$?; mypy || style=1; sh tools/strip.sh --verify && exit $$style

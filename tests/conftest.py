@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 # Its plugin imports it when all tests are done, and Python 3.11 may fail to compile it so deep in the stack.
@@ -13,10 +14,13 @@ import hypothesis  # noqa: F401
 import pytest
 
 from benchbook.sites import clean
-from tests import browser
+from tests import browser, rooms
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
-ON_THE_MACHINE = {"benchmarks", "faults", "lab", "measure", "pipeline", "sites"}
+# What takes longest goes first, so that no worker is left with it at the end.
+FIRST = ("faults", "sites/test_ssh.py", "sites/test_arrangements.py", "site", "measure/test_matrix.py")
+# Floors whose files share what is dear to make.
+TOGETHER = {"faults", "show", "site"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,17 +35,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers (`-n 2 --dist loadgroup`), keep all that uses the machine on one of them.
+    """With several workers (`-n 4 --dist loadgroup`), keep a file's tests together, and those of some floors.
 
-    Servers, namespaces and control groups have one lock; a worker that waits for another one's server would
-    measure that wait. Other tests stay with those of their file, which share what is made for it.
+    Each worker has labs, locks and ports of its own (`tests/rooms.py`).
     """
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        is_alone = folder in ON_THE_MACHINE or item.get_closest_marker("server") is not None
-        item.add_marker(pytest.mark.xdist_group("machine" if is_alone else item.path.name))
+        path = item.path.relative_to(Path(__file__).parent)
+        floor = path.parts[0]
+        item.add_marker(pytest.mark.xdist_group(floor if floor in TOGETHER else path.as_posix()))
+    items.sort(key=lambda item: _rank(item.path.relative_to(Path(__file__).parent).as_posix()))
+
+
+def _rank(path: str) -> int:
+    return next((at for at, name in enumerate(FIRST) if f"{path}/".startswith(f"{name}/")), len(FIRST))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let a test marked `alone` have the cores to itself among all tests that run on this machine."""
+    with rooms.machine(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -16,11 +16,12 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.measure import dataset
 from benchbook.sites import clean
+from tests import rooms
 from tests.faults import leftovers
 from tests.faults.book import Book, Injection
 from tests.faults.scene import STUDY, Scene
 
-PORT = 26500
+PORT = rooms.port(360)
 DISK = "1500m"
 BOOK = Book()
 

@@ -16,13 +16,14 @@ import pytest
 from benchbook.core import runfolder
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import validity
+from tests import rooms
 from tests.faults import leftovers
 from tests.faults.book import Book
 from tests.limits import LIMITS
 from tests.pipeline.clone import Clone, make, wait_until
 
 pytestmark = pytest.mark.server
-PORT = 26700
+PORT = rooms.port(400)
 KILL, TERM, HUP, INT = signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT
 # Each kind of process and each signal where it hurts most; each stage killed at both ends of its chain.
 CASES = [

@@ -22,6 +22,7 @@ from benchbook.core import runfolder
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import validity
 from benchbook.sites import clean
+from tests import rooms
 from tests.faults import leftovers
 from tests.faults.book import Book
 from tests.faults.test_pipeline import chain
@@ -29,7 +30,7 @@ from tests.limits import LIMITS
 from tests.pipeline.clone import Clone, make
 
 pytestmark = [pytest.mark.server, pytest.mark.faults]
-PORT = 26800
+PORT = rooms.port(440)
 KILLS = int(os.environ.get("BENCHBOOK_KILLS", "6"))
 SEED = int(os.environ.get("BENCHBOOK_KILLS_SEED", "20261122"))
 PARTS = {"sysbench": "client", "mariadbd": "server", "haproxy": "proxy"}

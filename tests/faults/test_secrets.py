@@ -25,11 +25,12 @@ import sqlalchemy
 
 from benchbook.sites import lab as labs
 from benchbook.sites import procfs
+from tests import rooms
 from tests.faults.scene import Scene
 from tests.pipeline.clone import Clone, make
 
 pytestmark = pytest.mark.server
-PORT = 26720
+PORT = rooms.port(420)
 # Characters that a URL, JSON or a shell would write differently.
 CANARY = "c4n4ry-/+ %40\"'\\$x`~ü"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import rooms
 from tests.lab.jupyterlab import Lab, running
 from tests.pipeline.clone import Clone, make
 
@@ -21,7 +22,7 @@ LEFT = ("findings.json", "metrics.json", "schedule.csv", "dataset.json")
 def clone(open_folder: Path) -> Clone:
     """A clone in which the pipeline has measured the study of seconds; its notebooks ask for that study."""
     made = make(open_folder / "labtest")
-    made.study(port=23860)
+    made.study(port=rooms.port(320))
     code, said = made.run("dvc", "repro", "report@tiny")
     assert code == 0, said
     for notebook in (made.path / "notebooks").rglob("*.ipynb"):

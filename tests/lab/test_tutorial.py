@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import rooms
 from tests.house import tree
 from tests.pipeline.clone import PARAMS, Clone, make
 
@@ -23,7 +24,7 @@ SHORTER = {
     "discard_s: 2, run_s: 4": "discard_s: 1, run_s: 2, max_repeats: 5",
     "pilot_s: 5": "pilot_s: 2",
     "table_size: 20000": "table_size: 1000",
-    "{kind: local}": "{kind: local, port: 23960}",
+    "{kind: local}": f"{{kind: local, port: {rooms.port(340)}}}",
 }
 MOST_LINES = 20
 TOLD = re.compile(r"^(\[|report: |Report: |[0-9]+ runs planned)")

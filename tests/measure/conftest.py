@@ -14,8 +14,9 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.measure import dataset
 from benchbook.sites import clean
+from tests import rooms
 
-PORT = 23560
+PORT = rooms.port(200)
 
 
 @pytest.fixture(scope="session")

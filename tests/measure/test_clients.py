@@ -24,14 +24,14 @@ from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import monitor
 from benchbook.sites.tidb import build
-from tests import limits
+from tests import limits, rooms
 from tests.measure.test_matrix import Store, clients
 
 pytestmark = pytest.mark.server
 # How far apart they begin depends on who else computes here; that they are told apart has its own tests.
 LIMITS = limits.LIMITS | {"start_spread_ms": 10_000.0}
 
-PORT = 23580
+PORT = rooms.port(220)
 
 
 @pytest.fixture(scope="module")

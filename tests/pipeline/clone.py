@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.sites import clean
+from tests import rooms
 
 ROOT = Path(__file__).resolve().parents[2]
 # A busy machine must not void runs here: these tests are about the pipeline, not about the machine.
@@ -54,7 +55,7 @@ class Clone:
         """What the pipeline makes of the study."""
         return self.path / "data" / "tiny"
 
-    def study(self, blocks: int = 3, threads: str = "[1]", port: int = 23760) -> None:
+    def study(self, blocks: int = 3, threads: str = "[1]", port: int = rooms.port(300)) -> None:
         """Write the study file."""
         text = STUDY.replace("BLOCKS", str(blocks)).replace("THREADS", threads).replace("PORT", str(port))
         (self.path / "studies" / "tiny.yaml").write_text(text, encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pandas as pd
 import pytest
 
 from benchbook.core.runfolder import RunFolder
+from tests import rooms
 from tests.pipeline import clone as clones
 from tests.sites.ssh_hosts import Rack, unable
 
@@ -49,7 +49,7 @@ def measured() -> Iterator[tuple[clones.Clone, Rack, str]]:
         (Path(folder) / "rack").mkdir(mode=0o711)
         clone = clones.make(Path(folder))
         (clone.path / "studies" / "tiny.yaml").write_text(STUDY)
-        with Rack(Path(folder) / "rack", 100 + os.getpid() % 150) as rack:
+        with Rack(Path(folder) / "rack", 100 + rooms.number()) as rack:
             for name in ("server1", "proxy1", "client1"):
                 rack.add(name)
             (clone.path / "inventories").mkdir()

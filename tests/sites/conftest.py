@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
 
 from benchbook.core.study import Study
 from benchbook.sites import haproxy, mariadb_install
+from tests import rooms
 
 
 @pytest.fixture(autouse=True)
@@ -22,16 +22,8 @@ def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def port() -> int:
-    """The first of three neighbouring free ports."""
-    for candidate in range(24100, 24900, 3):
-        with socket.socket() as one, socket.socket() as two, socket.socket() as three:
-            try:
-                for offset, probe in enumerate((one, two, three)):
-                    probe.bind(("127.0.0.1", candidate + offset))
-            except OSError:
-                continue
-            return candidate
-    raise RuntimeError("no free ports")
+    """The first of a hundred ports that are ours."""
+    return rooms.port(0)
 
 
 @pytest.fixture(scope="session")

@@ -132,6 +132,7 @@ def test_connections_take_the_services_rule_on_both_networks_and_behind_a_load_b
         assert (site.identity("host"), site.identity("pod")) != before
 
 
+@pytest.mark.alone
 def test_a_quota_holds_server_and_client_back(arranged) -> None:
     small = {"cpu": {"server": {"quota": 0.2, "cores": [0]}, "client": {"quota": 0.1}}}
     with arranged(whole={}, small=small) as site:
@@ -159,6 +160,7 @@ def test_a_quota_holds_server_and_client_back(arranged) -> None:
         assert site.facts("small")["cpu"]["server"]["quota_cores"] == 0.2
 
 
+@pytest.mark.alone
 def test_the_poor_server_shares_its_core_with_the_neighbour_and_the_guaranteed_one_does_not(arranged) -> None:
     noisy = {"processes": 1}
     arms = {

@@ -25,6 +25,7 @@ from benchbook.read import validity
 from benchbook.sites import lab as labs
 from benchbook.sites.contract import Site
 from benchbook.sites.monitor import COLUMNS
+from tests import rooms
 from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Rack, unable
 
@@ -58,7 +59,7 @@ def of_hosts(port: int, stack: ExitStack, patch: pytest.MonkeyPatch) -> tuple[St
         pytest.skip(str(reason))
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp")))
     folder.chmod(0o711)
-    rack = stack.enter_context(Rack(folder, 100 + os.getpid() % 150))
+    rack = stack.enter_context(Rack(folder, 100 + rooms.number()))
     for name in ("server1", "proxy1", "client1"):
         rack.add(name)
     patch.setenv(inventory.VARIABLE, str(rack.inventory(timeout_s=5.0, patience_s=60.0, lease_s=120.0)))

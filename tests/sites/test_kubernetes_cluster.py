@@ -30,6 +30,7 @@ from benchbook.read import validity
 from benchbook.sites import clean
 from benchbook.sites.kube import facts, ground, layout, plan
 from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
+from tests import rooms
 from tests.limits import LIMITS
 from tests.measure.test_matrix import Store
 from tests.sites import kubernetes_study, ssh_hosts
@@ -509,7 +510,7 @@ def test_a_balancer_is_measured_by_a_client_outside_the_cluster(
     provider.start()
     assert wait_for(lambda: facts.has_balancers(cluster), 20)
     try:
-        with ssh_hosts.Rack(hosts, 100 + (os.getpid() + 70) % 150) as rack:
+        with ssh_hosts.Rack(hosts, 160 + rooms.number()) as rack:
             client = rack.add("client")
             gateway = f"10.97.{rack.number}.1"
             ssh_hosts.run("ip", "-n", client.namespace, "route", "add", BALANCED, "via", gateway)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import sys
 from pathlib import Path
 
@@ -14,11 +13,12 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import layout, outside, plan
 from benchbook.sites.kube.api import Cluster
+from tests import rooms
 from tests.sites import kubernetes_study, ssh_hosts
 from tests.sites.ssh_hosts import Rack
 
 BALANCER = {"pod": {"network": "pod"}, "balancer": {"network": "pod", "access": "load_balancer"}}
-NUMBER = 100 + (os.getpid() + 20) % 150
+NUMBER = 180 + rooms.number()
 
 
 def study(**site: object) -> Study:

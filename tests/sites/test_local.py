@@ -20,6 +20,7 @@ from benchbook.core.study import Study
 from benchbook.sites import clean, lock, ports, process, procfs
 from benchbook.sites import lab as labs
 from benchbook.sites.local import LocalSite
+from tests import rooms
 
 pytestmark = pytest.mark.server
 
@@ -264,7 +265,8 @@ def test_a_second_holder_is_refused_within_a_second_by_name(make_study, lab: Pat
         argv = [sys.executable, "-c", REFUSED, str(open_folder / "other")]
         done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 3
-    assert f"pid {os.getpid()}" in done.stdout and "since 20" in done.stdout and "pytest" in done.stdout
+    assert f"pid {os.getpid()}" in done.stdout and "since 20" in done.stdout
+    assert procfs.command(os.getpid()) in done.stdout
 
 
 def test_two_labs_do_not_touch_each_other(
@@ -384,14 +386,15 @@ def test_with_any_umask_others_write_nothing_and_read_no_secret(make_study, lab:
 
 
 def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorded(open_folder: Path):
-    """Ports of block 2 are others, and exchanged: 24970 and 24971 of arm a are then 24972 and 24973."""
+    """Ports of block 2 are others, and exchanged: the first two, of arm a, are then the last two."""
     arms = {
         name: {"access": "haproxy", "engine": {"settings": {"innodb_flush_log_at_trx_commit": flush}}}
         for name, flush in (("a", 1), ("b", 2))
     }
     study = Study.model_validate(
         {
-            "title": "Test", "question": "Is it the same proxy?", "site": {"port": 24970}, "engine": {},
+            "title": "Test", "question": "Is it the same proxy?", "site": {"port": rooms.port(150)},
+            "engine": {},
             "arms": arms, "dataset": {"tables": 1, "table_size": 10}, "workloads": {"oltp_point_select": {}},
             "threads": (1,), "plan": {"seed": 1, "blocks": 2, "discard_s": 0, "run_s": 2}, "aa": None,
             "warm_up": {}, "claims": (),

@@ -30,6 +30,7 @@ from benchbook.sites.ssh import clean as hosts
 from benchbook.sites.ssh import doctor
 from benchbook.sites.ssh.connect import Refused
 from benchbook.sites.ssh.host import Unreachable
+from tests import rooms
 from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Machine, Rack, run, unable
 
@@ -44,7 +45,7 @@ PATIENCE = {"timeout_s": 2.0, "patience_s": 25.0, "lease_s": 30.0}
 @pytest.fixture(scope="module")
 def rack() -> Iterator[Rack]:
     """A server, a proxy and a client on a bridge; nothing of them stays."""
-    number = 100 + os.getpid() % 150
+    number = 100 + rooms.number()
     with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o711)
         with Rack(Path(folder), number) as made:

@@ -26,6 +26,7 @@ from benchbook.read import validity
 from benchbook.sites.lab import SCHEMA, USER
 from benchbook.sites.ssh import stream
 from benchbook.sites.ssh.connect import Refused
+from tests import rooms
 from tests.sites.ssh_hosts import Rack, run, unable
 from tests.sites.test_ssh import LIMITS, PATIENCE, cut, leftovers, study
 
@@ -39,7 +40,7 @@ def rack() -> Iterator[Rack]:
     """Two servers, a proxy, two clients and a host to jump over, on a bridge; nothing of them stays."""
     with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o711)
-        with Rack(Path(folder), 100 + (os.getpid() + 50) % 150) as made:
+        with Rack(Path(folder), 120 + rooms.number()) as made:
             for name in ("server1", "server2", "proxy1", "client1", "client2"):
                 made.add(name)
             yield made

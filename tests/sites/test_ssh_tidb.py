@@ -21,6 +21,7 @@ from benchbook.read import validity
 from benchbook.sites import clean
 from benchbook.sites.ssh import stream
 from benchbook.sites.tidb import build
+from tests import rooms
 from tests.sites import stand_in_tiup
 from tests.sites.ssh_hosts import Rack, unable
 from tests.sites.test_ssh import LIMITS, leftovers, study
@@ -40,7 +41,7 @@ def rack() -> Iterator[Rack]:
     """A server with every role of a cluster, and a client; the program of TiDB beside them."""
     with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o711)
-        with Rack(Path(folder), 100 + (os.getpid() + 90) % 150) as made:
+        with Rack(Path(folder), 140 + rooms.number()) as made:
             made.add("server1")
             made.add("client1")
             os.link(BUILT[0], Path(folder) / "tidb-server") if same_disk(folder) else shutil.copy2(

@@ -28,6 +28,7 @@ from benchbook.read import validity
 from benchbook.sites import clean
 from benchbook.sites import lab as labs
 from benchbook.sites.tidb import build
+from tests import rooms
 from tests.limits import LIMITS
 
 VERSION = "5.0"
@@ -49,7 +50,7 @@ def study() -> Study:
         {
             "title": "Test",
             "question": "Is it a cluster?",
-            "site": {"port": 24950, "cpus": "shared"},
+            "site": {"port": rooms.port(100), "cpus": "shared"},
             "engine": {
                 "name": "tidb",
                 "version": VERSION,

@@ -1,0 +1,89 @@
+"""What tests on this machine share, be they of another worker or of another clone: ports, and its cores.
+
+    PORT = rooms.port(60)
+
+Each process that runs tests holds one of twenty rooms of 500 ports for as long as it lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from benchbook.sites import ports as listening
+
+# Below what the kernel gives to connections that go out, and below site.port of a study file.
+FIRST, ROOM, ROOMS = 12000, 500, 20
+_held: list[socket.socket] = []
+
+
+@cache
+def number() -> int:
+    """Return the number of this process's room, 0 to 19; RuntimeError if all are taken.
+
+    A name in the kernel's list of sockets is the lock: it ends with the process, whatever its end.
+    """
+    taken = {port for _, port, _ in listening.listeners()}
+    for room in range(ROOMS):
+        first = FIRST + room * ROOM
+        if taken & set(range(first, first + ROOM)):
+            continue
+        lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            lock.bind(f"\0benchbook-tests-{first}")
+        except OSError:
+            lock.close()
+            continue
+        _held.append(lock)
+        return room
+    raise RuntimeError(f"all {ROOMS} rooms of ports from {FIRST} on are taken by other tests on this machine")
+
+
+def port(offset: int) -> int:
+    """Return a port of this process's room, 0 to 499."""
+    assert 0 <= offset < ROOM
+    return FIRST + number() * ROOM + offset
+
+
+PATIENCE_S = 120.0
+
+
+@contextlib.contextmanager
+def machine(alone: bool) -> Iterator[None]:
+    """Hold this machine beside all other tests of this user, or alone; after two minutes go on regardless.
+
+    A test that waits to be alone holds the door meanwhile, so that the others' tests end and none begins.
+    """
+    with _opened("door") as door, _opened("inside") as inside:
+        deadline = time.monotonic() + PATIENCE_S
+        _take(door, fcntl.LOCK_EX, deadline)
+        _take(inside, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline)
+        fcntl.flock(door, fcntl.LOCK_UN)
+        yield
+
+
+@contextlib.contextmanager
+def _opened(name: str) -> Iterator[int]:
+    path = Path(tempfile.gettempdir()) / f"benchbook-tests-{os.getuid()}.{name}"
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _take(opened: int, how: int, deadline: float) -> None:
+    while True:
+        try:
+            return fcntl.flock(opened, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.02)

@@ -1,0 +1,33 @@
+"""The published sources and their audits, each computed once for all tests; none may change them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from benchbook.compare import audit
+from benchbook.core import source
+from benchbook.core.source import Published
+from benchbook.read import published
+
+
+@cache
+def read(name: str) -> Published:
+    """Return a source with its tables."""
+    return published.load(name)
+
+
+@cache
+def audited(name: str) -> dict[str, Any]:
+    """Return the audit of a source."""
+    return audit.audit(read(name))
+
+
+def every() -> dict[str, Published]:
+    """Return all sources by name."""
+    return {name: read(name) for name in source.names()}
+
+
+def audits() -> dict[str, dict[str, Any]]:
+    """Return all audits by name."""
+    return {name: audited(name) for name in source.names()}
