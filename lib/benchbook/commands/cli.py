@@ -78,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     stage = add("stage", _stage, "run one stage's notebook for a study, as the pipeline does")
     stage.add_argument("stage", help="a stage in dvc.yaml, such as parse")
     stage.add_argument("study", help="name of a file in studies/")
+    add("code", _code, "say which code each study's measuring runs, as the pipeline does")
     audit = add("audit", _audit, "audit one published source, as the pipeline does")
     audit.add_argument("source", help="name of a folder in data/published/")
     add("method", _page, "render the page on the method, as the pipeline does").set_defaults(page="method")
@@ -258,6 +259,12 @@ def _stage(arguments: argparse.Namespace) -> int:
             [f"stage: {arguments.stage}: no such stage; write one of {', '.join(stage.STAGES)}"]
         )
     return stage.run(arguments.stage, arguments.study)
+
+
+def _code(arguments: argparse.Namespace) -> int:
+    from benchbook.commands import code
+
+    return code.write()
 
 
 def _audit(arguments: argparse.Namespace) -> int:

@@ -238,6 +238,11 @@ def reruns() -> Path:
     return root() / "data" / "reruns"
 
 
+def code(study: str) -> Path:
+    """Return the file that says which code of `sites` measuring a study runs."""
+    return root() / "data" / "site" / "code" / f"{study}.json"
+
+
 # Which notebook leaves what in data/STUDY.
 _LEFT_BY = {
     "facts.json": "01_provision",

@@ -1,0 +1,95 @@
+"""Which code of `sites` a study's measuring runs: one file a study, which its stages depend on.
+
+A change for one kind of site, engine or proxy then asks no study on another one to be measured again.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from benchbook.core import files, load, paths, registry
+from benchbook.core.study import Study
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SITES = PACKAGE / "sites"
+# What every stage that measures begins with, whatever the study names.
+ALWAYS = ("benchbook.sites", "benchbook.sites.provision")
+
+
+def write() -> int:
+    """Write `data/site/code/NAME.json` for each study of params.yaml; return an exit code.
+
+    A file maps each path below `lib` to the SHA-256 of its bytes.
+    """
+    for name in load.params().studies:
+        found = of_study(load.study(name))
+        shown = {path.relative_to(PACKAGE.parents[1]).as_posix(): _hash(path) for path in found}
+        files.write_json(paths.code(name), shown)
+    return 0
+
+
+def of_study(study: Study) -> list[Path]:
+    """Return the files of `sites` that measuring a study may run, sorted.
+
+    All modules that lie in `sites` itself, and each folder there as a whole from which the study's kind of
+    site, its engines or its ways of access import something: its scripts are started and not imported.
+    """
+    names = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
+    targets = [
+        registry.SITES[study.site.kind],
+        *(table[name] for table in (registry.ENGINES, registry.CLUSTERS) for name in names if name in table),
+        *(registry.ACCESS[arm.access] for arm in study.arms.values()),
+    ]
+    roots = [*ALWAYS, *_measuring(), *(target.partition(":")[0] for target in targets if target)]
+    folders = {path.parent for path in map(_file, _reached(roots)) if path and path.parent != SITES}
+    kept = [path for path in SITES.iterdir() if path.is_file()]
+    for folder in folders:
+        if folder.is_relative_to(SITES):
+            top = SITES / folder.relative_to(SITES).parts[0]
+            kept += [path for path in top.rglob("*") if path.is_file()]
+    return sorted({path for path in kept if "__pycache__" not in path.parts})
+
+
+def _measuring() -> Iterator[str]:
+    for path in (PACKAGE / "measure").rglob("*.py"):
+        yield ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+
+
+def _reached(roots: Iterable[str]) -> set[str]:
+    """Return our modules that some modules import, directly or through others, and themselves."""
+    seen: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        path = _file(name)
+        if path is None or name in seen:
+            continue
+        seen.add(name)
+        parts = name.split(".")
+        waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
+        waiting += _imports(path)
+    return seen
+
+
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(name for name in found if name.split(".")[0] == "benchbook")
+
+
+def _file(module: str) -> Path | None:
+    base = PACKAGE.parent.joinpath(*module.split("."))
+    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

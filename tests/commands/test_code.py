@@ -1,0 +1,125 @@
+"""A study's measuring depends on the code of its own kind of site, engines and access, and no other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from benchbook.commands import code
+from benchbook.core import files, paths, registry
+from benchbook.core.study import Study
+from tests.house import tree
+
+# A study of each kind of site, engine and way of access that this clone has.
+STUDIES = ("quick", "cluster-access", "lab-upgrade", "tidb-upgrade", "lab-access", "mysql-kubernetes-qos")
+STAGES = ("01_provision", "02_prepare", "03_warm_up", "04_run_matrix")
+
+
+def module(target: str) -> Path:
+    """Return the file of a line of the registry."""
+    found = tree.file_of(target.partition(":")[0])
+    assert found is not None
+    return found
+
+
+def targets(study: Study) -> list[str]:
+    """Return the lines of the registry that a study names."""
+    engines = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
+    found = [registry.SITES[study.site.kind], *(registry.ENGINES[name] for name in engines if name)]
+    return [*found, *filter(None, (registry.ACCESS[arm.access] for arm in study.arms.values()))]
+
+
+def test_the_studies_looked_at_have_every_kind_of_site_and_engine():
+    studies = [tree.study(name) for name in STUDIES]
+    assert {study.site.kind for study in studies} | {"existing"} == set(registry.SITES)
+    assert {study.engine.name for study in studies} >= {"mariadb", "tidb"}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_all_that_the_stages_import_is_in_it(name: str):
+    """The imports are followed here from the notebooks, as the tests of the house do."""
+    study = tree.study(name)
+    own = "\n".join(f"import {target.partition(':')[0]}" for target in targets(study))
+    needed = set()
+    for stage in STAGES:
+        for dotted in tree.reached(tree.code(tree.ROOT / "notebooks" / f"{stage}.ipynb") + "\n" + own):
+            path = tree.file_of(dotted)
+            if path is not None and path.is_relative_to(tree.PACKAGE / "sites"):
+                needed.add(path)
+    assert len(needed) > 20
+    assert needed - set(code.of_study(study)) == set()
+
+
+def test_what_is_not_the_studys_kind_is_not_in_it():
+    local, cluster = (code.of_study(tree.study(name)) for name in ("quick", "cluster-access"))
+    of_clusters, of_hosts = module(registry.SITES["kubernetes"]), module(registry.SITES["ssh"])
+    assert of_clusters not in local and of_hosts not in local
+    assert of_clusters in cluster and of_clusters.parent / "pod" in {path.parent for path in cluster}
+    assert not [path for path in local if "gke" in path.parts]
+
+
+def test_a_changed_byte_changes_the_files_of_its_studies_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    package = tmp_path / "lib" / "benchbook"
+    shutil.copytree(tree.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("studies", "data/published"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(tree.ROOT / name)
+    text = "studies: [quick, cluster-access]\nsources: []\nanalysis: {}\nlimits: {}\n"
+    (tmp_path / "params.yaml").write_text(text)
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    monkeypatch.setattr(code, "PACKAGE", package)
+    monkeypatch.setattr(code, "SITES", package / "sites")
+
+    def written() -> list[bytes]:
+        assert code.write() == 0
+        return [paths.code(name).read_bytes() for name in ("quick", "cluster-access")]
+
+    local, cluster = written()
+    changed = package / module(registry.SITES["kubernetes"]).relative_to(tree.PACKAGE)
+    changed.write_text(changed.read_text() + "\n# changed\n")
+    assert json.loads(local) and written() == [local, paths.code("cluster-access").read_bytes()]
+    assert paths.code("cluster-access").read_bytes() != cluster
+    changed = package / module(registry.SITES["local"]).relative_to(tree.PACKAGE)
+    changed.write_text(changed.read_text() + "\n# changed\n")
+    assert written()[0] != local
+
+
+def test_dvc_asks_for_no_measuring_on_one_machine_after_a_change_for_clusters(tmp_path: Path):
+    """The pipeline as it is, with stages that measure nothing: what `dvc status` and `dvc repro` then do."""
+    for name in ("lib", "notebooks", "studies", "data/published"):
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(tree.ROOT / name, tmp_path / name, ignore=ignored)
+    shutil.copy(tree.ROOT / ".dvcignore", tmp_path)
+    params = YAML(typ="safe").load(tree.ROOT / "params.yaml") | {"studies": ["quick"]}
+    files.write_json(tmp_path / "params.yaml", params)
+    stages = YAML(typ="safe").load(tree.ROOT / "dvc.yaml")["stages"]
+    stages["code"]["cmd"] = f"{sys.executable} -m benchbook.commands.cli code"
+    outs = "data/${item}/facts.json data/${item}/notebooks/01_provision.ipynb"
+    stages["provision"]["do"]["cmd"] = f"mkdir -p data/${{item}}/notebooks && touch {outs}"
+    kept = {name: stages[name] for name in ("code", "provision")}
+    files.write_json(tmp_path / "dvc.yaml", {"stages": kept})
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path / "lib"), "DVC_NO_ANALYTICS": "1"}
+    env |= {"DVC_SITE_CACHE_DIR": str(tmp_path / "site"), "HOME": str(tmp_path)}
+
+    def dvc(*words: str) -> str:
+        argv = [sys.executable, "-m", "dvc", *words]
+        return subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
+
+    dvc("init", "-q", "--no-scm")
+    assert "Running stage 'provision@quick'" in dvc("repro")
+    changed = tmp_path / "lib" / module(registry.SITES["kubernetes"]).relative_to(tree.PACKAGE.parent)
+    changed.write_text(changed.read_text() + "\n# changed\n")
+    assert json.loads(dvc("status", "--json", "provision@quick")) == {}
+    again = dvc("repro")
+    assert "Running stage 'code'" in again and "Stage 'provision@quick' didn't change" in again
+    changed = tmp_path / "lib" / module(registry.SITES["local"]).relative_to(tree.PACKAGE.parent)
+    changed.write_text(changed.read_text() + "\n# changed\n")
+    assert "Running stage 'provision@quick'" in dvc("repro")
