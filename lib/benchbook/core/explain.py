@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -23,10 +24,15 @@ def validate(document: Document, model: type[T]) -> T:
     try:
         loaded = model.model_validate(_tuples(document.data))
     except ValidationError as error:
-        lines |= _told(document, model.model_json_schema(), error)
+        lines |= _told(document, _schema(model), error)
     if lines:
         raise InputErrors(lines.values())
     return loaded
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
 
 
 def _told(document: Document, schema: dict[str, Any], found: ValidationError) -> dict[Path, str]:

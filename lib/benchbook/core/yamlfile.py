@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,13 @@ def read(path: Path, name: str | None = None) -> Document:
     return parse(raw, name)
 
 
+# The pure parser takes half a second for a long source, and one command asks for a file many times.
+@lru_cache(maxsize=128)
 def parse(raw: bytes, name: str) -> Document:
-    """Parse the bytes of a YAML mapping; raise `InputErrors` with every mistake found."""
+    """Parse the bytes of a YAML mapping; raise `InputErrors` with every mistake found.
+
+    The same bytes give the same object, which none may change.
+    """
     if len(raw) > MAX_BYTES:
         raise InputErrors([f"{name}: {len(raw)} bytes: file too large; the limit is {MAX_BYTES} bytes"])
     if raw.startswith(b"\xef\xbb\xbf"):
@@ -89,8 +95,9 @@ def parse(raw: bytes, name: str) -> Document:
         raise InputErrors(
             [f"{name}:{line}: byte {error.start} is not UTF-8; save it as UTF-8 without BOM"]
         ) from None
+    yaml = YAML(typ="safe", pure=True)
     try:
-        node = YAML(typ="safe", pure=True).compose(text)
+        node = yaml.compose(text)
     except (MarkedYAMLError, YAMLError, ValueError, RecursionError) as error:
         raise InputErrors([_syntax_error(error, name)]) from None
     if not isinstance(node, MappingNode):
@@ -100,7 +107,7 @@ def parse(raw: bytes, name: str) -> Document:
     if walk.errors:
         raise InputErrors(walk.errors)
     try:
-        data = YAML(typ="safe", pure=True).load(text)
+        data = yaml.constructor.construct_document(node)
     # A tag such as !!bool before any other text fails in as many ways as there are types.
     except Exception as error:
         raise InputErrors([_syntax_error(error, name)]) from None
