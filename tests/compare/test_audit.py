@@ -9,13 +9,14 @@ import pytest
 
 from benchbook.compare.audit import SILENT, audit
 from benchbook.core import paths
-from benchbook.core.source import Conduct, names
+from benchbook.core.source import Conduct
 from benchbook.read import published
+from tests import sources
 
 
 @pytest.fixture(scope="module")
 def audits() -> dict[str, dict]:
-    return {name: audit(published.load(name)) for name in names()}
+    return sources.audits()
 
 
 def test_it_is_plain_json_and_the_same_each_time(audits: dict[str, dict]):

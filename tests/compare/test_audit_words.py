@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from benchbook.compare.audit import audit
 from benchbook.core.source import names
-from benchbook.read import published
+from tests import sources
 
 KEPT = Path(__file__).parents[1] / "data" / "audits"
 
@@ -65,11 +64,11 @@ def _json(value: Any) -> str:
 @pytest.mark.parametrize("name", names())
 def test_the_page_of_a_source_says_what_was_read_and_agreed_to(name: str):
     expected = (KEPT / f"{name}.txt").read_text(encoding="utf-8")
-    now = text(audit(published.load(name)))
+    now = text(sources.audited(name))
     assert now == expected, "".join(difflib.unified_diff(expected.splitlines(True), now.splitlines(True)))
 
 
 if __name__ == "__main__":
     for each in names():
         KEPT.mkdir(exist_ok=True)
-        (KEPT / f"{each}.txt").write_text(text(audit(published.load(each))), encoding="utf-8")
+        (KEPT / f"{each}.txt").write_text(text(sources.audited(each)), encoding="utf-8")

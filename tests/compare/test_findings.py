@@ -9,7 +9,7 @@ import pytest
 from benchbook.compare import findings
 from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.verdicts import point_band
-from benchbook.core import histogram
+from benchbook.core import files, histogram
 from benchbook.core.params import Analysis
 from benchbook.plan import more_blocks
 
@@ -50,7 +50,7 @@ def test_the_same_input_in_any_order_gives_the_same_bytes(found, make_runs, make
     for name, table in (("a", runs), ("b", runs.sample(frac=1, random_state=1))):
         findings.save(tmp_path / name, found(table, study))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert findings.load(tmp_path / "a") == found(runs, study)
+    assert files.read_json(tmp_path / "a") == found(runs, study)
 
 
 def test_nothing_in_it_is_nan_or_a_foreign_type(found, make_runs):

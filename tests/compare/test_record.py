@@ -7,13 +7,13 @@ import dataclasses
 import pytest
 
 from benchbook.compare import record
-from benchbook.core.source import Published, names
-from benchbook.read import published
+from benchbook.core.source import Published
+from tests import sources as shared
 
 
 @pytest.fixture(scope="module")
 def sources() -> dict[str, Published]:
-    return {name: published.load(name) for name in names()}
+    return shared.every()
 
 
 @pytest.fixture(scope="module")

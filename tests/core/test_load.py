@@ -16,6 +16,7 @@ from benchbook.core import explain, load, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Params
 from benchbook.core.study import Study
+from tests import depth
 
 TABLE = yamlfile.read(Path(__file__).parents[1] / "data" / "bad_inputs.yaml").data
 CASES: list[dict[str, Any]] = TABLE["cases"]
@@ -196,7 +197,7 @@ GOOD = {kind: yamlfile.parse(TABLE[kind].encode(), kind).data for kind in ("stud
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=depth.examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_value_in_any_place_is_taken_or_refused(data: st.DataObject):
     kind = data.draw(st.sampled_from(["study", "params"]))
     good = GOOD[kind]
@@ -211,7 +212,7 @@ def test_any_value_in_any_place_is_taken_or_refused(data: st.DataObject):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=depth.examples(60), deadline=None)
 def test_a_damaged_file_is_taken_or_refused(data: st.DataObject):
     """Letters lost, added or exchanged anywhere in a good file."""
     text = TABLE["study"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from benchbook.core import yamlfile
 from benchbook.core.errors import InputErrors
+from tests import depth
 
 
 def parse(text: str | bytes) -> yamlfile.Document:
@@ -69,7 +70,7 @@ def test_what_yaml_1_1_reads_otherwise_is_named(token: str):
         r"[-+]?(0[xob]?)?[0-9_]{0,3}(:[0-9]{1,2})?\.?[0-9_]{0,2}([eE][-+]?[0-9]{1,2})?", fullmatch=True
     )
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=depth.examples(100), deadline=None)
 def test_no_number_like_token_slips_through(token: str):
     try:
         parse(f"key: {token}")
@@ -196,7 +197,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
 @example("<<: 1")
 @example("a: {<<: [1]}")
 @example("a: 9999-99-99")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=depth.examples(150), deadline=None)
 def test_any_text_is_read_or_refused(text: str):
     """Whatever is in a file, the answer is a mapping or a list of mistakes."""
     try:

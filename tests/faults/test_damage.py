@@ -19,10 +19,11 @@ from benchbook.core.model import PlannedRun
 from benchbook.core.params import Limits
 from benchbook.measure import store
 from benchbook.read import tidy, validity
+from tests import depth
 from tests.read import synthetic
 
 LIMITS = Limits()
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=depth.examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -9,7 +9,7 @@ import pytest
 from benchbook.compare import consistency, findings
 from benchbook.core import files, load, paths
 from benchbook.plan import more_blocks, schedule
-from benchbook.read import tidy
+from benchbook.read import stream, tidy
 from tests.lab.made_up import PARAMS, STUDY, measure, voided
 
 
@@ -50,8 +50,7 @@ def _measure() -> None:
     for run in runs:
         measure(where.raw, run)
     voided(where.void, runs[0])
-    tables = tidy.read_study(where.raw, where.void, schedule.table(runs), params.limits)
-    tidy.write(tables, where.tidy)
+    stream.parse(where.raw, where.void, schedule.table(runs), where.tidy, params.limits)
     frames = tidy.load(where.tidy)
     checks = consistency.of_runs(frames["runs"])
     made = findings.make("two-arms", study, frames, params.analysis, more_blocks, (), checks, facts["arms"])

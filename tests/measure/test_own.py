@@ -71,6 +71,12 @@ BAD = {
     ),
 }
 
+# Two servers, so that the second must have the rows of the first.
+TWO = {
+    "direct": {},
+    "again": {"access": "direct", "engine": {"settings": {"max_connect_errors": 101}}},
+}
+
 
 @pytest.fixture
 def of_script(make_study, tmp_path: Path) -> Callable[..., Study]:
@@ -79,12 +85,7 @@ def of_script(make_study, tmp_path: Path) -> Callable[..., Study]:
         (tmp_path / "mine.lua").write_text(SCRIPT.replace("EXTRA", extra))
         script = os.path.relpath(tmp_path / "mine.lua", paths.root())
         return make_study(
-            workloads={"mine": {"script": script, "options": {"accounts": 50}}},
-            arms={
-                "direct": {},
-                "again": {"access": "direct", "engine": {"settings": {"max_connect_errors": 101}}},
-            },
-            **changes,
+            **{"workloads": {"mine": {"script": script, "options": {"accounts": 50}}}, "arms": TWO} | changes
         )
 
     return make
@@ -144,7 +145,9 @@ def test_an_own_script_is_prepared_proven_and_held_to_the_query(order, of_script
 def test_a_bad_script_is_caught_by_name(what, of_script, lab, tmp_path, monkeypatch):
     extra, check, said = BAD[what]
     plan = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs", "max_repeats": 0}
-    walk, _, judged = measured(of_script(extra, plan=plan), lab, tmp_path / "data", monkeypatch)
+    walk, _, judged = measured(
+        of_script(extra, plan=plan, arms={"direct": {}}), lab, tmp_path / "data", monkeypatch
+    )
     assert walk.abandoned
     reasons = "\n".join(reason for one in judged for reason in one.reasons)
     assert check in reasons

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchbook.plan import order
+from tests import depth
 
 SEEDS = st.integers(1, 2**31 - 1)
 
@@ -55,7 +56,7 @@ def test_one_more_item_moves_no_other(seed: int, items: list[int], new: int):
 
 
 @given(SEEDS, st.integers(1, 6), st.integers(1, 4))
-@settings(max_examples=50)
+@settings(max_examples=depth.examples(50))
 def test_two_arms_run_abba_or_baab(seed: int, blocks: int, half: int):
     for block in groups(["A", "B"], seed, blocks, 2 * half):
         fours = ["".join(one + two) for one, two in zip(block[::2], block[1::2], strict=True)]
@@ -64,7 +65,7 @@ def test_two_arms_run_abba_or_baab(seed: int, blocks: int, half: int):
 
 
 @given(SEEDS, st.integers(1, 4))
-@settings(max_examples=50)
+@settings(max_examples=depth.examples(50))
 def test_an_odd_number_of_groups_is_balanced_over_two_blocks(seed: int, half: int):
     """Five groups a block: 5 + 5 groups hold each order of the arms five times, as an even drift asks."""
     per_block = 2 * half - 1
@@ -92,7 +93,7 @@ def test_a_williams_square_is_balanced(arms: int, rows: int):
 
 @pytest.mark.parametrize("arms", ["ABC", "ABCD", "ABCDE"])
 @given(seed=SEEDS)
-@settings(max_examples=20)
+@settings(max_examples=depth.examples(20))
 def test_more_arms_walk_the_whole_square_across_blocks(arms: str, seed: int):
     rows = len(order.williams(len(arms)))
     walked = [group for block in groups(list(arms), seed, rows, 1) for group in block]
@@ -101,7 +102,7 @@ def test_more_arms_walk_the_whole_square_across_blocks(arms: str, seed: int):
 
 
 @given(SEEDS, st.integers(2, 5), st.integers(1, 6), st.integers(1, 5))
-@settings(max_examples=50)
+@settings(max_examples=depth.examples(50))
 def test_blocks_added_later_leave_the_earlier_ones_alone(seed: int, arms: int, per_block: int, blocks: int):
     names = list("ABCDE"[:arms])
     assert groups(names, seed, blocks + 3, per_block)[:blocks] == groups(names, seed, blocks, per_block)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.plan import schedule
+from tests import depth
 
 DATA = {"fingerprint": "da7a000000"}
 
@@ -56,7 +57,7 @@ ARMS = {f"arm{number}": {} for number in range(4)}
     st.sets(st.integers(1, 64), min_size=1, max_size=3),
     st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=depth.examples(40), deadline=None)
 def test_each_block_holds_each_cell_once_with_its_arms_side_by_side(
     seed: int, blocks: int, arms: int, workloads: set[str], threads: set[int], has_twin: bool
 ):

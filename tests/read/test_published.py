@@ -11,8 +11,9 @@ import pytest
 from benchbook.core import paths, source
 from benchbook.core.claim import Claim
 from benchbook.core.errors import InputErrors
-from benchbook.core.source import Published, names
+from benchbook.core.source import Published
 from benchbook.read import published
+from tests import sources as shared
 
 SOURCE = """
 title: "A sixth report"
@@ -207,7 +208,7 @@ def test_a_claim_that_nobody_made_is_refused():
 
 @pytest.fixture(scope="module")
 def five() -> dict[str, Published]:
-    return {name: published.load(name) for name in names()}
+    return shared.every()
 
 
 def value(source: Published, metric: str, **place: object) -> float:

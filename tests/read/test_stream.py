@@ -12,7 +12,7 @@ import pytest
 from benchbook.core import parallel
 from benchbook.read import stream, tidy
 from tests.read import synthetic
-from tests.read.test_tidy import plans, study
+from tests.read.test_tidy import plans, study, write
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def test_batches_hold_what_the_tables_in_memory_hold(tmp_path):
     (raw / plans(8)[7]["run_id"]).rename(tmp_path / "away")
     (raw / plans(8)[4]["run_id"] / "sysbench.out").write_text("cut")
     found = stream.parse(raw, void, schedule, tmp_path / "batches")
-    tidy.write(tidy.read_study(raw, void, schedule), tmp_path / "whole")
+    write(tidy.read_study(raw, void, schedule), tmp_path / "whole")
     batches, whole = tidy.load(tmp_path / "batches"), tidy.load(tmp_path / "whole")
     for name, table in whole.items():
         pd.testing.assert_frame_equal(batches[name], table)

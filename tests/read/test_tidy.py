@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from benchbook.core import histogram, runfolder
-from benchbook.read import rows, tidy, validity
+from benchbook.read import rows, stream, tidy, validity
 from benchbook.read.schemas import SCHEMAS
 from tests.read import corpus, synthetic
 
@@ -42,8 +43,16 @@ def study(tmp_path: Path, runs: list[dict], changed: dict | None = None) -> tupl
     return raw, void, pd.DataFrame([{key: plan[key] for key in KEYS} for plan in runs])
 
 
+def write(tables, into: Path) -> None:
+    """Write tables as files, whole, where `stream.parse` writes them batch by batch."""
+    into.mkdir(parents=True, exist_ok=True)
+    for name in SCHEMAS:
+        table = tables[name].cast(tidy.schema_of(name))
+        pq.write_table(table, into / f"{name}.parquet", **tidy.PARQUET)
+
+
 def frames(tmp_path: Path, tables) -> dict[str, pd.DataFrame]:
-    tidy.write(tables, tmp_path / "tidy")
+    write(tables, tmp_path / "tidy")
     return tidy.load(tmp_path / "tidy")
 
 
@@ -160,7 +169,7 @@ def test_the_same_folders_give_the_same_bytes(tmp_path):
         copy = tmp_path / name / "raw"
         shutil.copytree(raw, copy)
         order = schedule if name == "a" else schedule.iloc[::-1]
-        tidy.write(tidy.read_study(copy, void, order), tmp_path / name / "tidy")
+        stream.parse(copy, void, order, tmp_path / name / "tidy")
     for table in SCHEMAS:
         one, two = (tmp_path / name / "tidy" / f"{table}.parquet" for name in ("a", "b"))
         assert one.read_bytes() == two.read_bytes()
@@ -290,7 +299,7 @@ def test_an_empty_study_has_all_tables(tmp_path):
 
 def test_tables_of_another_version_are_refused(tmp_path):
     tables = tidy.read_study(*study(tmp_path, plans(1)))
-    tidy.write(tables, tmp_path / "tidy")
+    write(tables, tmp_path / "tidy")
     pd.DataFrame({"run_id": ["x"]}).to_parquet(tmp_path / "tidy" / "runs.parquet")
     with pytest.raises(ValueError, match="run parse again"):
         tidy.load(tmp_path / "tidy")

@@ -13,11 +13,12 @@ from benchbook.core import files, paths
 from benchbook.core.source import names
 from benchbook.read import published
 from benchbook.show import overview, record, record_figures
+from tests import sources
 
 
 @pytest.fixture(scope="module")
 def audits() -> dict[str, dict]:
-    return {name: audit(published.load(name)) for name in names()}
+    return sources.audits()
 
 
 def whole(found: dict) -> str:

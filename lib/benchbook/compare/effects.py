@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
@@ -66,18 +64,6 @@ class Effect:
         if self.interval.standard_error is None:
             return None
         return self.interval.standard_error * math.sqrt(self.interval.n)
-
-
-def geometric_effect(ratios: Sequence[float]) -> float:
-    """Return the geometric mean of ratios as a fraction.
-
-    It is the only mean of ratios that does not depend on which arm is called the baseline (Fleming &
-    Wallace 1986).
-
-    >>> round(geometric_effect([2.0, 0.5]), 6)
-    0.0
-    """
-    return math.expm1(float(np.log(ratios).mean()))
 
 
 def effect(contrast: BlockRatios, level: float, per_thread_level: float, unit: str = "block") -> Effect:

@@ -133,11 +133,6 @@ def save(path: Path, findings: Mapping[str, Any]) -> None:
     files.write_json(path, dict(findings))
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Read findings.json."""
-    return files.read_json(path)
-
-
 def _block_seconds(runs: pd.DataFrame) -> float | None:
     """Return the median time from a block's first start to its last end, in seconds."""
     spans = runs.assign(end=runs["started_s"] + runs["sysbench_s"]).groupby("block")

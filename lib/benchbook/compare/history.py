@@ -16,7 +16,7 @@ import pandas as pd
 
 from benchbook.compare.changes import LEVEL, change_points
 from benchbook.compare.intervals import Interval, t_interval
-from benchbook.compare.sentences import NBSP, count, listing, percent
+from benchbook.compare.sentences import NBSP, count, percent
 
 COLUMNS = (
     *(
@@ -259,9 +259,3 @@ def _sentence(found: Series) -> str:
     seen = "" if last.effect is None else f": {percent(last.effect)} on average"
     ends = "" if last.low is None else f" (95{NBSP}% interval {percent(last.low)} to {percent(last.high)})"
     return f"No change was shown in {many}, neither of the effect nor of the baseline{seen}{ends}."
-
-
-def days(found: Series) -> str:
-    """Say from when to when a series goes."""
-    dates = found.rows["measured_at"].astype(str)
-    return "" if not len(dates) else listing([dates.iloc[0][:10], dates.iloc[-1][:10]], "to")

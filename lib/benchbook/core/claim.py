@@ -25,7 +25,6 @@ KINDS: dict[str, tuple[set[str], set[str]]] = {
     "unit": ({"metric", "candidates", "cells", "band"}, {"across", "by"}),
     "text_only": ({"published", "because"}, {"metric"}),
 }
-EFFECTS = ("effect",)
 
 
 def _amount(value: str | int | float) -> str | int | float:

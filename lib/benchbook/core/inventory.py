@@ -18,8 +18,6 @@ from benchbook.core.study_sections import Model, Name, distinct
 
 ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
 Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]
-# Roles that only a TiDB cluster has.
-OF_A_CLUSTER = ("pd", "tikv", "control")
 Program = Literal["mariadbd", "mariadb-install-db", "haproxy", "sysbench", "tidb-server", "tiproxy", "tiup"]
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
 FOLDER = r"^(/[A-Za-z0-9_.-]+)+$"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 from sqlalchemy import Connection, text
 
 from benchbook.core import own_scripts
@@ -138,20 +137,6 @@ def problems(state: dict[str, Any], study: Study) -> list[str]:
         elif f"k_{number}" not in state["indexes"].get(name, []):
             found.append(f"{name} has no index k_{number}")
     return found
-
-
-def table(state: dict[str, Any]) -> pd.DataFrame:
-    """Return what was loaded as a table, one row a table of the schema."""
-    names = list(state["rows"])
-    checksums = state["checksums"] or {}
-    return pd.DataFrame(
-        {
-            "table": names,
-            "rows": [state["rows"][name] for name in names],
-            "indexes": [", ".join(state["indexes"].get(name, [])) for name in names],
-            "checksum": [checksums.get(name, "not taken: too large") for name in names],
-        }
-    )
 
 
 def of_own(site: Any, study: Study) -> dict[str, dict[str, Any]]:

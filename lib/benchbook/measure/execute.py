@@ -23,7 +23,6 @@ from benchbook.sites.contract import Site
 THREAD_INIT_S = 30
 GRACE_S = 10
 COUNT_ROWS_UP_TO = 1_000_000
-MIB = 1024 * 1024
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ class Reader:
         self.last_message_line = 0
         self.last_chatter_line = 0
         self.commands: list[Command] = []
-        self.json: list[tuple[int, str]] = []
         self.problems: list[Problem] = []
         self.takes_bars = False
         self.is_started = False
@@ -128,7 +127,7 @@ class Reader:
             self.messages.append((number, "repeated", [line]))
 
     def reported(self, number: int, line: str) -> bool:
-        """Take the rarer report lines: queues of `--rate`, tests without a database, CSV and JSON reports."""
+        """Take the rarer report lines: queues of `--rate`, tests without a database."""
         if (match := grammar.QUEUE.fullmatch(line)) is not None:
             second, queue, concurrency = match.groups()
             last = self.intervals.last
@@ -139,12 +138,9 @@ class Reader:
                     last._replace(queue_length=int(queue), concurrency=int(concurrency))
                 )
             return True
-        interval = reports.parse_interval_line(line) or reports.csv_interval(line)
+        interval = reports.parse_interval_line(line)
         if interval is not None:
             self.interval(interval._replace(line=number))
-            return True
-        if reports.is_json_line(line, is_open=bool(self.json)):
-            self.json.append((number, line))
             return True
         return False
 

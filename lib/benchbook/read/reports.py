@@ -1,19 +1,9 @@
-"""One report of sysbench as values: a line, a row of its CSV hook, or an object of its JSON hook.
-
-The hooks are those of sysbench's own src/lua/internal/sysbench.lua.
-"""
+"""One report line of sysbench as values."""
 
 from __future__ import annotations
 
-import json
-import re
-
 from benchbook.read import grammar
 from benchbook.read.intervals import Interval
-from benchbook.read.log import Problem
-
-CSV = re.compile(r"\d{1,9},\d{1,9}(?:,-?\d{1,18}\.\d{2}){8}")
-JSON_LINE = re.compile(r'[\[\],]|  [{}],?|    \},?|    "\w+": .{1,80}|      "\w+": .{1,80}')
 
 
 def parse_interval_line(text: str) -> Interval | None:
@@ -67,62 +57,4 @@ def database_interval(number: int, matched: tuple[str, ...]) -> Interval:
         float(errors),
         float(reconnects),
         is_hook=not colon,
-    )
-
-
-def csv_interval(line: str) -> Interval | None:
-    """Return a row of the CSV hook (its ten columns have no heading), or None."""
-    if CSV.fullmatch(line) is None:
-        return None
-    second, threads, *numbers = line.split(",")
-    tps, qps, reads, writes, other, latency, errors, reconnects = map(float, numbers)
-    rates = (tps, qps, reads, writes, other)
-    return Interval(0, float(second), int(threads), *rates, None, latency, errors, reconnects, is_hook=True)
-
-
-def is_json_line(line: str, is_open: bool) -> bool:
-    """Tell whether a line belongs to the JSON hook's output; the first one is a lone bracket."""
-    return line == "[" or (is_open and JSON_LINE.fullmatch(line) is not None)
-
-
-def json_intervals(lines: list[tuple[int, str]]) -> tuple[list[Interval], list[Problem]]:
-    """Return the report objects among numbered lines, and what is wrong with the rest.
-
-    The closing bracket comes only when the Lua state closes, so a killed run leaves its array open; every
-    whole object is still returned.
-    """
-    intervals: list[Interval] = []
-    problems: list[Problem] = []
-    start = 0
-    for position, (number, line) in enumerate(lines):
-        if line == "  {":
-            start = position
-        elif line in ("  }", "  },"):
-            text = "\n".join(part for _, part in lines[start : position + 1]).rstrip(",")
-            try:
-                intervals.append(_interval(lines[start][0], json.loads(text)))
-            except (ValueError, KeyError, TypeError):
-                problems.append(Problem("grammar", number, "a JSON report that can't be read"))
-    opened, closed = (sum(line == bracket for _, line in lines) for bracket in "[]")
-    if opened != closed:
-        problems.append(Problem("end", lines[-1][0], "the array of JSON reports is not closed"))
-    return intervals, problems
-
-
-def _interval(number: int, report: dict) -> Interval:
-    qps = report["qps"]
-    return Interval(
-        number,
-        float(report["time"]),
-        int(report["threads"]),
-        float(report["tps"]),
-        float(qps["total"]),
-        float(qps["reads"]),
-        float(qps["writes"]),
-        float(qps["other"]),
-        None,
-        float(report["latency"]),
-        float(report["errors"]),
-        float(report["reconnects"]),
-        is_hook=True,
     )

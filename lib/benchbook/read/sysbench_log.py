@@ -17,7 +17,7 @@ from benchbook.read import arithmetic, grammar
 from benchbook.read.intervals import columns
 from benchbook.read.log import Header, Histogram, Message, Summary, SysbenchLog, ThreadStats
 from benchbook.read.reader import Reader, shown
-from benchbook.read.reports import database_interval, json_intervals, parse_interval_line
+from benchbook.read.reports import database_interval, parse_interval_line
 
 __all__ = ["parse", "parse_interval_line"]
 
@@ -86,10 +86,6 @@ def _judge_end(reader: Reader, text: str, tail: str, lines: int) -> None:
 
 def _assembled(reader: Reader) -> SysbenchLog:
     histogram = _histogram(reader)
-    reported, problems = json_intervals(reader.json)
-    reader.problems.extend(problems)
-    for interval in reported:
-        reader.intervals.append(interval)
     messages = tuple(Message(line, level, "\n".join(parts)) for line, level, parts in reader.messages)
     for message in messages:
         if message.level in grammar.FAILURES:

@@ -149,21 +149,8 @@ def refuse_strangers(tables: Mapping[str, pa.Table]) -> None:
         raise StrangersError(f"not in the schedule: {listed}; move these folders away")
 
 
-def write(tables: Mapping[str, pa.Table], into: Path) -> list[Path]:
-    """Write each table to `NAME.parquet`; equal tables give equal bytes. Return the paths."""
-    into.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name in SCHEMAS:
-        path = into / f"{name}.parquet"
-        part = path.with_suffix(".part")
-        pq.write_table(tables[name].cast(schema_of(name)), part, row_group_size=1_000_000, **PARQUET)
-        part.replace(path)
-        paths.append(path)
-    return paths
-
-
 def load(from_dir: Path, *names: str) -> dict[str, pd.DataFrame]:
-    """Return the tables that `write` left, or those named, as frames with the types of `SCHEMAS`."""
+    """Return the tables that `stream.parse` left, or those named, as frames with the types of `SCHEMAS`."""
     frames = {}
     for name in names or SCHEMAS:
         columns = SCHEMAS[name]

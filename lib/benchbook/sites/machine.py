@@ -7,7 +7,6 @@ import platform
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -65,24 +64,6 @@ def busy() -> str:
     if pressure:
         text += f", programs waited for a core {float(pressure[1]):.0f} % of the last ten seconds"
     return f"{text}: {'busy, so expect wider intervals' if load > cores / 2 else 'quiet'}"
-
-
-def counters() -> dict[str, float]:
-    """Return cheap counters to difference around a run.
-
-    `cpu_s` and `steal_s` are seconds over all cores since boot, `oom_kills` a count, `realtime_s` and
-    `boottime_s` clocks, whose difference moves only when the wall clock is set.
-    """
-    times = psutil.cpu_times()
-    kills = re.search(r"^oom_kill (\d+)$", _read("/proc/vmstat") or "", re.MULTILINE)
-    boot = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return {
-        "cpu_s": sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0),
-        "steal_s": getattr(times, "steal", 0.0),
-        "oom_kills": int(kills[1]) if kills else 0,
-        "realtime_s": time.time(),
-        "boottime_s": time.clock_gettime(boot),
-    }
 
 
 def cpu_model() -> str | None:
