@@ -109,3 +109,37 @@ def test_a_cluster_is_measured_in_whole_runs() -> None:
     made = study()
     assert turns.order(made, "oltp_point_select") == turns.RUNS
     assert any(reason.startswith("engine.cluster: ") for reason in turns.obstacles(made, "oltp_point_select"))
+
+
+EVENT = {"what": "kill_store", "at_s": 60, "back_after_s": 30}
+SOAK = {
+    **{"threads": (8,), "workloads": {"oltp_read_write": {}}, "aa": None},
+    "plan": {"seed": 1, "blocks": 1, "discard_s": 10, "run_s": 120},
+}
+
+
+def soak(event: dict[str, Any], **changes: Any) -> Study:
+    return study(arms={"steady": {}, "lost": {"engine": {"cluster": {"event": event}}}}, **SOAK | changes)
+
+
+def test_an_event_is_of_its_arm_alone() -> None:
+    made = soak(EVENT)
+    lost, steady = (engine_of(made, arm).cluster for arm in ("lost", "steady"))
+    assert lost is not None and lost.event is not None and lost.event.at_s == 60
+    assert steady is not None and steady.event is None
+
+
+@pytest.mark.parametrize(
+    ("event", "changes", "said"),
+    [
+        # 10 s of discard and the 20 s before it that are counted.
+        ({"at_s": 29}, {}, "leaves less than 20 s before it; write 30 or more"),
+        # 60 + 60 s, 20 s after it, less 10 s of discard: 130.
+        ({"back_after_s": 60}, {}, "plan.run_s: 120: the event of arm lost ends 20 s before .* write 130"),
+        ({}, {"threads": (4, 8)}, "write one workload, one thread level and aa: null"),
+        ({}, {"cluster": {"stores": 3, "replicas": 1}}, "with 1 replicas no majority is left"),
+    ],
+)
+def test_an_event_that_says_nothing_is_refused(event: Any, changes: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        soak(EVENT | event, **changes)

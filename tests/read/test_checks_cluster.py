@@ -67,3 +67,55 @@ def test_arms_without_a_cluster_have_nothing_to_show_and_a_cluster_must_have_bee
         checks_cluster.cluster(SimpleNamespace(seen={"arrangement": {}}), Limits())
     with pytest.raises(Missing, match="not looked at"):
         checks_cluster.cluster(SimpleNamespace(seen={"identity_before": {"cluster": {}}}), Limits())
+
+
+EVENT = {
+    "asked": {"what": "kill_store", "at_s": 60, "back_after_s": 30},
+    **{"store": "store-1", "led": 2, "regions": 3, "pid_before": 11, "pid_after": 22},
+    **{"killed_s": 1060.1, "started_s": 1090.2, "ready_s": 1091.0},
+}
+
+
+def with_event(event: dict[str, Any], after: dict[str, Any]) -> Any:
+    looks = {"before": LOOK, "after": after, "event": event}
+    seen = {"arrangement": {"cluster": looks}, "started_monotonic_s": 1000.0}
+    return SimpleNamespace(seen=seen, get=seen.__getitem__)
+
+
+def test_a_store_that_was_killed_as_planned_may_have_lost_its_leaders_and_is_said() -> None:
+    run = with_event(EVENT, changed(leaders={"2": "store-2", "8": "store-2", "12": "store-2"}))
+    assert checks_cluster.cluster(run, Limits()) == []
+    assert checks_cluster.said(run) == [
+        "planned: store-1, which led 2 of 3 regions, was killed at 60.1 s, started again at 90.2 s, and "
+        "answered at 91.0 s"
+    ]
+
+
+def test_an_event_that_was_late_or_failed_or_left_something_down_voids_the_run() -> None:
+    # Killed at 1065.1 - 1000 = 65.1 s, back 1090.2 - 1065.1 = 25.1 s later.
+    late = with_event(EVENT | {"killed_s": 1065.1}, LOOK)
+    assert checks_cluster.cluster(late, Limits()) == [
+        "store-1 was killed after 65.1 s, 60 s were planned",
+        "store-1 was started again after 25.1 s, 30 s were planned",
+    ]
+    failed = with_event({"asked": EVENT["asked"], "error": "SiteError: the run ended before it"}, LOOK)
+    assert checks_cluster.cluster(failed, Limits()) == [
+        "the planned event was not carried out: SiteError: the run ended before it"
+    ]
+    gone = with_event(EVENT, changed(ended=["store-2"], leaders=LOOK["leaders"] | {"8": None}))
+    assert checks_cluster.cluster(gone, Limits()) == [
+        "store-2 had ended after the run",
+        "1 region had no leader after the run",
+    ]
+
+
+def test_only_the_process_that_the_event_ended_and_the_one_it_started_are_left_out_of_identities() -> None:
+    run = with_event(EVENT, LOOK)
+    store = {"pid": 11, "started": 5.0, "config_hash": "c"}
+    identity = {"pid": 1, "cluster": {"store-1": store, "store-2": {"pid": 12, "config_hash": "c"}}}
+    assert checks_cluster.but_for_event(run, identity, "before")["cluster"] == {
+        "store-1": {"config_hash": "c"},
+        "store-2": {"pid": 12, "config_hash": "c"},
+    }
+    # After it the store is process 22; any other was not started by the event.
+    assert checks_cluster.but_for_event(run, identity, "after") == identity

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,6 +17,23 @@ VERSIONS = ("5.0",)
 # TiProxy would have to find the servers in PD by itself, a service's rule leads to one server.
 ACCESS = ("direct", "haproxy")
 PD, STORES, TIDB, REPLICAS = 1, 3, 1, 3
+
+
+# Seconds of a run that an event needs before it, so that there is a level to fall from, and after it.
+BEFORE_EVENT_S, AFTER_EVENT_S = 20, 20
+
+
+class Event(Model):
+    """What is done to a cluster in the middle of each run of an arm. Such an arm is described second by
+    second; the mean of a run with an event in it says little."""
+
+    what: Literal["kill_store"] = "kill_store"
+    """`kill_store`: the process of the store that leads most regions is killed (SIGKILL), and started again
+    with its data."""
+    at_s: int = Field(ge=1, le=86_400, examples=[60])
+    """Seconds from the start of sysbench, the discard included, to the event."""
+    back_after_s: int = Field(ge=1, le=86_400, examples=[60])
+    """Seconds from the event until the store is started again."""
 
 
 class Cluster(Model):
@@ -38,6 +56,8 @@ class Cluster(Model):
     """Settings of PD by its own names; each is read back and compared."""
     store_settings: dict[Item, Scalar] = Field({}, examples=[{"engine.block-cache-size": 67108864}])
     """Settings of the stores by unistore's names; each is read back and compared."""
+    event: Event | None = None
+    """What is done to the cluster in the middle of each run; null: nothing."""
 
     @model_validator(mode="after")
     def _enough(self) -> Cluster:
@@ -70,12 +90,14 @@ class ArmCluster(Model):
     """Settings of PD, on top of the study's."""
     store_settings: dict[Item, Scalar] = Field({}, examples=[{"engine.block-cache-size": 67108864}])
     """Settings of the stores, on top of the study's."""
+    event: Event | None = None
+    """What is done to this arm's cluster in the middle of each run; null: as the study says."""
 
     def on(self, base: Cluster) -> dict[str, Any]:
         """Return the study's cluster with these changes, as plain data; nothing is checked."""
-        keys = ("stores", "tidb", "replicas", "zones_ms")
+        keys = ("stores", "tidb", "replicas", "zones_ms", "event")
         changed = {key: value for key in keys if (value := getattr(self, key)) is not None}
-        return base.model_dump() | {
+        return dict(base) | {
             **changed,
             "pd_settings": {**base.pd_settings, **self.pd_settings},
             "store_settings": {**base.store_settings, **self.store_settings},
@@ -148,3 +170,36 @@ def _of_engine(
         yield f"{place}.version: {version}: a cluster can be made of {', '.join(VERSIONS)}; write that"
     for part in ("pd", "store"):
         yield from reserved.of_part(f"{place}.cluster", part, getattr(cluster, f"{part}_settings"))
+
+
+def event_mistakes(study: Any) -> Iterator[str]:
+    """Yield where an event can't be made in a study, or would say nothing."""
+    plan = study.plan
+    for name, arm in study.arms.items():
+        cluster: Cluster | None = study.engine.cluster
+        if cluster is not None and arm.engine is not None and arm.engine.cluster is not None:
+            # What is wrong with the cluster itself is said elsewhere.
+            with contextlib.suppress(ValueError):
+                cluster = Cluster(**arm.engine.cluster.on(cluster))
+        event = cluster.event if cluster is not None else None
+        if cluster is None or event is None:
+            continue
+        place = f"arms.{name}: engine.cluster.event"
+        if cluster.replicas < 3:
+            yield f"{place}: with {cluster.replicas} replicas no majority is left; write replicas: 3"
+        if len(study.workloads) * len(study.threads) > 1 or study.aa is not None:
+            yield (
+                f"{place}: a store that was killed is another process, and parts are started anew with each "
+                "block only; write one workload, one thread level and aa: null"
+            )
+        if event.at_s < plan.discard_s + BEFORE_EVENT_S:
+            yield (
+                f"{place}.at_s: {event.at_s}: leaves less than {BEFORE_EVENT_S} s before it; write "
+                f"{int(plan.discard_s) + BEFORE_EVENT_S} or more"
+            )
+        needed = event.at_s + event.back_after_s + AFTER_EVENT_S
+        if plan.discard_s + plan.run_s < needed:
+            yield (
+                f"plan.run_s: {plan.run_s}: the event of arm {name} ends {AFTER_EVENT_S} s before the run at "
+                f"the latest; write {int(needed - plan.discard_s)} or more"
+            )

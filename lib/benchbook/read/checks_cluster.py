@@ -10,13 +10,16 @@ from benchbook.core.params import Limits
 from benchbook.read.evidence import Evidence, Missing
 
 UP = "Up"
+LATE_S = 2.0
+"""Seconds by which the steps of a planned event may be later than planned."""
 
 
 def cluster(run: Evidence, limits: Limits) -> list[str]:
     """V24: every part of a TiDB cluster was up before and after, and no leader moved between its stores.
 
     Regions that were made by a split in the run have no place before it. Arms without a cluster have nothing
-    to show; a leader that moved away and back is not seen.
+    to show; a leader that moved away and back is not seen. Where the plan has a store killed, it must have
+    been, in time, and be back; leaders may then have moved.
     """
     seen = (run.seen.get("arrangement") or {}).get("cluster")
     if seen is None:
@@ -27,23 +30,77 @@ def cluster(run: Evidence, limits: Limits) -> list[str]:
         return []
     faults: list[str] = []
     for when in ("before", "after"):
-        faults += [f"{said} {when} the run" for said in _down(seen[when])]
-    return faults + moved(seen["before"].get("leaders") or {}, seen["after"].get("leaders") or {})
+        faults += [f"{part} {when} the run" for part in _down(seen[when])]
+    before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
+    if (event := seen.get("event")) is None:
+        return faults + moved(before, after)
+    return faults + _lost(before, after) + _unlike_planned(event, run.get("started_monotonic_s"))
+
+
+def said(run: Evidence) -> list[str]:
+    """Return what was done to the cluster in the run as the plan asks, in a sentence; none without one."""
+    event, began = _event(run), run.seen.get("started_monotonic_s")
+    if event is None or began is None or "ready_s" not in event:
+        return []
+    killed, started, ready = (event[name] - began for name in ("killed_s", "started_s", "ready_s"))
+    return [
+        f"planned: {event['store']}, which led {event['led']} of {event['regions']} regions, was killed at "
+        f"{killed:.1f} s, started again at {started:.1f} s, and answered at {ready:.1f} s"
+    ]
+
+
+def but_for_event(run: Evidence, identity: Mapping[str, Any], when: str) -> Mapping[str, Any]:
+    """Return an identity without the process of the store that a planned event ended and started again.
+
+    `when` is `before` or `after`: only the very process that the event's record names is left out.
+    """
+    event, cluster = _event(run), identity.get("cluster")
+    if event is None or not isinstance(cluster, Mapping):
+        return identity
+    store = cluster.get(event.get("store"))
+    if not isinstance(store, Mapping) or store.get("pid") != event.get(f"pid_{when}"):
+        return identity
+    kept = {key: value for key, value in store.items() if key not in ("pid", "started")}
+    return {**identity, "cluster": {**cluster, event["store"]: kept}}
+
+
+def _event(run: Evidence) -> dict[str, Any] | None:
+    found = ((run.seen.get("arrangement") or {}).get("cluster") or {}).get("event")
+    return found if isinstance(found, dict) else None
+
+
+def _unlike_planned(event: Mapping[str, Any], began_s: float) -> list[str]:
+    """Return where an event was not what was planned: not done, or not in time."""
+    if event.get("error") or "ready_s" not in event:
+        return [f"the planned event was not carried out: {event.get('error') or 'no reason is known'}"]
+    asked = event["asked"]
+    steps = (
+        ("killed", event["killed_s"] - began_s, asked["at_s"]),
+        ("started again", event["started_s"] - event["killed_s"], asked["back_after_s"]),
+    )
+    return [
+        f"{event['store']} was {step} after {took:.1f} s, {planned} s were planned"
+        for step, took, planned in steps
+        if abs(took - planned) > LATE_S
+    ]
+
+
+def _lost(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> list[str]:
+    return [
+        f"{count} region{'s' if count > 1 else ''} had no leader {when} the run"
+        for when, count in _without(before, after)
+    ]
 
 
 def moved(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> list[str]:
     """Return, for each pair of stores, how many leaders went from one to the other; regions without a leader
     are told apart."""
-    found = [
-        f"{count} region{'s' if count > 1 else ''} had no leader {when} the run"
-        for when, count in _without(before, after)
-    ]
     ways = Counter(
         (store, after[region])
         for region, store in before.items()
         if store is not None and after.get(region) not in (None, store)
     )
-    return found + [
+    return _lost(before, after) + [
         f"{count} leader{'s' if count > 1 else ''} moved from {one} to {other}"
         for (one, other), count in sorted(ways.items())
     ]

@@ -7,7 +7,7 @@ its faults as sentences; none means it passed.
 from __future__ import annotations
 
 from benchbook.core.params import Limits
-from benchbook.read import checks_own, checks_state
+from benchbook.read import checks_cluster, checks_own, checks_state
 from benchbook.read.evidence import Evidence, Excused, Missing
 
 OWN_ROWS = 5000
@@ -90,7 +90,9 @@ def hits(run: Evidence, limits: Limits) -> list[str]:
 def identity(run: Evidence, limits: Limits) -> list[str]:
     """V12: server and proxy, their settings and places were the same at the start, before and after, and the
     server never stopped."""
-    before, after = run.get("identity_before"), run.get("identity_after")
+    before, after = (
+        checks_cluster.but_for_event(run, run.get(f"identity_{when}"), when) for when in ("before", "after")
+    )
     names = sorted({*before, *after})
     faults = [
         f"{name} changed from {before.get(name)!r} to {after.get(name)!r}"

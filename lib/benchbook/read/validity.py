@@ -124,6 +124,7 @@ def judge(run: RunFolder | Evidence, limits: Limits | Mapping[str, Any] | None =
     checks = tuple(_check(evidence, limits, *row) for row in CHECKS)
     warnings = dict.fromkeys(check.detail for check in checks if check.is_excused)
     warnings |= dict.fromkeys(checks_state.not_held(evidence))
+    warnings |= dict.fromkeys(checks_cluster.said(evidence))
     try:
         ratio = checks_log.error_ratio(evidence)
         if WARNING_SHARE * limits.error_ratio <= ratio <= limits.error_ratio:

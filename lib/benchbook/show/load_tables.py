@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
+from benchbook.compare import dips as compared
 from benchbook.compare import stability as found
 from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long, number
@@ -86,6 +90,48 @@ def stability(runs: pd.DataFrame, intervals: pd.DataFrame) -> tuple[Table, ...]:
         "stayed for a twentieth of its seconds or more, with a valley between it and the next."
     )
     return (Table("stability", "How steady long runs were", columns, rows, caption),) if rows else ()
+
+
+def dips(runs: pd.DataFrame, intervals: pd.DataFrame, facts: Mapping[str, Any] | None) -> tuple[Table, ...]:
+    """List what an event in the middle of each run cost, beside runs without it over the same seconds.
+
+    No table where no arm has an event.
+    """
+    about = runs.set_index("run_id")
+    rows = []
+    for one in compared.of_runs(runs, intervals, compared.events(facts)):
+        run = about.loc[one.run_id]
+        rows.append(
+            [
+                run["arm"],
+                run["block"],
+                "yes" if one.has_event else "no",
+                numbers.significant(one.before_qps),
+                numbers.significant(one.lowest_qps),
+                one.silent_s,
+                "not in this run" if one.recovered_s is None else str(one.recovered_s),
+                numbers.significant(one.lost_s),
+                run["warnings"] if one.has_event else "",
+            ]
+        )
+    columns = [
+        Column("Arm"),
+        number("Block"),
+        Column("Event"),
+        number("QPS before", "median"),
+        number("Slowest", "second after"),
+        number("Silent", "s"),
+        number("Recovered", "after s"),
+        number("Lost", "s of QPS before"),
+        long("What was done"),
+    ]
+    caption = (
+        "Each run is held against its own seconds before the event; a run without it is looked at over the "
+        "same seconds. A silent second has less than a tenth of the median before. A run has recovered when "
+        "two windows of 5 s in a row are no slower than its slowest such window before. This describes each "
+        "run and decides nothing; the effects above are means over whole runs, the event included."
+    )
+    return (Table("dips", "What the event cost", columns, rows, caption),) if rows else ()
 
 
 def _middle(values: pd.Series) -> str:

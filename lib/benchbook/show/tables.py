@@ -9,7 +9,7 @@ from typing import Any
 from benchbook.compare import words
 from benchbook.show import numbers
 from benchbook.show.badge import badge
-from benchbook.show.load_tables import parts, stability
+from benchbook.show.load_tables import dips, parts, stability
 from benchbook.show.loading import tables as loading
 from benchbook.show.markup import Html, element, slug
 from benchbook.show.run_tables import cell_anchor, cells, runs, voids
@@ -22,6 +22,7 @@ __all__ = [
     "checks",
     "contrast",
     "differences",
+    "dips",
     "effects",
     "facts",
     "loading",

@@ -22,7 +22,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study_cluster import Cluster as Asked
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
-from benchbook.sites.tidb import build, config, data, members, placement, server
+from benchbook.sites.tidb import build, config, data, events, members, placement, server
 from benchbook.sites.tidb.status import ABSENT
 from benchbook.sites.tidb.zones import Hop, Zones
 
@@ -219,6 +219,7 @@ class Cluster:
                 "stores": size.stores,
                 "tidb": size.tidb,
                 "replicas": size.replicas,
+                **({"event": size.event.model_dump()} if size.event is not None else {}),
                 **({"zones": self.zones.facts()} if self.zones is not None else {}),
                 "pd_settings": members.taken(self.pd),
                 "store_settings": [members.taken(one) for one in self.stores.values()].pop(),
@@ -243,12 +244,16 @@ class Cluster:
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[dict[str, Any]]:
-        """Look at stores and leaders before and after what is done inside; wait first until leaders rest."""
+        """Look at stores and leaders before and after what is done inside, and carry out what is asked to
+        happen meanwhile; wait first until leaders rest."""
         with contextlib.suppress(SiteError):
             self._rest(SETTLE_S, 2)
         record = {"before": self.look()}
-        yield record
+        with events.within(self, self.size.event) as event:
+            yield record
         record["after"] = self.look()
+        if event is not None:
+            record["event"] = event
 
     def log_mark(self) -> dict[str, int]:
         """Return a place in the log of each part."""
