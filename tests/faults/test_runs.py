@@ -10,7 +10,7 @@ import pytest
 
 from benchbook.core import runfolder
 from benchbook.measure import execute
-from benchbook.sites import monitor
+from benchbook.sites.agent import watch
 from tests.faults import acts
 from tests.faults.acts import Fault
 from tests.faults.scene import Scene
@@ -176,7 +176,7 @@ def test_a_step_of_the_clock_is_noted_and_changes_no_duration(
     """The clock of this test is injected: the machine's own belongs to everybody."""
     here = scene()
     inject("F48", f"clock set by {step_s:+.0f} s in a run")
-    acts.clock(here, monitor, monkeypatch, step_s)
+    acts.clock(here, watch, monkeypatch, step_s)
     here.undo(monkeypatch.undo)
     here.walk(None)
     here.assert_noticed("V16", words="the clock stepped by")

@@ -110,7 +110,8 @@ class Clone:
 def make(into: Path) -> Clone:
     """Copy the files that git knows or would add, as they are now, into a fresh repository.
 
-    What DVC made here it has not made there, so its book stays behind.
+    What DVC made here it has not made there, so its book stays behind. So do the archives of the record, whose
+    making again takes longer than the study of seconds (`tests/site/test_the_record.py` is about them).
     """
     path = into / "clone of benchbook"
     listed = subprocess.run(
@@ -121,11 +122,13 @@ def make(into: Path) -> Clone:
         text=True,
     ).stdout
     for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file() and name != "dvc.lock":
+        if (ROOT / name).is_file() and name != "dvc.lock" and not name.startswith("data/record/"):
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path / name)
     clone = Clone(path, into / "lab")
     (path / "params.yaml").write_text(PARAMS, encoding="utf-8")
+    (path / "data" / "record").mkdir()
+    (path / "data" / "record" / "index.yaml").write_text("studies: {}\n", encoding="utf-8")
     clone.study()
     for argv in (
         ["init", "-q"],
