@@ -110,8 +110,8 @@ class Clone:
 def make(into: Path) -> Clone:
     """Copy the files that git knows or would add, as they are now, into a fresh repository.
 
-    What DVC made here it has not made there, so its book stays behind. So do the archives of the record, whose
-    making again takes longer than the study of seconds (`tests/site/test_the_record.py` is about them).
+    What DVC made here it has not made there, so its book stays behind. So do the archives of the record: to
+    make them again takes longer than the study of seconds, and `tests/site/test_the_record.py` does it.
     """
     path = into / "clone of benchbook"
     listed = subprocess.run(
