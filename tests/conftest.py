@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Each worker has labs, locks and ports of its own (`tests/rooms.py`).
     """
-    if not config.pluginmanager.hasplugin("xdist"):
+    if not hasattr(config, "workerinput"):
         return
     for item in items:
         path = item.path.relative_to(Path(__file__).parent)
@@ -54,8 +54,9 @@ def _rank(path: str) -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let a test marked `alone` have the cores to itself among all tests that run on this machine."""
-    with rooms.machine(alone=item.get_closest_marker("alone") is not None):
+    """Let a test marked `alone` have the machine, or the things of it that it names, to itself."""
+    mark = item.get_closest_marker("alone")
+    with rooms.machine(alone=mark is not None and not mark.args), rooms.things(*(mark.args if mark else ())):
         return (yield)
 
 

@@ -70,6 +70,15 @@ def machine(alone: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def things(*names: str) -> Iterator[None]:
+    """Hold things that a machine has one of, such as its kernel settings, each by its name."""
+    with contextlib.ExitStack() as stack:
+        for name in sorted(names):
+            _take(stack.enter_context(_opened(name)), fcntl.LOCK_EX, time.monotonic() + PATIENCE_S)
+        yield
+
+
+@contextlib.contextmanager
 def _opened(name: str) -> Iterator[int]:
     path = Path(tempfile.gettempdir()) / f"benchbook-tests-{os.getuid()}.{name}"
     opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -93,6 +93,14 @@ BETWEEN = (
 NETWORK = (Fault("F27", "partition of 2.5 s", acts.partition(2.5), ("V7",), is_long=False),)
 
 
+def assert_only_its_run_is_lost(fault: Fault, here: Scene, inject: Callable[..., None]) -> None:
+    inject(fault.row, fault.what)
+    here.walk(fault.act, fault.when)
+    here.assert_noticed(*fault.checks, words=fault.words)
+    here.assert_resumed()
+    here.assert_nothing_left()
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -105,12 +113,7 @@ def test_a_fault_in_a_run_costs_that_run_alone(
 ):
     if fault in NETWORK and os.geteuid() != 0:
         pytest.skip("rules of the firewall need root")
-    here = scene(fault.arm)
-    inject(fault.row, fault.what)
-    here.walk(fault.act, fault.when)
-    here.assert_noticed(*fault.checks, words=fault.words)
-    here.assert_resumed()
-    here.assert_nothing_left()
+    assert_only_its_run_is_lost(fault, scene(fault.arm), inject)
 
 
 @pytest.mark.parametrize(
@@ -120,12 +123,7 @@ def test_a_fault_in_a_run_costs_that_run_alone(
 def test_what_is_done_between_two_runs_costs_the_second(
     fault: Fault, scene: Callable[..., Scene], inject: Callable[..., None]
 ):
-    here = scene(fault.arm)
-    inject(fault.row, fault.what)
-    here.walk(fault.act, fault.when)
-    here.assert_noticed(*fault.checks, words=fault.words)
-    here.assert_resumed()
-    here.assert_nothing_left()
+    assert_only_its_run_is_lost(fault, scene(fault.arm), inject)
 
 
 @pytest.mark.parametrize(

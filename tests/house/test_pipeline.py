@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ FOR_DVC = {"studies", "sources"}
 FOR_SIZES = {"sizes"}
 
 
+@cache
 def pipeline() -> dict[str, Any]:
     file = tree.ROOT / "dvc.yaml"
     return YAML(typ="safe").load(file.read_text()) if file.is_file() else {"stages": {}}

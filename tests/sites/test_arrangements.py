@@ -20,6 +20,7 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.sites import abilities, cgroups, clean, feasible, network, parts, ports, tiproxy
 from benchbook.sites import lab as labs
+from tests import rooms
 
 LACKING = [ability.name for ability in (*abilities.network()[:3], abilities.cpu_quota()) if not ability.ok]
 pytestmark = [
@@ -210,6 +211,7 @@ def test_distance_is_there_in_each_direction_and_its_hop_in_both_arms(arranged) 
         assert ping["through the hop"] >= 30 > ping["beside it"]
 
 
+@pytest.mark.alone("kernel")
 def test_kernel_settings_are_the_pods_own_and_the_machines_are_put_back(arranged) -> None:
     somaxconn = Path("/proc/sys/net/core/somaxconn").read_text()
     cookies = Path("/proc/sys/net/ipv4/tcp_syncookies")
@@ -302,21 +304,25 @@ with sites.open_site(study, Path(sys.argv[2])) as site:
 """
 
 
+FOREIGN = f"feed{rooms.number():04x}"
+
+
 @pytest.fixture
 def foreign() -> Iterator[str]:
     """A namespace, a link and a rule of somebody else's, with names as near to ours as they can be."""
-    name, address = "bb-feedbeef-1", "192.0.2.99"
+    name, address = f"bb-{FOREIGN}-1", "192.0.2.99"
     rule = ["OUTPUT", "-t", "nat", "-d", address, "-p", "tcp", "-m", "comment", "--comment"]
-    rule += ["benchbook feedbeef service", "-j", "DNAT", "--to-destination", "127.0.0.1:9"]
+    rule += [f"benchbook {FOREIGN} service", "-j", "DNAT", "--to-destination", "127.0.0.1:9"]
     tool("ip", "netns", "add", name)
-    tool("ip", "link", "add", "bb-feedbeef", "type", "bridge")
+    tool("ip", "link", "add", f"bb-{FOREIGN}", "type", "bridge")
     tool("iptables", "-A", *rule)
     yield name
     tool("iptables", "-D", *rule)
-    tool("ip", "link", "delete", "bb-feedbeef")
+    tool("ip", "link", "delete", f"bb-{FOREIGN}")
     tool("ip", "netns", "delete", name)
 
 
+@pytest.mark.alone("kernel")
 @pytest.mark.parametrize("how", ["down", "next start"])
 def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
     arranged, folder: Path, tmp_path: Path, foreign: str, how: str
@@ -349,7 +355,7 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
         "control",
         "net/ipv4/tcp_syncookies,",
     }
-    theirs = network.present("feedbeef")
+    theirs = network.present(FOREIGN)
     assert len(theirs) == 3
     if how == "down":
         report = clean.down(folder)
@@ -359,7 +365,7 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
             assert parts.present(token, site.lab.run) == []
     assert parts.present(token, folder / "run") == []
     assert cookies.read_text() == before
-    assert network.present("feedbeef") == theirs
+    assert network.present(FOREIGN) == theirs
     assert clean.down(folder).is_clean
 
 

@@ -6,6 +6,7 @@ from benchbook.compare.arithmetic import percent, plain
 from benchbook.compare.verdicts import Band as Limits
 from benchbook.compare.verdicts import at_least, at_most, point_band, range_band
 from benchbook.core.claim import Band, Claim, number
+from benchbook.core.errors import given
 
 VALUE_MARGIN = 0.02
 
@@ -19,7 +20,7 @@ def limits(claim: Claim) -> Limits | None:
         return at_least(number(band.above))
     if band.below is not None:
         return at_most(number(band.below))
-    low, high = (number(given) for given in (band.range or (band.point, band.point)))
+    low, high = map(number, band.range or (given(band.point), given(band.point)))
     if band.tolerance is not None:
         return Limits(low - number(band.tolerance), high + number(band.tolerance))
     if claim.kind in ("effect", "proportional"):
@@ -31,7 +32,7 @@ def judged_by(claim: Claim) -> str | None:
     """Return what must lie in the band: a point says where cells centre, a range or bound where each is."""
     if claim.kind not in ("effect", "value"):
         return None
-    return claim.judged_by or ("mean" if claim.band.point is not None else "every_cell")
+    return claim.judged_by or ("mean" if given(claim.band).point is not None else "every_cell")
 
 
 def published_text(claim: Claim) -> str:
@@ -51,20 +52,18 @@ def published_text(claim: Claim) -> str:
 def band_text(band: Band, is_effect: bool) -> str:
     """Write a band as it was published, without the margins of the project's rule."""
 
-    def write(given: str | int | float) -> str:
-        value = number(given)
-        digits = len(str(given).partition(".")[2].rstrip(" %")) if isinstance(given, str) else 0
-        return (
-            percent(value, digits)
-            if isinstance(given, str) and is_effect
-            else (f"{100 * value:g} %" if isinstance(given, str) else plain(value))
-        )
+    def write(amount: str | int | float) -> str:
+        value = number(amount)
+        if not isinstance(amount, str):
+            return plain(value)
+        digits = len(amount.partition(".")[2].rstrip(" %"))
+        return percent(value, digits) if is_effect else f"{100 * value:g} %"
 
     if band.point is not None:
         return f"about {write(band.point)}"
     if band.range is not None:
         return f"{write(band.range[0])} to {write(band.range[1])}"
-    return f"above {write(band.above)}" if band.above is not None else f"below {write(band.below)}"
+    return f"above {write(band.above)}" if band.above is not None else f"below {write(given(band.below))}"
 
 
 def is_inside(value: float, band: Limits) -> bool:

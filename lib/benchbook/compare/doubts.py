@@ -64,10 +64,12 @@ def facts_that_differ(facts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, 
     """
     flat = {arm: dict(_flattened(values)) for arm, values in facts.items()}
     names = sorted({name for values in flat.values() for name in values})
-    table = [
-        {"fact": name, "values": {arm: values.get(name) for arm, values in flat.items()}} for name in names
-    ]
-    return [row for row in table if len({repr(value) for value in row["values"].values()}) > 1]
+    found = []
+    for name in names:
+        by_arm = {arm: values.get(name) for arm, values in flat.items()}
+        if len(set(map(repr, by_arm.values()))) > 1:
+            found.append({"fact": name, "values": by_arm})
+    return found
 
 
 def doubt(title: str, text: str, favours: Sequence[str] = ()) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from benchbook.compare.intervals import (
 )
 from benchbook.compare.pairs import BlockRatios
 from benchbook.compare.ranks import RankInterval, signed_rank_interval
+from benchbook.core.errors import given
 
 DEPENDS_P = 0.05
 
@@ -96,4 +97,4 @@ def p_value(interval: Interval) -> float | None:
     """Return the two-sided p value of "no effect"; None where there is no interval."""
     if interval.standard_error is None or interval.df is None:
         return None
-    return float(2 * stdtr(interval.df, -abs(interval.log_mean) / interval.standard_error))
+    return float(2 * stdtr(interval.df, -abs(given(interval.log_mean)) / interval.standard_error))

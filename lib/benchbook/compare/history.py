@@ -17,6 +17,7 @@ import pandas as pd
 from benchbook.compare.changes import LEVEL, change_points
 from benchbook.compare.intervals import Interval, t_interval
 from benchbook.compare.sentences import NBSP, count, percent
+from benchbook.core.errors import given
 
 COLUMNS = (
     *(
@@ -225,7 +226,7 @@ def _step(levels: Sequence[Level], place: int) -> float:
     """Return the ratio of the levels after and before a change, less one."""
     before = next(level for level in levels if level.places[-1] == place - 1)
     after = next(level for level in levels if level.places[0] == place)
-    return math.expm1(after.mean.log_mean - before.mean.log_mean)
+    return math.expm1(given(after.mean.log_mean) - given(before.mean.log_mean))
 
 
 def _sentence(found: Series) -> str:
@@ -237,25 +238,27 @@ def _sentence(found: Series) -> str:
         day = change.measured_at[:10]
         if change.what == "effect":
             told.append(
-                f"From {day} on the treatment is {percent(change.effect)} against before, relative to "
+                f"From {day} on the treatment is {percent(given(change.effect))} against before, relative to "
                 "the baseline, "
                 "which shows no change"
             )
         elif change.what == "baseline":
             told.append(
-                f"From {day} on the baseline is {percent(change.baseline)} against before and the "
+                f"From {day} on the baseline is {percent(given(change.baseline))} against before and the "
                 "effect shows no "
                 "change: machine or server moved for both arms alike"
             )
         else:
             told.append(
-                f"From {day} on both moved: the baseline is {percent(change.baseline)} against "
+                f"From {day} on both moved: the baseline is {percent(given(change.baseline))} against "
                 "before, the treatment "
-                f"{percent(change.effect)} relative to it"
+                f"{percent(given(change.effect))} relative to it"
             )
     if told:
         return f"{'. '.join(told)} ({many})."
     last = found.effects[-1].mean
     seen = "" if last.effect is None else f": {percent(last.effect)} on average"
-    ends = "" if last.low is None else f" (95{NBSP}% interval {percent(last.low)} to {percent(last.high)})"
+    ends = ""
+    if last.low is not None and last.high is not None:
+        ends = f" (95{NBSP}% interval {percent(last.low)} to {percent(last.high)})"
     return f"No change was shown in {many}, neither of the effect nor of the baseline{seen}{ends}."

@@ -202,7 +202,8 @@ def _congestion(found: Mapping[str, Any]) -> list[Any]:
 def _cores(facts: Facts) -> int | None:
     """Return the cores of the one machine that all is on; of several hosts none is the machine."""
     cores = {(found.get("machine") or {}).get("cores") for found in facts.values() if not found.get("hosts")}
-    return int(next(iter(cores))) if len(cores) == 1 and None not in cores else None
+    only = next(iter(cores)) if len(cores) == 1 else None
+    return None if only is None else int(only)
 
 
 def _loads(facts: Facts) -> dict[str, float | None]:

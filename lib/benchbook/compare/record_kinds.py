@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -14,44 +14,47 @@ from benchbook.compare.verdicts import Band as Limits
 from benchbook.compare.verdicts import Reading, point_band
 from benchbook.core.cells import Cell, Pair, pair, select, shown, values
 from benchbook.core.claim import Claim
+from benchbook.core.errors import given
 
 HOLDS, FAILS, OPEN = get_args(Reading)
 
 
 def trend(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, Any]:
     """Judge whether a value or an effect rises, falls, grows or shrinks at every step along a key."""
+    metric, key, direction = given(claim.metric), given(claim.along), given(claim.direction)
+    write: Callable[[float], str]
     if claim.baseline is not None and claim.treatment is not None:
-        sides = [
-            values(select(select(cells, claim.cells), side), claim.metric, claim.across, claim.by)
+        before, after = (
+            values(select(select(cells, claim.cells), side), metric, claim.across, claim.by)
             for side in (claim.baseline, claim.treatment)
-        ]
+        )
         found: list[tuple[Mapping[str, Any], float, dict[str, Any]]] = [
             (one.place, one.effect, pair_record(one))
-            for one in pair(*sides, set(claim.baseline) | set(claim.treatment))[0]
+            for one in pair(before, after, set(claim.baseline) | set(claim.treatment))[0]
         ]
         write = percent
     else:
         found = [
             (one.place, one.value, cell_record(one))
-            for one in values(select(cells, claim.cells), claim.metric, claim.across, claim.by)
+            for one in values(select(cells, claim.cells), metric, claim.across, claim.by)
         ]
         write = plain
     groups: dict[str, list[tuple[Any, float, dict[str, Any]]]] = {}
-    bound = {claim.along, "processes", "threads_per_process"} if claim.along == "threads" else {claim.along}
+    bound = {key, "processes", "threads_per_process"} if key == "threads" else {key}
     for place, value, record in found:
-        rest = shown({key: part for key, part in place.items() if key not in bound})
-        groups.setdefault(rest, []).append((place.get(claim.along), value, record))
+        rest = shown({name: part for name, part in place.items() if name not in bound})
+        groups.setdefault(rest, []).append((place.get(key), value, record))
     steps, wrong, records = 0, [], []
     for group, members in groups.items():
         ordered = sorted(members, key=lambda member: member[0])
         records += [record for _, _, record in ordered]
-        for (start, before, _), (end, after, record) in pairwise(ordered):
+        for (start, low, _), (end, high, record) in pairwise(ordered):
             steps += 1
-            record["is_inside"] = _goes(claim.direction, before, after)
+            record["is_inside"] = _goes(direction, low, high)
             if not record["is_inside"]:
                 wrong.append(
-                    f"{group + ', ' if group else ''}{claim.along.replace('_', ' ')} {start} to {end}: "
-                    f"{write(before)} to {write(after)}"
+                    f"{group + ', ' if group else ''}{key.replace('_', ' ')} {start} to {end}: "
+                    f"{write(low)} to {write(high)}"
                 )
     if not steps:
         return {
@@ -61,8 +64,8 @@ def trend(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, A
             "cells": records,
             "n_cells": len(records),
         }
-    along = claim.along.replace("_", " ")
-    text = f"It {claim.direction} at {steps - len(wrong)} of {steps} steps along {along}."
+    along = key.replace("_", " ")
+    text = f"It {direction} at {steps - len(wrong)} of {steps} steps along {along}."
     if wrong:
         text += f" Not at: {'; '.join(wrong)}."
     series = [value for _, value, _ in found]
@@ -89,12 +92,13 @@ def _goes(direction: str, before: float, after: float) -> bool:
 
 def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
     """Judge y proportional to x by the exponent b of y = a x^b, least squares on logarithms."""
+    key = given(claim.along)
     found = [
         one
-        for one in values(select(cells, claim.cells), claim.metric)
-        if isinstance(one.place.get(claim.along), int | float)
+        for one in values(select(cells, claim.cells), given(claim.metric))
+        if isinstance(one.place.get(key), int | float)
     ]
-    levels = [float(one.place[claim.along]) for one in found]
+    levels = [float(one.place[key]) for one in found]
     if len(set(levels)) < 2 or min(levels) <= 0 or min(one.value for one in found) <= 0:
         return {
             "verdict": OPEN,
@@ -114,7 +118,7 @@ def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, A
         for one, level, share in zip(found, levels, each, strict=True)
     ]
     inside = (band.low is None or exponent >= band.low) and (band.high is None or exponent <= band.high)
-    along = claim.along.replace("_", " ")
+    along = key.replace("_", " ")
     reason = (
         f"Least squares on logarithms give {claim.metric} proportional to {along} to the power "
         f"{exponent:.3f}; "
@@ -135,16 +139,19 @@ def proportional(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, A
 
 def peak(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
     """Judge at which level of a key a metric is highest; at the last level a peak is not seen."""
-    found = values(select(cells, claim.cells), claim.metric, claim.across, claim.by)
-    ordered = sorted(
-        (one for one in found if claim.along in one.place), key=lambda one: one.place[claim.along]
-    )
+    key = given(claim.along)
+    found = values(select(cells, claim.cells), given(claim.metric), claim.across, claim.by)
+    ordered = sorted((one for one in found if key in one.place), key=lambda one: one.place[key])
     if len(ordered) < 2:
         return {"verdict": OPEN, "reason": "Fewer than two levels: no peak can be seen.", "recomputed": OPEN}
     top = max(ordered, key=lambda one: one.value)
-    level, along = top.place[claim.along], claim.along.replace("_", " ")
+    level, along = top.place[key], key.replace("_", " ")
     records = [{**cell_record(one), "is_inside": one is top} for one in ordered]
-    result = {"cells": records, "n_cells": len(records), "recomputed": f"highest at {along} {level}"}
+    result: dict[str, Any] = {
+        "cells": records,
+        "n_cells": len(records),
+        "recomputed": f"highest at {along} {level}",
+    }
     if top is ordered[-1]:
         text = f"Highest at the last level, {along} {level}: whether it rises further is not known."
         is_below = band.high is not None and level > band.high
@@ -159,22 +166,23 @@ def same_effect(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[
 
     Effects are against the first level of the key.
     """
+    key = given(claim.along)
     one, other = (
         _from_first(claim, select(select(cells, claim.cells), side)) for side in (claim.one, claim.other)
     )
-    pairs = [(a, b) for a in one for b in other if a.place[claim.along] == b.place[claim.along]]
+    pairs = [(a, b) for a in one for b in other if a.place[key] == b.place[key]]
     if not pairs:
         return {"verdict": OPEN, "reason": "The two have no level in common.", "recomputed": OPEN}
-    records = []
+    records: list[dict[str, Any]] = []
     for mine, theirs in pairs:
         allowed = point_band(theirs.effect)
         records.append(
             {
                 **pair_record(mine),
-                "is_inside": allowed.low <= mine.effect <= allowed.high,
+                "is_inside": given(allowed.low) <= mine.effect <= given(allowed.high),
                 "other_baseline": pair_record(theirs)["baseline"],
                 "other_treatment": pair_record(theirs)["treatment"],
-                "where": f"{claim.along.replace('_', ' ')} {mine.place[claim.along]}",
+                "where": f"{key.replace('_', ' ')} {mine.place[key]}",
                 "arithmetic": f"{pair_record(mine)['arithmetic']}, beside "
                 f"{pair_record(theirs)['arithmetic']}",
             }
@@ -195,19 +203,20 @@ def same_effect(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[
 
 
 def _from_first(claim: Claim, cells: pd.DataFrame) -> list[Pair]:
-    found = values(cells, claim.metric)
-    first: Cell = min(found, key=lambda cell: cell.place[claim.along])
+    key, found = given(claim.along), values(cells, given(claim.metric))
+    first: Cell = min(found, key=lambda cell: cell.place[key])
     rest = [cell for cell in found if cell is not first]
-    return pair([first], rest, {claim.along})[0]
+    return pair([first], rest, {key})[0]
 
 
 def unit(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
     """Judge which of several metrics a published number is, by which of them lies in its band."""
     fits, records = [], []
-    claimed = float(claim.band.point) if isinstance(claim.band.point, int | float) else None
+    point = given(claim.band).point
+    claimed = float(point) if isinstance(point, int | float) else None
     for metric in claim.candidates:
         for one in values(select(cells, claim.cells), metric, claim.across, claim.by):
-            inside = band.low <= one.value <= band.high
+            inside = given(band.low) <= one.value <= given(band.high)
             records.append(
                 {
                     **cell_record(one),

@@ -16,6 +16,7 @@ from scipy.optimize import least_squares, nnls
 from scipy.special import fdtrc
 
 from benchbook.compare.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
+from benchbook.core.errors import given
 
 MIN_LEVELS = 6
 LEVEL = 0.95
@@ -110,10 +111,11 @@ def scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
     if reason:
         return observed(reason)
     peaks = [fit(levels, row) for row in table.to_numpy()]
-    if law.peak_threads is None or any(peak.peak_threads is None for peak in peaks):
+    tops = [(peak, peak.peak_threads) for peak in peaks if peak.peak_threads is not None]
+    if law.peak_threads is None or len(tops) < len(peaks):
         return observed("the law has no peak in some blocks")
-    threads_at_peak = t_interval([math.log(peak.peak_threads) for peak in peaks], LEVEL)
-    qps_at_peak = t_interval([math.log(peak.qps(peak.peak_threads)) for peak in peaks], LEVEL)
+    threads_at_peak = t_interval([math.log(threads) for _, threads in tops], LEVEL)
+    qps_at_peak = t_interval([math.log(peak.qps(threads)) for peak, threads in tops], LEVEL)
     return Scaling(
         arm,
         workload,
@@ -132,7 +134,7 @@ def _gate(logs: pd.DataFrame, top: int) -> str | None:
     if len(levels) < MIN_LEVELS or levels[0] != 1:
         return f"the scalability law needs {MIN_LEVELS} thread levels that begin with 1"
     fall = t_interval((logs[top] - logs[levels[-1]]).to_numpy(), LEVEL)
-    if top == levels[-1] or not fall.is_known or fall.log_low <= 0:
+    if top == levels[-1] or not fall.is_known or given(fall.log_low) <= 0:
         return "no point past the knee: throughput is not shown to fall after its maximum"
     return None
 

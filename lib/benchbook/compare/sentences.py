@@ -112,7 +112,7 @@ def _level_told(found: Finding, part: Finding, with_ends: bool = True) -> str:
     """Say what is known at one thread level: 24.4 % fewer at 1 thread (−28.0 to −20.5 %)."""
     where = f"at {count(part['threads'], 'thread')}"
     seen = f" ({ends(part)})" if with_ends and part["low"] is not None else ""
-    label = part.get("label")
+    label = str(part.get("label"))
     if label in SHOWN:
         return f"{_amount(found, part)} {where}{seen}"
     quiet = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from benchbook.core.errors import given
 from benchbook.core.wording import count
 
 BATCH = 5
@@ -85,12 +86,14 @@ def discard_advice(pilots: pd.DataFrame, floor_s: int = FLOOR_S) -> DiscardAdvic
         where = f"{first.arm}, {first.workload}, {count(first.threads, 'thread')}"
         others = f" (and {len(unsettled) - 1} more)" if len(unsettled) > 1 else ""
         return DiscardAdvice(None, False, f"{where}: {first.reason}{others}", results)
-    latest = max(results, key=lambda result: result.steady_after_s)
-    discard = max(floor_s, latest.steady_after_s + MARGIN_S)
+    after_s, latest = max(
+        ((given(result.steady_after_s), result) for result in results), key=lambda one: one[0]
+    )
+    discard = max(floor_s, after_s + MARGIN_S)
     where = f"{latest.arm}, {latest.workload}, {count(latest.threads, 'thread')}"
-    reason = f"the slowest pilot ({where}) is steady after {latest.steady_after_s} s; {MARGIN_S} s added"
-    if discard > latest.steady_after_s + MARGIN_S:
-        reason = f"all pilots are steady after {latest.steady_after_s} s; {floor_s} s is the least"
+    reason = f"the slowest pilot ({where}) is steady after {after_s} s; {MARGIN_S} s added"
+    if discard > after_s + MARGIN_S:
+        reason = f"all pilots are steady after {after_s} s; {floor_s} s is the least"
     return DiscardAdvice(discard, True, reason, results)
 
 

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 from scipy.special import stdtr
 
 from benchbook.compare.intervals import Interval
+from benchbook.core.errors import given
 
 Verdict = Literal["confirmed", "contradicted", "inconclusive"]
 # Of a claim read from published tables, which have no repetitions.
@@ -40,8 +41,13 @@ USEFUL_RATIO = 1.5
 class Ends(Protocol):
     """Anything with two ends on the log scale."""
 
-    log_low: float | None
-    log_high: float | None
+    @property
+    def log_low(self) -> float | None:
+        """The lower end."""
+
+    @property
+    def log_high(self) -> float | None:
+        """The upper end."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +169,12 @@ def decide_label(interval: Interval) -> Decision:
 
 def _p_above(interval: Interval, bound: float) -> float:
     """Twice the tail of "the effect is not above the bound", as a two-sided interval spends it."""
-    return float(2 * stdtr(interval.df, -(interval.log_mean - bound) / interval.standard_error))
+    return _tail(interval, given(interval.log_mean) - bound)
 
 
 def _p_below(interval: Interval, bound: float) -> float:
-    return float(2 * stdtr(interval.df, -(bound - interval.log_mean) / interval.standard_error))
+    return _tail(interval, bound - given(interval.log_mean))
+
+
+def _tail(interval: Interval, distance: float) -> float:
+    return float(2 * stdtr(interval.df, -distance / given(interval.standard_error)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class BenchbookError(Exception):
@@ -62,3 +64,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean {near[0]}?"
     return f"known: {', '.join(names)}"
+
+
+def given(value: T | None) -> T:
+    """Return a value that what was read before guarantees; ValueError where it is None all the same."""
+    if value is None:
+        raise ValueError("a value is absent that its file was checked to have")
+    return value

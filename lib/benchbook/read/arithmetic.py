@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchbook.read import histogram_sums
 from benchbook.read.intervals import Columns
-from benchbook.read.log import Problem, Summary, SysbenchLog
+from benchbook.read.log import Problem, Summary, SysbenchLog, printed
 
 SLACK_S = 0.5
 """Seconds a busy machine may keep sysbench from reading its timers after it has read its counters.
@@ -73,18 +73,18 @@ def _no_numbers(log: SysbenchLog) -> Iterator[Problem]:
 def _in_blocks(log: SysbenchLog) -> Iterator[Problem]:
     before = 0.0
     for block in log.summaries:
-        window = block.total_time_s - before
-        before = block.total_time_s
+        ended = block.whole().total_time_s
+        window, before = ended - before, ended
         for is_right, text in _block_checks(block, window, log):
             if not is_right:
                 yield Problem("numbers", block.line, text)
 
 
 def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[tuple[bool, str]]:
-    threads = log.header.threads
+    threads, whole = printed(log.header.threads, "threads"), block.whole()
     yield window > 0, f"a window of {window:.4f} s"
     if block.total is not None:
-        parts = block.reads + block.writes + block.other
+        parts = sum(printed(getattr(block, name), name) for name in ("reads", "writes", "other"))
         yield parts == block.total, f"read, write and other make {parts}, total says {block.total}"
         yield block.total == block.queries, f"total says {block.total}, queries says {block.queries}"
         yield block.transactions == block.events, f"{block.transactions} transactions, {block.events} events"
@@ -92,20 +92,20 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
             count, rate = getattr(block, name), getattr(block, f"{name}_per_s")
             yield _is_rate(count, rate, window), f"{name}: {count} in {window:.4f} s is not {rate} per second"
     if block.events_per_s is not None:
-        is_rate = _is_rate(block.events, block.events_per_s, window)
+        is_rate = _is_rate(whole.events, block.events_per_s, window)
         yield is_rate, f"{block.events} events in {window:.4f} s are not {block.events_per_s} per second"
-    timed = block.thread_events_avg * threads
+    timed = whole.thread_events_avg * threads
     is_count = abs(timed - round(timed)) <= 5e-5 * threads + 1e-6
-    yield is_count, f"{block.thread_events_avg} events a thread make no count"
-    slack = threads + block.events / max(window, 1e-3) * SLACK_S if _has_resets(log) else 0
-    is_same = abs(round(timed) - block.events) <= slack
-    yield is_same, f"the threads did {timed:.0f} events, the total is {block.events}"
-    total_ms, mean_ms = block.latency_sum_ms, block.latency_avg_ms
+    yield is_count, f"{whole.thread_events_avg} events a thread make no count"
+    slack = threads + whole.events / max(window, 1e-3) * SLACK_S if _has_resets(log) else 0
+    is_same = abs(round(timed) - whole.events) <= slack
+    yield is_same, f"the threads did {timed:.0f} events, the total is {whole.events}"
+    total_ms, mean_ms = whole.latency_sum_ms, whole.latency_avg_ms
     tolerance = 0.005 * timed + 0.01 + 1e-9 * total_ms
     yield abs(mean_ms * timed - total_ms) <= tolerance, f"{timed:.0f} x {mean_ms} ms is not {total_ms} ms"
-    is_inside = block.latency_min_ms <= mean_ms + 0.01 <= block.latency_max_ms + 0.02
+    is_inside = whole.latency_min_ms <= mean_ms + 0.01 <= whole.latency_max_ms + 0.02
     yield is_inside, "the mean latency is outside min and max"
-    spent_ms = block.thread_time_avg_s * threads * 1000
+    spent_ms = whole.thread_time_avg_s * threads * 1000
     is_same = abs(spent_ms - total_ms) <= 0.05 * threads + 0.01
     yield is_same, f"the threads took {spent_ms:.1f} ms, the sum is {total_ms} ms"
 
@@ -114,19 +114,20 @@ def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
     if len(log.summaries) == 1:
         return
     last, asked = log.summaries[-1], log.header.checkpoints_s
-    timed = sum(round(block.thread_events_avg * log.header.threads) for block in log.summaries)
-    events = sum(block.events for block in log.summaries)
+    threads, blocks = printed(log.header.threads, "threads"), [block.whole() for block in log.summaries]
+    timed = sum(round(block.thread_events_avg * threads) for block in blocks)
+    events = sum(block.events for block in blocks)
     if timed != events and not log.header.warm_up_s:
         text = f"over all blocks the threads did {timed} events, the totals are {events}"
         yield Problem("numbers", last.line, text)
-    reached = [second for second in asked if second <= last.total_time_s - 0.5]
+    reached = [second for second in asked if second <= blocks[-1].total_time_s - 0.5]
     if len(log.checkpoints) not in (len(reached), len(asked)):
         yield Problem("numbers", last.line, f"{len(log.checkpoints)} checkpoints of {len(asked)}")
 
 
 def _in_histogram(log: SysbenchLog) -> Iterator[Problem]:
     if log.final is not None:
-        timed = round(log.final.thread_events_avg * log.header.threads)
+        timed = round(log.final.whole().thread_events_avg * printed(log.header.threads, "threads"))
         yield from histogram_sums.disagreements(log, timed, _has_resets(log))
 
 
@@ -135,7 +136,8 @@ def _are_in_order(plain: Columns, log: SysbenchLog, step: int | None, percent: s
     second, threads = plain["second"], plain["threads"]
     parts = plain["reads_per_s"] + plain["writes_per_s"] + plain["other_per_s"]
     return (
-        bool(step and step > 0)
+        step is not None
+        and step > 0
         and not log.header.rate
         and not plain["is_hook"].any()
         and np.array_equal(second, step * np.arange(1, second.size + 1))
@@ -152,7 +154,7 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
         return
     reports = [report for report in log.intervals if report.threads > 0 or not report.is_hook]
     step = step if step and step > 0 else None
-    expected = step or 0
+    expected = float(step or 0)
     for position, interval in enumerate(reports):
         line = interval.line
         if step is None:
@@ -164,7 +166,8 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
         if interval.threads != log.header.threads and position < len(reports) - 1:
             yield Problem("intervals", line, f"{interval.threads} threads of {log.header.threads}")
         if interval.qps is not None:
-            parts = interval.reads_per_s + interval.writes_per_s + interval.other_per_s
+            each = (interval.reads_per_s, interval.writes_per_s, interval.other_per_s)
+            parts = sum(printed(one, "queries of each kind") for one in each)
             if not abs(parts - interval.qps) <= PARTS_SLACK:
                 yield Problem("numbers", line, f"r/w/o make {parts:.2f}, qps says {interval.qps}")
         for name, value in interval._asdict().items():
@@ -183,7 +186,7 @@ def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
     step = log.header.interval_s
     if step is None or step < 1 or log.final is None:
         return
-    total = log.final.total_time_s
+    total = log.final.whole().total_time_s
     due, got = math.floor(total / step), len(log.intervals)
     if not due - 1 <= got <= total / step + 0.5 and all(interval.threads for interval in log.intervals):
         yield Problem("intervals", log.final.line, f"{got} report lines in {total:.4f} s, {due} are due")
@@ -191,7 +194,8 @@ def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
     if log.header.warm_up_s:
         return
     second = log.intervals.column("second")
-    edges = [0.0, *(float(block.checkpoint_s) for block in log.checkpoints), math.inf]
+    reached = [float(printed(block.checkpoint_s, "time of a checkpoint")) for block in log.checkpoints]
+    edges = [0.0, *reached, math.inf]
     for block, low, high in zip(log.summaries, edges, edges[1:], strict=False):
         inside = np.flatnonzero((low < second) & (second <= high))
         if inside.size:
@@ -202,8 +206,9 @@ def _of_intervals(log: SysbenchLog) -> Iterator[Problem]:
 def _of_window(log: SysbenchLog, block: Summary, inside: NDArray[np.int64], rest: float) -> Iterator[Problem]:
     """Yield the first that the report lines of a block count otherwise than its totals; `rest` seconds of it
     are on no line."""
+    step = printed(log.header.interval_s, "interval")
     for series, total in SERIES.items():
-        counts, count = log.intervals.column(series)[inside] * log.header.interval_s, getattr(block, total)
+        counts, count = log.intervals.column(series)[inside] * step, getattr(block, total)
         if count is None or np.isnan(counts).any():
             continue
         slack = SUM_SHARE * count + SUM_SLACK_INTERVALS * float(counts.max()) + 1
@@ -222,9 +227,8 @@ def _unseen(log: SysbenchLog, block: Summary, rest: float) -> float:
     """
     if log.histogram is None or block.is_checkpoint or log.header.rate:
         return math.inf
-    return log.header.threads + histogram_sums.fitting(
-        log.histogram.full(), 1000 * (rest + SLACK_S) * log.header.threads
-    )
+    threads = printed(log.header.threads, "threads")
+    return threads + histogram_sums.fitting(log.histogram.full(), 1000 * (rest + SLACK_S) * threads)
 
 
 def _has_resets(log: SysbenchLog) -> bool:

@@ -15,6 +15,7 @@ from benchbook.read import checks_log
 from benchbook.read.arithmetic import SLACK_S
 from benchbook.read.evidence import Evidence
 from benchbook.read.histogram_sums import longest
+from benchbook.read.log import printed
 
 CLOCK_S, CLOCK_SHARE = 0.05, 2e-4
 """What two machines' clocks may differ by: half a round trip, and how much faster one may go."""
@@ -82,12 +83,13 @@ def _of_latencies(run: Evidence) -> Iterator[str]:
     if run.plan.get("rate"):
         return
     threads, blocks = run.asked("threads"), run.log.summaries
-    longest_s = max(block.latency_max_ms for block in blocks) / 1000
+    longest_s = max(printed(block.latency_max_ms, "longest latency") for block in blocks) / 1000
     carried_s = _carried_s(run, longest_s)
     before, whole = 0.0, 0.0
     for block in blocks:
-        window, before = block.total_time_s - before, block.total_time_s
-        filled = block.latency_sum_ms / 1000 / threads
+        ended = printed(block.total_time_s, "total time")
+        window, before = ended - before, ended
+        filled = printed(block.latency_sum_ms, "sum of latencies") / 1000 / threads
         whole += filled
         # Timers are read after the clock, so what ends in between counts in the block before.
         late = SLACK_S + _gap(run)

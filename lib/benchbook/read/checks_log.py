@@ -11,7 +11,7 @@ from benchbook.core import several, turns
 from benchbook.core.params import Limits
 from benchbook.read import checks_own
 from benchbook.read.evidence import Evidence, Missing
-from benchbook.read.log import Concern
+from benchbook.read.log import Concern, printed
 
 OVERRUN_SHARE = 0.02
 """A run may end late by this share of its length, if that is more than `overrun_s`."""
@@ -92,7 +92,7 @@ def duration(run: Evidence, limits: Limits) -> list[str]:
     """
     discard, length = run.clock_s
     faults = []
-    total = run.final.total_time_s
+    total = printed(run.final.total_time_s, "total time")
     late = _overrun(discard + length, limits) + (AFTER_TURNS_S if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
         faults.append(f"total time {total:.4f} s, asked {discard + length} s")
@@ -167,7 +167,8 @@ def error_ratio(run: Evidence) -> float:
     """Return ignored errors per transaction, of the whole run or its window, whichever is worse."""
     final = run.final
     whole = _ratio(run.total("ignored_errors"), run.total("transactions"))
-    return max(whole, _ratio(final.ignored_errors, final.transactions))
+    errors = printed(final.ignored_errors, "ignored errors")
+    return max(whole, _ratio(errors, printed(final.transactions, "transactions")))
 
 
 def _ratio(errors: int, transactions: int) -> float:
@@ -181,7 +182,7 @@ def _rate_faults(run: Evidence, limits: Limits) -> list[str]:
     if not rate or not window:
         return []
     faults = []
-    achieved = run.final.transactions / window
+    achieved = printed(run.final.transactions, "transactions") / window
     allowed = limits.rate_ratio * rate + ARRIVAL_SPREAD * math.sqrt(rate / window)
     if abs(achieved - rate) > allowed:
         faults.append(f"{achieved:.1f} transactions/s, {rate} asked")

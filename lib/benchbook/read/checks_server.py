@@ -77,7 +77,7 @@ def hits(run: Evidence, limits: Limits) -> list[str]:
         faults.append(f"{run.total('writes')} of {one.writes * done} writes changed a row")
     if faults and run.absent("Rows_sent"):
         return faults
-    if one.reads and one.most_rows is not None:
+    if one.reads and one.most_rows is not None and one.fewest_rows is not None:
         sent = run.grown("Rows_sent")
         is_exact = one.fewest_rows == one.most_rows
         low = one.fewest_rows * done * (1 if is_exact else ROW_SHARE)

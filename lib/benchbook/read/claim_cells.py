@@ -24,7 +24,7 @@ def claim_errors(source: Source, cells: pd.DataFrame, where: Where) -> Iterator[
 def _claim_errors(claim: Claim, cells: pd.DataFrame) -> Iterator[tuple[tuple[str | int, ...], str]]:
     # What a text says of a metric stands in no table: that is why it is a text alone.
     own = None if claim.kind == "text_only" else claim.metric
-    expressions = [
+    expressions: list[tuple[tuple[str | int, ...], str | None]] = [
         (("metric",), own),
         *((("candidates", i), m) for i, m in enumerate(claim.candidates)),
     ]
@@ -32,6 +32,7 @@ def _claim_errors(claim: Claim, cells: pd.DataFrame) -> Iterator[tuple[tuple[str
     expressions += [(("where", i, "metric"), condition.metric) for i, condition in enumerate(claim.where)]
     for path, expression in expressions:
         yield from (((*path,), wrong) for wrong in _metric_errors(expression, cells))
+    named: list[tuple[tuple[str | int, ...], str | None]]
     named = [(("along",), claim.along), (("across",), claim.across)]
     named += [(("where", i, "key"), condition.key) for i, condition in enumerate(claim.where)]
     named += [(("beside", i, "across"), beside.across) for i, beside in enumerate(claim.beside)]

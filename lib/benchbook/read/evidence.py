@@ -12,7 +12,7 @@ from benchbook.core import runfolder, several
 from benchbook.core import turns as words
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import scripts
-from benchbook.read.log import Summary, SysbenchLog
+from benchbook.read.log import Missing, Summary, SysbenchLog
 from benchbook.read.merge import merged
 from benchbook.read.sysbench_log import parse
 
@@ -31,10 +31,6 @@ OF_SERVERS = frozenset(
     )
 )
 IDENTITIES = ("identity_at_start", "identity_before", "identity_after")
-
-
-class Missing(Exception):
-    """A check needs something that the folder does not have: neither passed nor failed."""
 
 
 class Excused(Exception):
@@ -131,7 +127,7 @@ class Evidence:
             (out, err), *others = outputs[server::count] or [("", None)]
             threads = self.plan["threads"] * (1 + len(others)) // len(outputs)
             # What tells the servers apart is told once, for all of them.
-            same = {} if server == 0 else {name: {} for name in IDENTITIES}
+            same: dict[str, Any] = {} if server == 0 else {name: {} for name in IDENTITIES}
             found.append(
                 replace(
                     self,

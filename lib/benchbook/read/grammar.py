@@ -17,6 +17,7 @@ S = r"(\d{1,18}\.\d{4})"
 K = r"(\d{1,9})"
 P = re.compile
 BAR = r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})"
+A_BAR, BARS = P(BAR), P(f"^{BAR}$", re.MULTILINE)
 
 OPTIONS = "threads warm_up rate interval checkpoints"
 MODES = f"{OPTIONS} debug_mode~ validation~"
@@ -52,7 +53,7 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("checkpoint", P(rf"\[ {N}s \] Checkpoint report:"), f"{RUNNING} {BLOCK_END}"),
     ("histogram", "Latency histogram (values are in milliseconds)", f"{RUNNING} {BLOCK_END} done~"),
     ("histogram_head", "       value  ------------- distribution ------------- count", "histogram"),
-    ("bar", P(BAR), "histogram_head bar"),
+    ("bar", A_BAR, "histogram_head bar"),
     ("histogram_end", " ", "bar"),
     ("sql", "SQL statistics:", f"{RUNNING} {BLOCK_END} done~ checkpoint histogram_end"),
     ("performed", "    queries performed:", "sql"),
@@ -102,7 +103,6 @@ LINES: tuple[tuple[str, str | re.Pattern[str], str], ...] = (
     ("drop", P(r"Dropping table '([^']+)'\.\.\."), COMMANDS),
 )
 
-BARS = P(f"^{BAR}$", re.MULTILINE)
 INTERVAL = P(
     rf"\[ {K}s \] thds: {K} tps: {X} qps: {X} \(r/w/o: {X}/{X}/{X}\) "
     rf"lat \(ms,{K}%\): {X} err/s(:?) {X} reconn/s: {X}"

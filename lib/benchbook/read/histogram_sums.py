@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchbook.core import histogram
-from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog
+from benchbook.read.log import Histogram, Problem, SysbenchLog, Totals, printed
 
 GRID = (histogram.RATIO - 1) / 2 + 5e-4
 """How far a bucket's value is from the latencies in it, as a share."""
@@ -29,20 +29,22 @@ def disagreements(log: SysbenchLog, timed: int, has_resets: bool) -> Iterator[Pr
     bars, final = log.histogram, log.final
     if bars is None or final is None:
         return
-    if not (timed if has_resets else final.events) <= bars.events <= final.events:
-        text = f"the histogram counts {bars.events} events, the total is {final.events}"
+    whole = final.whole()
+    if not (timed if has_resets else whole.events) <= bars.events <= whole.events:
+        text = f"the histogram counts {bars.events} events, the total is {whole.events}"
         yield Problem("numbers", bars.line, text)
         return
     if final.percentile:
         value = histogram.percentile(bars.full(), final.percentile)
-        if value is None or not abs(value - final.latency_percentile_ms) <= 0.0056:
-            printed = f"{final.percentile}th percentile {final.latency_percentile_ms} ms"
-            yield Problem("numbers", bars.line, f"{printed}, the histogram says {value}")
-    if bars.events and final.latency_max_ms < histogram.HIGHEST_MS:
-        yield from _of_latencies(bars, final, bars.events - timed)
+        said = printed(final.latency_percentile_ms, "percentile of the latencies")
+        if value is None or not abs(value - said) <= 0.0056:
+            text = f"{final.percentile}th percentile {said} ms, the histogram says {value}"
+            yield Problem("numbers", bars.line, text)
+    if bars.events and whole.latency_max_ms < histogram.HIGHEST_MS:
+        yield from _of_latencies(bars, whole, bars.events - timed)
 
 
-def _of_latencies(bars: Histogram, final: Summary, extra: int) -> Iterator[Problem]:
+def _of_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[Problem]:
     """Yield where sum, least and most of the timers are not in the buckets; `extra` are in these only."""
     full, total_ms = bars.full(), final.latency_sum_ms
     sum_ms = float((full * histogram.VALUES_MS).sum())
@@ -87,7 +89,5 @@ def fitting(counts: np.ndarray, spent_ms: float) -> int:
 
 def _around(printed_ms: float) -> tuple[int, int]:
     """Return the lowest and highest bucket that a printed latency may be in."""
-    return (
-        histogram.bucket_of(printed_ms - GRAIN_MS) - 1,
-        histogram.bucket_of(printed_ms + GRAIN_MS) + 1,
-    )
+    least, most = (histogram.bucket_of(printed_ms + off) for off in (-GRAIN_MS, GRAIN_MS))
+    return int(least) - 1, int(most) + 1

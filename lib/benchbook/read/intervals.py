@@ -121,9 +121,10 @@ class Intervals(Sequence[Interval]):
 
     def replace_last(self, interval: Interval) -> None:
         """Put another line in the place of the last."""
-        if isinstance(self._parts[-1], dict):
-            self._parts[-1] = list(_rows(self._parts[-1]))
-        self._parts[-1][-1] = interval
+        last = self._parts.pop()
+        rows = list(_rows(last)) if isinstance(last, dict) else last
+        rows[-1] = interval
+        self._parts.append(rows)
         self._rows = None
 
     @property
@@ -137,9 +138,10 @@ class Intervals(Sequence[Interval]):
     @property
     def plain(self) -> Columns | None:
         """All lines as columns if all were alike, else None."""
-        if not self._parts or not all(isinstance(part, dict) for part in self._parts):
+        parts = [part for part in self._parts if isinstance(part, dict)]
+        if not parts or len(parts) < len(self._parts):
             return None
-        return {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Return one field of all lines; NaN where a line does not have it."""

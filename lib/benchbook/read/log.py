@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,22 @@ from benchbook.core.histogram import BUCKETS
 from benchbook.read.intervals import Intervals
 
 Status = Literal["complete", "truncated", "failed"]
+Level = Literal["fatal", "alert", "warning", "debug", "repeated"]
 Concern = Literal["message", "grammar", "end", "numbers", "intervals", "sums"]
+
+
+class Missing(Exception):
+    """A check needs something that the folder does not have: neither passed nor failed."""
+
+
+T = TypeVar("T")
+
+
+def printed(value: T | None, what: str) -> T:
+    """Return what sysbench printed; raise Missing where it was not there."""
+    if value is None:
+        raise Missing(f"sysbench printed no {what}")
+    return value
 
 
 class Problem(NamedTuple):
@@ -112,12 +127,32 @@ class Summary:
     unfinished: int | None = None
     thread_stats: tuple[ThreadStats, ...] = ()
 
+    def whole(self) -> Totals:
+        """Return what every whole block has; raise Missing if a line of it was not there."""
+        found = {name: getattr(self, name) for name in Totals._fields}
+        if absent := [name for name, value in found.items() if value is None]:
+            raise Missing(f"line {self.line}: the totals lack {', '.join(absent)}")
+        return Totals(**found)
+
+
+class Totals(NamedTuple):
+    """What every whole block of totals has, with or without a database; units as in `Summary`."""
+
+    total_time_s: float
+    events: int
+    latency_min_ms: float
+    latency_avg_ms: float
+    latency_max_ms: float
+    latency_sum_ms: float
+    thread_events_avg: float
+    thread_time_avg_s: float
+
 
 class Message(NamedTuple):
     """A line sysbench marked FATAL, ALERT, WARNING or DEBUG, or its note that it repeated a line."""
 
     line: int
-    level: Literal["fatal", "alert", "warning", "debug", "repeated"]
+    level: Level
     text: str
 
 

@@ -138,4 +138,6 @@ def _weighted(values: Sequence[float | None], weights: Sequence[int | None]) -> 
     whole = _sum(weights)
     if not whole or None in values:
         return None
-    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / whole
+    # None is in neither any more: the sum of the weights would be None too.
+    pairs = zip(values, weights, strict=True)
+    return float(sum((value or 0.0) * (weight or 0) for value, weight in pairs) / whole)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -99,7 +99,7 @@ def _frame(rows: list[dict[str, object]]) -> pd.DataFrame:
     return frame.astype({"row": int, "value": float, "half_unit": float}) if rows else frame
 
 
-def _source_errors(loaded: Source, where: object) -> Iterator[str]:
+def _source_errors(loaded: Source, where: Callable[[tuple[str | int, ...]], str]) -> Iterator[str]:
     """Names in source.yaml that point nowhere."""
 
     def line(path: tuple[str | int, ...], text: str) -> str:
@@ -139,7 +139,10 @@ def _source_errors(loaded: Source, where: object) -> Iterator[str]:
 
 
 def _place_errors(
-    loaded: Source, path: tuple[str | int, ...], at: Mapping[str, object], line: object
+    loaded: Source,
+    path: tuple[str | int, ...],
+    at: Mapping[str, object],
+    line: Callable[[tuple[str | int, ...], str], str],
 ) -> Iterator[str]:
     for key, known in (("arm", loaded.arms), ("workload", loaded.workloads)):
         if key in at and at[key] not in known:

@@ -72,7 +72,8 @@ class TableReader:
                 place[self.source.columns[heading].metric or heading] = self._key(number, heading, printed)
         if "threads" not in place and {"processes", "threads_per_process"} <= place.keys():
             both = place["processes"], place["threads_per_process"]
-            place["threads"] = both[0] * both[1] if all(isinstance(part, int) for part in both) else None
+            one, other = both
+            place["threads"] = one * other if isinstance(one, int) and isinstance(other, int) else None
         for heading, printed in fields.items():
             column = self.source.columns[heading]
             if column.role not in ("metric", "growth"):
@@ -138,7 +139,7 @@ class TableReader:
             identity = tuple(
                 sorted((key, str(value)) for key, value in {**place, "metric": cell["metric"]}.items())
             )
-            line = int(cell["row"]) + 1
+            line = int(str(cell["row"])) + 1
             if identity in seen:
                 self.complain(
                     line,
@@ -197,7 +198,7 @@ def _with_half_units(found: list[dict[str, object]]) -> list[dict[str, object]]:
             else usual[cell["heading"]]
         )
         number = float(text) if NUMBER.fullmatch(text) else float("nan")
-        scale = float(cell["value"]) / number if number else 1.0
+        scale = float(str(cell["value"])) / number if number else 1.0
         cell["half_unit"] = 0.5 * 10.0**-places * scale
     return found
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from benchbook.read import fields, grammar, reports
 from benchbook.read.intervals import Interval, Intervals
-from benchbook.read.log import Command, Concern, Problem, Summary
+from benchbook.read.log import Command, Concern, Level, Problem, Summary
 
 SHOWN = 120
+LEVELS: dict[str, Level] = {"FATAL": "fatal", "ALERT": "alert", "WARNING": "warning", "DEBUG": "debug"}
 BLOCK_STARTS = frozenset({"histogram", "sql", "general", "throughput", "unfinished"})
 STEPS = frozenset({"create", "insert", "index", "prewarm", "drop"})
 
@@ -25,7 +26,7 @@ class Reader:
         self.bars_line = 0
         self.summaries: list[Summary] = []
         self.stats: list[list[Any]] = []
-        self.messages: list[tuple[int, str, list[str]]] = []
+        self.messages: list[tuple[int, Level, list[str]]] = []
         self.last_message_line = 0
         self.last_chatter_line = 0
         self.commands: list[Command] = []
@@ -62,7 +63,7 @@ class Reader:
                 return
         mark = grammar.MARKED.search(line)
         if mark is not None and not (mark.group(1) == "DEBUG" and grammar.is_known(line)):
-            self.message(number, line, mark.start(), mark.group(1).lower())
+            self.message(number, line, mark.start(), LEVELS[mark.group(1)])
         elif grammar.REPEATED.fullmatch(line):
             self.repeated(number, line)
         elif line in grammar.CHATTER:
@@ -72,6 +73,7 @@ class Reader:
 
     def take(self, name: str, number: int, matched: tuple[str | None, ...]) -> None:
         """Enter the state of a line and keep what it says."""
+        words = [word or "" for word in matched]
         # The bars are so many that `parse` takes them itself, from the heading on.
         self.takes_bars = name == "histogram_head"
         self.state = "bar" if self.takes_bars else name
@@ -81,17 +83,17 @@ class Reader:
             self.header["is_debug"] = True
         elif name == "started":
             self.is_started = True
-        elif name == "warming" and int(matched[0]) != self.header.get("warm_up_s"):
+        elif name == "warming" and int(words[0]) != self.header.get("warm_up_s"):
             self.object("grammar", number, "a warm-up that the options do not have")
         elif name in STEPS:
-            rows, table = (int(matched[0]), matched[1]) if name == "insert" else (None, matched[0])
+            rows, table = (int(words[0]), words[1]) if name == "insert" else (None, words[0])
             self.commands.append(Command(number, name, table, rows))
         elif name == "stats_thread":
-            thread, *times, events = matched
+            thread, *times, events = words
             self.stats.append([len(self.summaries), int(thread), *map(float, times), int(events)])
         elif name == "stats_total":
             if self.stats:
-                self.stats[-1].append(float(matched[0]))
+                self.stats[-1].append(float(words[0]))
         elif name == "checkpoint" or (name in BLOCK_STARTS and self.block is None):
             if self.is_over:
                 self.object("grammar", number, "more totals after the last ones")
@@ -110,7 +112,7 @@ class Reader:
             self.summaries.append(Summary(**self.block))
             self.block = None
 
-    def message(self, number: int, line: str, start: int, level: str) -> None:
+    def message(self, number: int, line: str, start: int, level: Level) -> None:
         if start:
             self.object("grammar", number, f"a message inside another line: {shown(line)}")
         self.messages.append((number, level, [line[start:]]))

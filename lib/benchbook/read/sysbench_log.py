@@ -59,7 +59,7 @@ def _taken(reader: Reader, block: str, line: int) -> int:
 
 def _lines(reader: Reader, lines: list[str], before: int) -> int:
     """Take lines one by one; return the number of the last."""
-    interval, bar = grammar.INTERVAL.fullmatch, grammar.KINDS["bar"].line.fullmatch
+    interval, bar = grammar.INTERVAL.fullmatch, grammar.A_BAR.fullmatch
     for number, line in enumerate(lines, before + 1):
         if line[12:14] == " |" and (match := bar(line)) is not None and reader.takes_bars:
             reader.bars.append(match.groups())

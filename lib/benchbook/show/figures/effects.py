@@ -136,12 +136,7 @@ def _draw(
     axes: Axes, rows: Sequence[_Row], limits: tuple[float, float], arms: Sequence[str]
 ) -> Iterator[Point]:
     axes.set_xlim(*limits)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", visible=True)
-    axes.axvline(0, color=theme.MUTED, linewidth=1, zorder=1)
-    axes.spines["left"].set_visible(False)
-    axes.set_yticks([])
+    theme.rows_against_zero(axes, len(rows))
     ticks = _ticks(limits)
     axes.set_xticks(
         [math.log1p(tick / 100) for tick in ticks], [numbers.decimal(tick, 0, True) for tick in ticks]
