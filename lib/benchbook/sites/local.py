@@ -232,7 +232,10 @@ class LocalSite(Site):
     ) -> monitor.Monitor:
         driver, pids = loads.pid(self.lab), [one.pid for one in (client, *others)]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
-        return monitor.Monitor(watched, path, *pids, hops=self._parts.hops(self._chain(arm)))
+        programs = [self._parts.get(part) for part in self._chain(arm).every]
+        families = [one.child.pid for one in programs if getattr(one, "has_children", False) and one.child]
+        hops = self._parts.hops(self._chain(arm))
+        return monitor.Monitor(watched, path, *pids, hops=hops, families=families)
 
     def log_mark(self, arm: str | None = None) -> list[int]:
         return [server.log_mark() for server in self._servers(arm)]
