@@ -94,7 +94,7 @@ def test_a_setting_that_waits_for_a_restart_or_is_not_there_was_not_taken() -> N
 @pytest.mark.parametrize(
     "settings",
     [
-        {"listen_addresses": "*"},
+        {"listen_addresses": "0.0.0.0"},
         {"hba_file": "x"},
         {"log_directory": "x"},
         {"archive_command": "x"},
