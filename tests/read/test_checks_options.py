@@ -135,3 +135,23 @@ def test_what_measuring_starts_is_what_judging_expects(script, tls):
     argv = sysbench.run(endpoint, PlannedRun(**fields))
     seen = {"argv": argv, "tls": {"asked": tls, "cipher": "" if tls == "off" else "TLS_AES_256_GCM_SHA384"}}
     assert checks_options.command_line(corpus.healthy(synthetic.output(), plan, "", seen)) == []
+
+
+def test_a_run_of_another_driver_is_held_to_that_driver():
+    planned = synthetic.planned()
+    options = {key: value for key, value in planned["options"].items() if key != "ignore_errors"}
+    plan = planned | {"options": options | {"driver": "pgsql"}}
+    argv = [word for word in ARGV if not word.startswith(("--mysql-", "--db-driver="))]
+    place = ["--db-driver=pgsql", "--pgsql-host=127.0.0.1", "--pgsql-port=1", "--pgsql-db=sbtest"]
+    asked = argv[:1] + place + argv[1:]
+
+    def faults(argv: list[str]) -> list[str]:
+        return checks_options.command_line(
+            corpus.healthy(synthetic.output(), plan, "", {"argv": argv, "tls": {"asked": "off"}})
+        )
+
+    assert faults(asked) == []
+    assert faults([*asked[:1], "--db-driver=mysql", *asked[2:]]) == ["--db-driver=mysql, pgsql expected"]
+    assert faults([word for word in asked if "-host=" not in word and "-port=" not in word]) == [
+        "the command line names no server, or two"
+    ]

@@ -49,6 +49,29 @@ def test_one_more_or_less_is_found(counter, off):
     assert len(faults) == 1 and faults[0].startswith(counter)
 
 
+def lacking(grown: dict[str, int], *absent: str):
+    """Return the recorded run as an engine counts it that says that it lacks some counters."""
+    run = bracket("00_baseline_ok", {name: count for name, count in grown.items() if name not in absent})
+    ledger = run.seen["ledger"] | {"absent": dict.fromkeys(absent, "not counted")}
+    return type(run)(run.plan, {**run.seen, "ledger": ledger}, run.out, run.err)
+
+
+def test_an_engine_that_lacks_transactions_is_held_to_its_statements_and_changed_rows():
+    # Of PostgreSQL: 4 writes in each of 9793 transactions changed a row (the log: 39172 writes).
+    gone = ("Com_begin", "Com_commit", "Com_stmt_execute")
+    books = {**BASELINE, "Rows_changed": 4 * 9793}
+    assert checks_server.ledger(lacking(books, *gone), LIMITS) == []
+    more = {**books, "Rows_changed": 4 * 9793 + 1}
+    assert checks_server.ledger(lacking(more, *gone), LIMITS) == [
+        "Rows_changed grew by 39173, sysbench says 39172"
+    ]
+
+
+def test_reads_can_not_be_lacked():
+    with pytest.raises(Excused, match="no Com_select"):
+        checks_server.ledger(lacking(BASELINE, "Com_select"), LIMITS)
+
+
 def test_failed_transactions_are_in_the_servers_books():
     # oltp_write_only with 6819 deadlocks in 3041 transactions and 33742 statements that worked.
     grown = {

@@ -12,11 +12,12 @@ PRODUCTS = {
     "haproxy": "HAProxy",
     "mariadb": "MariaDB",
     "mysql": "MySQL",
+    "pgbouncer": "PgBouncer",
     "postgresql": "PostgreSQL",
     "tidb": "TiDB",
     "tiproxy": "TiProxy",
 }
-PROXIES = frozenset({"haproxy", "tiproxy"})
+PROXIES = frozenset({"haproxy", "pgbouncer", "tiproxy"})
 WORKLOADS = {
     "oltp_delete": "deletes",
     "oltp_insert": "inserts",

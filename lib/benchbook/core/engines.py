@@ -83,3 +83,38 @@ def mistakes(engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:
         if dashed and name not in registry.WITH_ITEMS:
             yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
         yield from reserved.mistakes(place, name, settings)
+    for arm, one in arms.items():
+        name = (one.engine.name if one.engine is not None else None) or engine.name
+        yield from _of_driver(arm, one, name)
+
+
+def misplaced(kind: str, engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:
+    """Yield the engines that are not made on a kind of site, each as `path.to.key: what is wrong; ...`."""
+    names = {"engine.name": engine.name}
+    names |= {
+        f"arms.{arm}.engine.name": one.engine.name
+        for arm, one in arms.items()
+        if one.engine is not None and one.engine.name is not None
+    }
+    for place, name in names.items():
+        kinds = registry.ENGINES_ON.get(name)
+        if kinds is not None and kind not in kinds:
+            able = ", ".join(sorted(kinds))
+            yield f"{place}: {name}: not supported with site.kind: {kind}; write site.kind: {able}"
+
+
+def _of_driver(name: str, arm: Arm, engine: str) -> Iterator[str]:
+    """Yield what of an arm speaks another protocol than its engine."""
+    driver = registry.driver(engine)
+    serves = registry.OF_DRIVER.get(arm.access, driver)
+    if serves != driver:
+        yield (
+            f"arms.{name}.access: {arm.access}: not supported with engine.name: {engine}, whose protocol it "
+            "does not speak; write another access"
+        )
+    for key in ("load", "zones") if driver != "mysql" else ():
+        if getattr(arm, key) is not None:
+            yield (
+                f"arms.{name}.{key}: not supported with engine.name: {engine}: its connections speak MySQL's "
+                "protocol; remove it"
+            )

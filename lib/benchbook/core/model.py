@@ -16,7 +16,8 @@ OF_TURNS = ("order", "turn_ms", "partners")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What sysbench connects to; `secret` is a 0600 file with the account, never the account itself."""
+    """What sysbench connects to; `secret` is a 0600 file with the account, never the account itself, and
+    `driver` is sysbench's."""
 
     host: str
     port: int
@@ -24,6 +25,7 @@ class Endpoint:
     secret: Path
     socket: Path | None = None
     tls: str = "off"
+    driver: str = "mysql"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,17 @@ SITES = {
 SEVERAL = frozenset({"kubernetes", "local", "ssh"})
 # Where somebody else runs the server, several clients are ours to start all the same.
 SEVERAL_CLIENTS = SEVERAL | {"existing"}
-ENGINES = {"mariadb": "benchbook.sites.mariadb:MariaDB", "tidb": "benchbook.sites.tidb.server:TiDB"}
+ENGINES = {
+    "mariadb": "benchbook.sites.mariadb:MariaDB",
+    "postgresql": "benchbook.sites.postgresql.server:PostgreSQL",
+    "tidb": "benchbook.sites.tidb.server:TiDB",
+}
+# Engines that speak another protocol than MySQL's, with the name of sysbench's driver for it.
+DRIVERS = {"postgresql": "pgsql"}
+# Engines that are not made on every kind of site.
+ENGINES_ON = {"postgresql": frozenset({"local"})}
+# Engines that begin a process for each session, which a clock of turns can't let stand still.
+WITH_BACKENDS = frozenset({"postgresql"})
 # What makes an engine's cluster, where a study asks for one (`engine.cluster`).
 CLUSTERS = {"tidb": "benchbook.sites.tidb.cluster:Cluster"}
 # Engines that have a settings file with items beside variables: names with a dot or a dash.
@@ -31,8 +41,11 @@ ACCESS = {
     "haproxy": "benchbook.sites.haproxy:HAProxy",
     "service": None,
     "load_balancer": "benchbook.sites.haproxy:HAProxy",
+    "pgbouncer": "benchbook.sites.pgbouncer:PgBouncer",
     "tiproxy": "benchbook.sites.tiproxy:TiProxy",
 }
+# Proxies that understand what they relay, with the one driver of sysbench that they serve.
+OF_DRIVER = {"pgbouncer": "pgsql", "tiproxy": "mysql"}
 # Reached through a virtual address that the kernel rewrites to the server's.
 THROUGH_SERVICE = frozenset({"service", "load_balancer"})
 
@@ -64,3 +77,8 @@ WRITING = frozenset(
         "oltp_write_only",
     )
 )
+
+
+def driver(engine: str) -> str:
+    """Return the name of sysbench's driver for an engine."""
+    return DRIVERS.get(engine, "mysql")

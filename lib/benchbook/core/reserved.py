@@ -180,6 +180,69 @@ def tidb(settings: Mapping[str, Any]) -> list[str]:
     )
 
 
+# Of PostgreSQL: places, who may enter, what is run or loaded, what sessions begin with, and replication.
+POSTGRESQL = frozenset(
+    [
+        "allow_in_place_tablespaces",
+        "authentication_timeout",
+        "bonjour",
+        "bonjour_name",
+        "cluster_name",
+        "config_file",
+        "default_tablespace",
+        "default_transaction_read_only",
+        "dynamic_library_path",
+        "event_source",
+        "external_pid_file",
+        "include",
+        "include_dir",
+        "include_if_exists",
+        "listen_addresses",
+        "log_destination",
+        "log_error_verbosity",
+        "log_min_messages",
+        "logging_collector",
+        "password_encryption",
+        "pg_stat_statements.track",
+        "pg_stat_statements.track_utility",
+        "port",
+        "primary_conninfo",
+        "primary_slot_name",
+        "promote_trigger_file",
+        "role",
+        "search_path",
+        "session_authorization",
+        "session_preload_libraries",
+        "stats_fetch_consistency",
+        "stats_temp_directory",
+        "temp_tablespaces",
+        "track_activities",
+        "track_counts",
+        "unix_socket_directories",
+        "unix_socket_group",
+        "unix_socket_permissions",
+        "zero_damaged_pages",
+    ]
+)
+POSTGRESQL_RUNS = re.compile(
+    r"(_file|_directory|_directories|_command|_library|_libraries|_conninfo)$"
+    r"|^(archive_|recovery_|restore_|ssl|krb_|gss_|syslog_|debug_|ignore_|local_preload|log_file|oauth_)"
+)
+# It counts statements, and without it there is no ledger; others may listen, write or answer in its place.
+POSTGRESQL_LOADS = "pg_stat_statements"
+
+
+def postgresql(settings: Mapping[str, Any]) -> list[str]:
+    """Return the settings that a study may not make of a PostgreSQL, sorted; its names are exact."""
+    return sorted(key for key, value in settings.items() if _postgresql(key, value))
+
+
+def _postgresql(name: str, value: Any) -> bool:
+    if name == "shared_preload_libraries":
+        return value != POSTGRESQL_LOADS
+    return name in POSTGRESQL or POSTGRESQL_RUNS.search(name) is not None or _is_path(value)
+
+
 # Of the parts of a cluster: addresses, folders, encryption, what a log is written to, and what the cluster's
 # own keys say.
 PARTS = {
@@ -201,7 +264,11 @@ def of_part(place: str, part: str, settings: Mapping[str, Any]) -> Iterator[str]
             )
 
 
-OF_ENGINE: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {"mariadb": mariadb, "tidb": tidb}
+OF_ENGINE: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "mariadb": mariadb,
+    "postgresql": postgresql,
+    "tidb": tidb,
+}
 
 
 def mistakes(place: str, engine: str, settings: Mapping[str, Any]) -> Iterator[str]:

@@ -96,8 +96,8 @@ class Engine(Model):
     """The database server."""
 
     name: EngineName = "mariadb"
-    """Engine: `mariadb` is the server of the OS package, `tidb` is built from its Go module with its embedded
-    storage."""
+    """Engine: `mariadb` and `postgresql` (15 or newer) are the servers of the OS package, `tidb` is built
+    from its Go module with its embedded storage."""
     version: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["10.11"])
     """Version that must be found, from the left: "10.11" accepts 10.11.6. Null accepts any and records it; of
     TiDB it builds the newest."""
@@ -209,7 +209,8 @@ class Workload(Model):
     delta: int = Field(5, ge=1, le=10_000, examples=[5])
     """Rows of each of these ranges."""
     ignore_errors: Annotated[tuple[int, ...], AfterValidator(distinct)] = (1213, 1020, 1205)
-    """MySQL error numbers after which a transaction is tried again: deadlock and lock wait by default."""
+    """MySQL error numbers after which a transaction is tried again: deadlock and lock wait by default.
+    PostgreSQL's driver has no such option and always tries deadlocks, duplicates and conflicts again."""
 
     @field_validator("ignore_errors")
     @classmethod

@@ -13,7 +13,12 @@ from benchbook.core import own_scripts
 from benchbook.core.turns import clock_seconds
 
 ACCOUNT = "config-file"
-CONNECTION = frozenset({"db-driver", "mysql-host", "mysql-port", "mysql-socket", "mysql-db", "mysql-ssl"})
+# What a driver's options of the connection end in; PostgreSQL's takes a socket's folder as the host.
+OF_DRIVER = {
+    "mysql": ("mysql-host", "mysql-port", "mysql-socket", "mysql-db", "mysql-ssl"),
+    "pgsql": ("pgsql-host", "pgsql-port", "pgsql-db"),
+}
+CONNECTION = frozenset({"db-driver"}).union(*OF_DRIVER.values())
 OLTP = (
     "range_size",
     "point_selects",
@@ -30,6 +35,11 @@ OLTP = (
 EXTRA = {"select_random_points": ("random_points",), "select_random_ranges": ("number_of_ranges", "delta")}
 
 
+def driver(plan: Mapping[str, Any]) -> str:
+    """Return the name of sysbench's driver for a run; plans name it where it is not MySQL's."""
+    return str(plan["options"].get("driver", "mysql"))
+
+
 def general(plan: Mapping[str, Any]) -> dict[str, str]:
     """Return sysbench's own options for a run by name, in the order of its command line.
 
@@ -38,7 +48,12 @@ def general(plan: Mapping[str, Any]) -> dict[str, str]:
     """
     options, (discard_s, run_s) = plan["options"], clock_seconds(plan)
     return {
-        "mysql-ignore-errors": ",".join(map(str, options["ignore_errors"])) or "none",
+        # PostgreSQL's driver has no such option: it always tries deadlocks and duplicates again.
+        **(
+            {"mysql-ignore-errors": ",".join(map(str, options["ignore_errors"])) or "none"}
+            if driver(plan) == "mysql"
+            else {}
+        ),
         "threads": str(plan["threads"]),
         "time": str(discard_s + run_s),
         "events": "0",

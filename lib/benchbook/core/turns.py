@@ -150,6 +150,12 @@ def _of_arms(study: Any) -> Iterator[str]:
     for name in _engines(study) & registry.WITHOUT_ACCOUNTS:
         if _share(study):
             yield f"engine.name: {name}: it counts statements for all accounts together, and arms share it"
+    for name in _engines(study) & registry.WITH_BACKENDS:
+        if any(one != _servers(study)[0] for one in _servers(study)):
+            yield (
+                f"engine.name: {name}: it begins a process for each session, and those of a server that one "
+                "arm has to itself would go on in the turns of others"
+            )
 
 
 _REFUSED = {

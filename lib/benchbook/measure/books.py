@@ -70,7 +70,7 @@ def after(
                 "before": was["before"],
                 "after": counters,
                 "own_connections": own,
-                **ledger.absent(connection),
+                **ledger.absent(connection, user),
             },
             "uptime_after_s": uptime_s,
             "rows_after": ledger.rows(connection, tables) if tables is not None else None,

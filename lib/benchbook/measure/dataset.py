@@ -6,13 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from benchbook.core import own_scripts
+from benchbook.core import own_scripts, registry
 from benchbook.core.engines import data_groups, engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
 from benchbook.measure import ledger, loading, own
 from benchbook.measure.ledger import session
+from benchbook.sites import dialect
 from benchbook.sites.contract import Site
 
 CHECKSUM_UP_TO = 5_000_000
@@ -106,14 +107,10 @@ def describe(connection: Connection, study: Study) -> dict[str, Any]:
     data = study.dataset
     rows = ledger.rows(connection, data.tables)
     there = [name for name, count in rows.items() if count >= 0]
-    indexes = {
-        name: sorted(
-            {str(row["Key_name"]) for row in connection.execute(text(f"SHOW INDEX FROM {name}")).mappings()}
-        )
-        for name in there
-    }
+    words, kind = dialect.of(connection), _checksum_kind(study)
+    indexes = {name: words.indexes(connection, name) for name in there}
     small = data.tables * data.table_size <= CHECKSUM_UP_TO
-    checksums = {name: _checksum(connection, study, name) for name in there} if small else None
+    checksums = {name: words.checksum(connection, name, kind) for name in there} if small else None
     state = {
         "tables": data.tables,
         "table_size": data.table_size,
@@ -165,20 +162,15 @@ def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
 
 def analyze(connection: Connection, tables: int) -> list[dict[str, str]]:
     """Run ANALYZE TABLE on every table and return what the server answered."""
-    answers = []
-    for number in range(1, tables + 1):
-        answer = connection.execute(text(f"ANALYZE TABLE sbtest{number}"))
-        # TiDB answers with nothing but its success.
-        messages = answer.mappings().all() if answer.returns_rows else [_done(f"sbtest{number}")]
-        answers += [{key: str(row[key]) for key in ("Table", "Msg_type", "Msg_text")} for row in messages]
-    return answers
+    words = dialect.of(connection)
+    names = (f"sbtest{number}" for number in range(1, tables + 1))
+    return [row for name in names for row in words.analyze(connection, name)]
 
 
 def prewarm(connection: Connection, tables: int) -> None:
     """Read every row by primary key and every entry of the secondary index, so that both are in memory."""
     for number in range(1, tables + 1):
-        connection.execute(text(f"SELECT COUNT(pad) FROM sbtest{number} FORCE INDEX (PRIMARY)")).scalar_one()
-        connection.execute(text(f"SELECT COUNT(k) FROM sbtest{number} FORCE INDEX (k_{number})")).scalar_one()
+        dialect.of(connection).prewarm(connection, f"sbtest{number}", f"k_{number}")
 
 
 def prewarm_all(study: Study, connections: dict[str, tuple[Connection, ...]]) -> None:
@@ -224,16 +216,12 @@ def _loads(study: Study, loaded: dict[str, tuple[dict[str, Any], float]]) -> dic
     return found
 
 
-def _done(name: str) -> dict[str, str]:
-    return {"Table": name, "Msg_type": "status", "Msg_text": "OK"}
-
-
-def _checksum(connection: Connection, study: Study, name: str) -> int:
-    """Return MariaDB's own checksum of a table; where another engine takes part, one that all can make."""
-    if all(engine_of(study, arm).name == "mariadb" for arm in study.arms):
-        return int(connection.execute(text(f"CHECKSUM TABLE {name}")).first()[1])  # type: ignore[index]
-    rows = "COALESCE(SUM(CRC32(CONCAT_WS('#', id, k, c, pad))), 0)"
-    return int(connection.execute(text(f"SELECT {rows} FROM {name}")).scalar_one())
+def _checksum_kind(study: Study) -> str:
+    """Return MariaDB's own checksum where no other engine takes part, else one that all can make."""
+    names = {engine_of(study, arm).name for arm in study.arms}
+    if names == {"mariadb"}:
+        return "own"
+    return "crc32" if all(registry.driver(name) == "mysql" for name in names) else "md5"
 
 
 def _differs(
@@ -249,6 +237,6 @@ def _differs(
 
 
 def _empty(connection: Connection) -> None:
-    for (name,) in connection.execute(text("SHOW TABLES")).all():
-        if str(name).startswith("sbtest") and str(name)[6:].isdigit():
+    for name in dialect.of(connection).tables(connection):
+        if name.startswith("sbtest") and name[6:].isdigit():
             connection.execute(text(f"DROP TABLE {name}"))

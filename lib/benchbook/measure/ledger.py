@@ -11,48 +11,13 @@ from sqlalchemy import Connection, text
 
 from benchbook.core.study import Study
 from benchbook.measure import state
+from benchbook.sites import dialect
 from benchbook.sites.contract import Site
 
-# Cumulative counters that sysbench's own counts can be held against, query by query.
-COUNTERS = (
-    "Com_select",
-    "Com_insert",
-    "Com_update",
-    "Com_delete",
-    "Com_begin",
-    "Com_commit",
-    "Com_rollback",
-    "Com_stmt_prepare",
-    "Com_stmt_execute",
-    "Connections",
-    "Rows_sent",
-    "Rows_read",
-    "Handler_write",
-    "Handler_update",
-    "Handler_delete",
-    "Innodb_rows_inserted",
-    "Innodb_rows_updated",
-    "Innodb_rows_deleted",
-    "Innodb_rows_read",
-    "Innodb_deadlocks",
-    "Ssl_accepts",
-    "Aborted_connects",
-    "Aborted_clients",
-    "Questions",
-)
 # What is looked at of tables that are too large to count: windows over all tables, and ids of each.
 SAMPLED_WINDOWS, WINDOW = 64, 200
 # How long its own sessions that were closed may stay in a server's list.
 LEFT_S = 1.0
-
-# What MariaDB counts by account (`userstat`), under our names; prepared statements count as what they do.
-OF_ACCOUNT = {
-    "Com_select": "SELECT_COMMANDS",
-    "Account_updates": "UPDATE_COMMANDS",
-    "Account_other": "OTHER_COMMANDS",
-    "Connections": "TOTAL_CONNECTIONS",
-    "Rows_sent": "ROWS_SENT",
-}
 
 
 @contextmanager
@@ -66,8 +31,7 @@ def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Con
     """
     admin = site.admins(arm or site.study.baseline)[server] if server else site.admin(arm)
     with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        quoted = connection.dialect.identifier_preparer.quote_identifier(site.database)
-        connection.exec_driver_sql(f"USE {quoted}")
+        dialect.of(connection).enter(connection, site.database)
         yield connection
 
 
@@ -102,9 +66,9 @@ def _begin(connection: Connection) -> None:
     state.begin(connection)
 
 
-def absent(connection: Connection) -> dict[str, dict[str, str]]:
+def absent(connection: Connection, user: str | None = None) -> dict[str, dict[str, str]]:
     """Return, under `absent`, the counters that this engine doesn't have, with reasons; or nothing."""
-    found = connection.info.get("absent")
+    found = dialect.of(connection).absent(connection, user)
     return {"absent": found} if found else {}
 
 
@@ -118,59 +82,28 @@ def snapshot(connection: Connection, user: str | None = None) -> tuple[dict[str,
     """Return the server's counters by name, and its uptime in seconds, over a connection that is already
     open.
 
-    With `user` they are those of one account (`OF_ACCOUNT`), which others on the same server don't move.
-    An engine that keeps its books elsewhere gives its connections a reader of them (`info["books"]`).
+    With `user` they are those of one account, which others on the same server don't move.
     """
     at_s = time.monotonic()
-    if "books" in connection.info:
-        counters, uptime_s = connection.info["books"]()
-        state.moment(connection, counters, uptime_s, at_s)
-        return counters, uptime_s
-    rows = connection.execute(text("SHOW GLOBAL STATUS")).all()
-    status = {str(name): value for name, value in rows}
-    counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
-    uptime_s = int(status.get("Uptime", 0))
+    words = dialect.of(connection)
+    counters, status, uptime_s = words.counters(connection)
     state.moment(connection, status, uptime_s, at_s)
-    return (counters if user is None else _of_account(connection, user)), uptime_s
-
-
-def _of_account(connection: Connection, user: str) -> dict[str, int]:
-    columns = ", ".join(OF_ACCOUNT.values())
-    counted = text(f"SELECT {columns} FROM information_schema.USER_STATISTICS WHERE USER = :user")
-    # An account that was never used has no row yet.
-    row: Any = connection.execute(counted, {"user": user}).first() or (0,) * len(OF_ACCOUNT)
-    return {name: int(value) for name, value in zip(OF_ACCOUNT, row, strict=True)}
+    return (counters if user is None else words.of_account(connection, user)), uptime_s
 
 
 def connected(connection: Connection) -> int:
     """Return how many sessions the server says are open, ours with them; one row, however many there are."""
-    if "connected" in connection.info:
-        return connection.info["connected"]()
-    row = connection.execute(text("SHOW GLOBAL STATUS LIKE 'Threads_connected'")).first()
-    if row is None:
-        counted = "SELECT COUNT(*) FROM information_schema.processlist"
-        return int(connection.execute(text(counted)).scalar_one())
-    return int(row[1])
+    return dialect.of(connection).connected(connection)
 
 
 def foreign_sessions(connection: Connection) -> int:
     """Count sessions that are neither ours nor the server's own."""
-    rows = connection.execute(text("SHOW PROCESSLIST")).mappings().all()
-    # The greeting holds four bytes of a session's number, and TiDB's have eight.
-    mine = connection.info.get("session") or connection.connection.dbapi_connection.thread_id()  # type: ignore[union-attr]
-    return sum(
-        1
-        for row in rows
-        if int(row["Id"]) != mine
-        and row["User"] not in ("system user", "event_scheduler")
-        # Where others use the server too, only our own account must be alone.
-        and row["User"] == connection.info.get("only_user", row["User"])
-    )
+    return dialect.of(connection).foreign_sessions(connection)
 
 
 def rows(connection: Connection, tables: int) -> dict[str, int]:
     """Count the rows of each sysbench table exactly; a table that is missing counts as -1."""
-    present = {str(name) for (name,) in connection.execute(text("SHOW TABLES"))}
+    present = set(dialect.of(connection).tables(connection))
     counted = {}
     for number in range(1, tables + 1):
         name = f"sbtest{number}"
@@ -185,8 +118,8 @@ def rows(connection: Connection, tables: int) -> dict[str, int]:
 def sample(connection: Connection) -> dict[str, dict[str, int]]:
     """Return of each sysbench table its `first` and `last` id, and of ids `asked` between them how many are
     `there`; some thousand rows are read, however large the tables are."""
-    names = [str(name) for (name,) in connection.execute(text("SHOW TABLES"))]
-    names = sorted(name for name in names if name.startswith("sbtest") and name[6:].isdigit())
+    names = dialect.of(connection).tables(connection)
+    names = [name for name in names if name.startswith("sbtest") and name[6:].isdigit()]
     found = {}
     for name in names:
         first, last = connection.execute(text(f"SELECT MIN(id), MAX(id) FROM {name}")).one()
@@ -211,11 +144,5 @@ def _windows(first: int, last: int, count: int) -> list[tuple[int, int]]:
 
 
 def cipher(connection: Connection) -> str:
-    """Return the cipher of a session made like the client's, empty without encryption.
-
-    A site whose own sessions are made otherwise makes one like the client's for that (`info["cipher"]`).
-    """
-    if "cipher" in connection.info:
-        return str(connection.info["cipher"]())
-    row: Any = connection.execute(text("SHOW SESSION STATUS LIKE 'Ssl_cipher'")).first()
-    return str(row[1]) if row else ""
+    """Return the cipher of a session made like the client's, empty without encryption."""
+    return dialect.of(connection).cipher(connection)

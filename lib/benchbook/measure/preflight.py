@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
+from benchbook.sites import dialect
 
 OWN_SESSIONS = 10
 OWN_FILES = 64
@@ -72,9 +73,7 @@ def server(study: Study, connection: Connection) -> list[str]:
         "max_user_connections": most,
         "max_prepared_stmt_count": most * (tables * STATEMENTS + OF_TRANSACTION),
     }
-    names = ", ".join(f"'{name}'" for name in needed)
-    rows = connection.execute(text(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")).all()
-    allowed = {str(name): int(value) for name, value in rows}
+    allowed = dialect.of(connection).limits(connection, list(needed))
     found = [
         f"{name} is {allowed[name]}, {most} sessions at once need {least}; set it under engine.settings, "
         "or measure fewer threads"
@@ -82,7 +81,7 @@ def server(study: Study, connection: Connection) -> list[str]:
         # No limit at all is written 0 or -1.
         if (name in allowed and 0 < allowed[name] < least) or (name in NONE_AT_0 and allowed.get(name) == 0)
     ]
-    if connection.execute(text("SELECT @@global.read_only")).scalar_one():
+    if dialect.of(connection).is_read_only(connection):
         found.append("the server is read_only; set it OFF, or the run never ends")
     return found
 

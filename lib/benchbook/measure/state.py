@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection, Engine
 
-from benchbook.sites import settings
+from benchbook.sites import dialect, settings
 from benchbook.sites.tidb import config
 
 Record = dict[str, Any]
@@ -45,31 +44,6 @@ OURS = frozenset(
     )
 )
 CHANGES = ("Affected_rows", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
-
-# Item, and columns of what it is, in the measured schema; events of every schema use the machine.
-DEFINITIONS: tuple[tuple[str, str, str, str], ...] = (
-    ("table", "tables", "table_name", "table_type, engine, row_format, table_collation, create_options"),
-    (
-        "column",
-        "columns",
-        "table_name, column_name",
-        "ordinal_position, column_type, is_nullable, column_default, collation_name, extra",
-    ),
-    (
-        "index",
-        "statistics",
-        "table_name, index_name",
-        "seq_in_index, column_name, non_unique, index_type, sub_part, collation, comment",
-    ),
-    (
-        "trigger",
-        "triggers",
-        "event_object_table, trigger_name",
-        "action_timing, event_manipulation, action_statement",
-    ),
-    ("event", "events", "event_schema, event_name", "status, event_definition"),
-)
-OF_SCHEMA = {"triggers": "trigger_schema", "events": None}
 
 
 @dataclass(frozen=True)
@@ -191,19 +165,13 @@ def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, a
 
 def see(connection: Connection) -> Look:
     """Read settings and definitions; what the engine or our account lacks is named with its error."""
+    words = dialect.of(connection)
     variables = {
-        str(name): str(value)
-        for name, value in connection.execute(text("SHOW GLOBAL VARIABLES"))
-        if str(name) not in MOVING and not str(name).endswith(MOVING_ENDS)
+        name: value
+        for name, value in words.variables(connection).items()
+        if name not in MOVING and not name.endswith(MOVING_ENDS)
     }
-    tables: Items = {}
-    lacking: dict[str, str] = {}
-    for kind, source, name, columns in DEFINITIONS:
-        try:
-            tables |= _defined(connection, kind, source, name, columns)
-        except SQLAlchemyError as error:
-            lacking[source] = type(error).__name__
-    return Look(variables, tables, lacking)
+    return Look(variables, *words.definitions(connection))
 
 
 def changes(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[str | None]]:
@@ -217,31 +185,8 @@ def digest(items: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()
 
 
-def _defined(connection: Connection, kind: str, source: str, name: str, columns: str) -> Items:
-    schema = OF_SCHEMA.get(source, "table_schema")
-    where = f" WHERE {schema} = DATABASE()" if schema is not None else ""
-    names = len(name.split(","))
-    rows = connection.execute(text(f"SELECT {name}, {columns} FROM information_schema.{source}{where}"))
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        item = f"{kind} {'.'.join(map(str, row[:names]))}"
-        found.setdefault(item, []).append(", ".join(_words(row[names:])))
-    return {item: "; ".join(sorted(lines)) for item, lines in found.items()}
-
-
-def _words(values: Iterable[Any]) -> list[str]:
-    return [str(value) for value in values if value is not None and value != ""]
-
-
 def _written(connection: Connection) -> Items:
-    """Return when each table was made and last written to; empty where the engine doesn't say it at once."""
-    if not getattr(connection.dialect, "is_mariadb", False):
-        return {}
-    asked = (
-        "SELECT table_name, create_time, update_time FROM information_schema.tables "
-        "WHERE table_schema = DATABASE() AND update_time IS NOT NULL"
-    )
-    return {str(name): f"made {made}, written {when}" for name, made, when in connection.execute(text(asked))}
+    return dialect.of(connection).written(connection)
 
 
 def _tells(name: str) -> bool:

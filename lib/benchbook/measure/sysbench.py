@@ -16,6 +16,13 @@ LOAD = Path(__file__).with_name("lua") / "load.lua"
 
 def connection(endpoint: Endpoint) -> dict[str, str]:
     """Return the options that say where the server is; the account stands in the secret file."""
+    if endpoint.driver == "pgsql":
+        return {
+            "db-driver": "pgsql",
+            "pgsql-host": endpoint.host,
+            "pgsql-port": str(endpoint.port),
+            "pgsql-db": endpoint.database,
+        }
     place = (
         {"mysql-socket": str(endpoint.socket)}
         if endpoint.socket

@@ -10,6 +10,7 @@ import pandas as pd
 
 from benchbook.core import own_scripts, registry
 from benchbook.core import turns as words
+from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun, fingerprint
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Rate
@@ -265,6 +266,10 @@ def _cell(
     options.pop("script")
     if not own_scripts.is_own(study.script(workload)):
         options.pop("options")
+    driver = registry.driver(engine_of(study, study.deployed(arm)).name)
+    if driver != "mysql":
+        options.pop("ignore_errors")
+        options["driver"] = driver
     return {
         "study": name,
         "arm": arm,

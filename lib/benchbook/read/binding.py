@@ -18,6 +18,7 @@ CONNECTION = frozenset(
     (
         *("--config-file", "--db-driver", "--mysql-ssl"),
         *("--mysql-host", "--mysql-port", "--mysql-socket", "--mysql-db"),
+        *("--pgsql-host", "--pgsql-port", "--pgsql-db"),
     )
 )
 PROXY = "proxy_config_hash"
@@ -87,7 +88,7 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
     """
     engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
     known = {"config_hash": engine.get("config_hash"), PROXY: proxy.get("config_hash")}
-    if engine.get("name") == "mariadb":
+    if engine.get("name") in ("mariadb", "postgresql"):
         # TiDB says its version in another way when it is asked for its status.
         known["version"] = engine.get("version")
     for when in ("identity_before", "identity_after"):

@@ -15,7 +15,10 @@ from benchbook.read import checks_log, checks_own
 from benchbook.read.evidence import Evidence
 
 BINARY = "sysbench"
-PLACES = ({"mysql-socket"}, {"mysql-host", "mysql-port"})
+PLACES = {
+    "mysql": ({"mysql-socket"}, {"mysql-host", "mysql-port"}),
+    "pgsql": ({"pgsql-host", "pgsql-port"},),
+}
 
 
 def options(run: Evidence, limits: Limits) -> list[str]:
@@ -49,10 +52,15 @@ def _faults(found: Mapping[str, str], asked: Mapping[str, str], run: Evidence) -
     place = {name: value for name, value in found.items() if name in sysbench_options.CONNECTION}
     rest = {name: value for name, value in found.items() if name not in place}
     faults = list(_differing(rest, asked))
-    if place.get("db-driver") != "mysql":
-        faults.append(f"--db-driver={place.get('db-driver')}, mysql expected")
-    if {name for names in PLACES for name in names & place.keys()} not in PLACES:
+    driver = sysbench_options.driver(run.plan)
+    if place.get("db-driver") != driver:
+        faults.append(f"--db-driver={place.get('db-driver')}, {driver} expected")
+    places = PLACES.get(driver, ())
+    named = {name for names in PLACES.values() for one in names for name in one & place.keys()}
+    if named not in places:
         faults.append("the command line names no server, or two")
+    if driver != "mysql":
+        return faults
     tls = (run.seen.get("tls") or {}).get("asked")
     if tls is not None and (place.get("mysql-ssl") == "off") != (tls == "off"):
         faults.append(f"--mysql-ssl={place.get('mysql-ssl')}, encryption {tls} asked")

@@ -17,14 +17,21 @@ PACKAGES = {
         "sysbench": "sysbench",
         "mariadbd": "mariadb-server",
         "haproxy": "haproxy",
+        "postgres": "postgresql",
         "tc": "iproute2",
         "unshare": "util-linux",
     },
-    "dnf": {"sysbench": "sysbench", "mariadbd": "mariadb-server", "haproxy": "haproxy", "tc": "iproute-tc"},
+    "dnf": {
+        "sysbench": "sysbench",
+        "mariadbd": "mariadb-server",
+        "haproxy": "haproxy",
+        "postgres": "postgresql-server",
+        "tc": "iproute-tc",
+    },
     "brew": {"sysbench": "sysbench", "mariadbd": "mariadb", "haproxy": "haproxy"},
-    "pacman": {"mariadbd": "mariadb", "tc": "iproute2"},
-    "apk": {"mariadbd": "mariadb", "tc": "iproute2-tc"},
-    "zypper": {"mariadbd": "mariadb", "tc": "iproute2"},
+    "pacman": {"mariadbd": "mariadb", "postgres": "postgresql", "tc": "iproute2"},
+    "apk": {"mariadbd": "mariadb", "postgres": "postgresql", "tc": "iproute2-tc"},
+    "zypper": {"mariadbd": "mariadb", "postgres": "postgresql-server", "tc": "iproute2"},
 }
 # The word after the manager's name, where it is not `install`.
 INSTALL = {"pacman": "-S --needed", "apk": "add"}

@@ -12,9 +12,21 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.sites import abilities, capture, haproxy, loads, lock, machine, ports, procfs, tiproxy
+from benchbook.sites import (
+    abilities,
+    capture,
+    haproxy,
+    loads,
+    lock,
+    machine,
+    pgbouncer,
+    ports,
+    procfs,
+    tiproxy,
+)
 from benchbook.sites.abilities import Ability, install_command, judge, manager
 from benchbook.sites.lab import free_bytes, lab_root
+from benchbook.sites.postgresql import data as postgresql
 from benchbook.sites.process import PATH
 from benchbook.sites.tidb import build
 
@@ -32,6 +44,8 @@ def examine(clone: Path | None = None, port: int = 23060) -> list[Ability]:
         found += [_clock(), _congestion(), *abilities.network(), abilities.cpu_quota()]
     found += [_optional("go", "version", "only for TiDB, which is built from its Go module")]
     found += [
+        _postgresql(),
+        _pgbouncer(),
         _tidb(),
         _tiproxy(),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
@@ -153,6 +167,21 @@ def _tidb() -> Ability:
     detail = refused.partition(";")[0] if refused else f"{'; '.join(told)}; kept in {build.engines()}"
     remedy = (refused or "").partition("; ")[2] + "; without it such arms are skipped"
     return judge("tidb", refused is None, detail, remedy, is_needed=False)
+
+
+def _postgresql() -> Ability:
+    found = postgresql.programs()
+    detail = postgresql.binary_version(found[0]) if found else "not installed"
+    detail += "; only for `engine.name: postgresql`"
+    remedy = f"{install_command('postgres')}; without it such arms are skipped"
+    return judge("postgresql", bool(found), detail, remedy, is_needed=False)
+
+
+def _pgbouncer() -> Ability:
+    found = pgbouncer.version()
+    detail = f"{found or 'not installed'}; only for arms with `access: pgbouncer`"
+    remedy = f"{install_command('pgbouncer')}; without it such arms are skipped"
+    return judge("pgbouncer", found is not None, detail, remedy, is_needed=False)
 
 
 def _optional(name: str, flag: str, purpose: str) -> Ability:

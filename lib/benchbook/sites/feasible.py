@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from benchbook.core import registry
 from benchbook.core.engines import program_of
 from benchbook.core.study_arm import Arm, Kernel
 from benchbook.core.study_sections import Engine
@@ -32,6 +33,9 @@ def obstacle(arm: Arm, chain: Chain, engine: Engine | None = None) -> str | None
         found += _lacking(*NEEDED_BY["service"])
     ask = getattr(load(program_of(engine)), "obstacle", None) if engine is not None else None
     found += [reason] if ask is not None and (reason := ask(engine)) else []
+    proxy = registry.ACCESS[arm.access]
+    ask = getattr(load(proxy), "obstacle", None) if proxy is not None else None
+    found += [reason] if ask is not None and (reason := ask()) else []
     return "; ".join(dict.fromkeys(found)) or None
 
 

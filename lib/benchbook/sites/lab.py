@@ -66,9 +66,8 @@ def service_user(name: str) -> str | None:
     try:
         return pwd.getpwnam(name).pw_name
     except KeyError:
-        remedy = {"mysql": "apt-get install mariadb-server", "haproxy": "apt-get install haproxy"}.get(
-            name, f"useradd -r {name}"
-        )
+        package = {"mysql": "mariadb-server", "haproxy": "haproxy", "postgres": "postgresql"}.get(name)
+        remedy = f"apt-get install {package}" if package else f"useradd -r {name}"
         raise SiteError(
             f"there is no user {name}, and a server must not run as root; install it with `{remedy}`"
         ) from None
@@ -118,9 +117,10 @@ class Lab:
         """sysbench's account: the only place that holds a password."""
         return self.folder / "secrets" / "sysbench.cnf"
 
-    def secret_of(self, account: int) -> Path:
-        """Return the file of one of sysbench's accounts; 0 is the one that every lab has."""
-        return self.secret if account == 0 else self.secret.with_name(f"sysbench-{account}.cnf")
+    def secret_of(self, account: int, driver: str = "mysql") -> Path:
+        """Return the file of one of sysbench's accounts for a driver; 0 is the one that every lab has."""
+        words = [*([driver] if driver != "mysql" else []), *([str(account)] if account else [])]
+        return self.secret.with_name("-".join(["sysbench", *words]) + ".cnf")
 
     def pidfile(self, role: str) -> Path:
         """Return the pid file of one role."""
@@ -144,14 +144,15 @@ class Lab:
             )
         return path
 
-    def password(self, account: int = 0) -> str:
-        """Return the password of one of sysbench's accounts, drawn when first asked for."""
-        file = self.secret_of(account)
+    def password(self, account: int = 0, driver: str = "mysql") -> str:
+        """Return the password of one of sysbench's accounts for a driver, drawn when first asked for."""
+        file = self.secret_of(account, driver)
         if not file.exists():
             self.own("secrets", None)
             word = secrets.token_urlsafe(24)
-            write_private(file, f'mysql-user="{user_of(account)}"\nmysql-password="{word}"\n')
-        return read_secret(file)[1]
+            text = f'{driver}-user="{user_of(account)}"\n{driver}-password="{word}"\n'
+            write_private(file, text)
+        return read_secret(file, driver)[1]
 
 
 def write_private(path: Path, text: str, user: str | None = None) -> Path:
@@ -168,8 +169,8 @@ def write_private(path: Path, text: str, user: str | None = None) -> Path:
     return path
 
 
-def read_secret(path: Path) -> tuple[str, str]:
-    """Return user and password from a sysbench settings file."""
+def read_secret(path: Path, driver: str = "mysql") -> tuple[str, str]:
+    """Return user and password of a driver from a sysbench settings file."""
     found = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -182,7 +183,7 @@ def read_secret(path: Path) -> tuple[str, str]:
         if separator:
             found[key.strip()] = value.strip().strip('"')
     try:
-        return found["mysql-user"], found["mysql-password"]
+        return found[f"{driver}-user"], found[f"{driver}-password"]
     except KeyError as error:
         raise SiteError(
             f"{path}: {error.args[0]} is missing; remove the file and run provision again"

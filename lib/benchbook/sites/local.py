@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core import several
+from benchbook.core import registry, several
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
@@ -123,18 +123,21 @@ class LocalSite(Site):
     def up(self, arm: str) -> Endpoint:
         chain = self._chain(arm)
         self._parts.ensure(chain)
-        return self._endpoint(chain.entry)
+        driver = registry.driver(engine_of(self.study, self.study.deployed(arm)).name)
+        return self._endpoint(chain.entry, driver)
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
         first, others = self.up(arm), self._chain(arm).others
-        secret = self.lab.secret_of(account)
-        places = [replace(place, secret=secret) for place in (first, *map(self._endpoint, others))]
+        secret = self.lab.secret_of(account, first.driver)
+        places = [first, *(self._endpoint(part, first.driver) for part in others)]
+        places = [replace(place, secret=secret) for place in places]
         clients = self._arms[arm].clients
         return [places[several.server_of(number, len(places))] for number in range(clients)]
 
     def let_in(self, arm: str, account: int) -> str:
-        for server in self._servers(arm):
-            server.let_in(account)
+        for part in self._chain(arm).every:
+            if hasattr(self._parts.get(part), "let_in"):
+                self._parts.get(part).let_in(account)
         return labs.user_of(account)
 
     def clock(
@@ -229,7 +232,10 @@ class LocalSite(Site):
     ) -> monitor.Monitor:
         driver, pids = loads.pid(self.lab), [one.pid for one in (client, *others)]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
-        return monitor.Monitor(watched, path, *pids, hops=self._parts.hops(self._chain(arm)))
+        programs = [self._parts.get(part) for part in self._chain(arm).every]
+        families = [one.child.pid for one in programs if getattr(one, "has_children", False) and one.child]
+        hops = self._parts.hops(self._chain(arm))
+        return monitor.Monitor(watched, path, *pids, hops=hops, families=families)
 
     def log_mark(self, arm: str | None = None) -> list[int]:
         return [server.log_mark() for server in self._servers(arm)]
@@ -284,6 +290,6 @@ class LocalSite(Site):
     def _servers(self, arm: str | None) -> list[Any]:
         return [self._parts.get(part) for part in self._chain(arm).servers]
 
-    def _endpoint(self, part: layout.Part) -> Endpoint:
+    def _endpoint(self, part: layout.Part, driver: str) -> Endpoint:
         host, port = self._parts.address(part)
-        return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret)
+        return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(0, driver), driver=driver)

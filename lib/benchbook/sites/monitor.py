@@ -28,16 +28,23 @@ class Monitor:
     """Sample processes and machine once a second from threads of its own, between `start` and `stop`.
 
     `parts` maps a part (client, proxy, server, driver) to its process ids, `clients` are those of the load
-    clients in their order, `hops` say what connections are counted for their bytes. A process that ends is no
+    clients in their order, `hops` say what connections are counted for their bytes, `families` are processes
+    whose children count with them. A process that ends is no
     error: its last second is simply the last one seen.
     Stop it when the client has ended and been waited for: only then does the kernel count its CPU seconds.
     """
 
     def __init__(
-        self, parts: Mapping[str, Sequence[int]], path: Path, *clients: int, hops: Sequence[Hop] = ()
+        self,
+        parts: Mapping[str, Sequence[int]],
+        path: Path,
+        *clients: int,
+        hops: Sequence[Hop] = (),
+        families: Sequence[int] = (),
     ) -> None:
         self.parts = {part: [pid for pid in pids if procfs.is_alive(pid)] for part, pids in parts.items()}
         self.path, self.clients, self._hops = path, clients, list(hops)
+        self._families = tuple(families)
         self.longest_pause_ms = 0.0
         self.steal_pct = 0.0
         self.runqueue_waits_s = [0.0 for _ in clients]
@@ -49,7 +56,7 @@ class Monitor:
     def start(self) -> None:
         """Begin to watch."""
         self._cpu_before = _children_cpu_s()
-        self._watch = Watch(self.parts, "machine", list(self.clients), self.path, self._hops)
+        self._watch = Watch(self.parts, "machine", list(self.clients), self.path, self._hops, self._families)
 
     def stop(self) -> None:
         """End watching and write what was seen to `monitor.csv`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,11 +22,15 @@ class Supervised:
 
     `what` names it in messages. `keep` are file descriptors that it inherits, `user` whom it runs as (None:
     us). A class sets `config`, its settings file, if it has one, and `leftovers`, what goes when it ends.
+    `gentle` is the signal that asks it to end; with `has_children`
+    its work is done by processes that it begins.
     """
 
     what = "the server"
     start_s = 20.0
     stop_s = 5.0
+    gentle = signal.SIGTERM
+    has_children = False
 
     def __init__(
         self, lab: labs.Lab, place: labs.Place, keep: tuple[int, ...] = (), user: str | None = None
@@ -55,7 +60,7 @@ class Supervised:
         if self.child is None:
             return True
         was_alive = self.child.is_alive
-        clean = process.stop(self.child, grace_s=self.stop_s) and was_alive
+        clean = process.stop(self.child, grace_s=self.stop_s, gentle=self.gentle) and was_alive
         self.child = None
         for leftover in (self.lab.pidfile(self.role), *self.leftovers):
             leftover.unlink(missing_ok=True)

@@ -29,13 +29,21 @@ class Watch:
     """Sample processes and host once a second, between `start` and `stop`, and look for pauses of the host.
 
     `parts` maps a part (client, proxy, server) to its process ids; `machine` is what the host's own rows are
-    called. `clients` are the load clients' ids on their host, `hops` the connections whose bytes are counted.
+    called. `clients` are the load clients' ids on their host, `hops` the connections whose bytes are counted,
+    `families` the processes whose children, living and ended, do their work for them.
     """
 
     def __init__(
-        self, parts: dict[str, list[int]], machine: str, clients: list[int], path: Path, hops: list[Hop]
+        self,
+        parts: dict[str, list[int]],
+        machine: str,
+        clients: list[int],
+        path: Path,
+        hops: list[Hop],
+        families: tuple[int, ...] = (),
     ) -> None:
         self.parts, self.machine, self.clients, self.path, self.hops = parts, machine, clients, path, hops
+        self.families = frozenset(families)
         self.longest_pause_ms = 0.0
         self.runqueue_waits_s = dict.fromkeys(clients, 0.0)
         self._rows: list[list[Any]] = []
@@ -67,7 +75,7 @@ class Watch:
 
     def _sample(self) -> None:
         last = self._began
-        before = {part: _cpu_s(pids) for part, pids in self.parts.items()}
+        before = {part: self._cpu_s(pids) for part, pids in self.parts.items()}
         times = _machine_times()
         carried = Counter(self.hops)
         while not self._over.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
@@ -77,16 +85,28 @@ class Watch:
                 continue
             bytes_of = carried.look(span)
             for part, pids in self.parts.items():
-                cpu, was = _cpu_s(pids), before[part]
+                cpu, was = self._cpu_s(pids), before[part]
                 # A part whose process has just ended has nothing to say about this second.
                 if cpu is not None and was is not None:
                     used = round(max(0.0, (cpu - was) / span), 4)
-                    row = [second, part, used, round(_rss_mib(pids), 2), "", "", "", ""]
+                    row = [second, part, used, round(_rss_mib(self._family(pids)), 2), "", "", "", ""]
                     self._rows.append([*row, *(bytes_of.get(part) or ("", ""))])
                 before[part] = was if cpu is None else cpu
             books = _machine_times()
             self._rows.append([second, self.machine, *_machine(times, books, span), *_pressure(), "", ""])
             times, last = books, now
+
+    def _family(self, pids: list[int]) -> list[int]:
+        return pids + [child for pid in pids if pid in self.families for child in _children(pid)]
+
+    def _cpu_s(self, pids: list[int]) -> float | None:
+        own = _cpu_s(pids)
+        heads = [pid for pid in pids if pid in self.families]
+        if own is None or not heads:
+            return own
+        # Once a child is waited for, what it used is in its parent's account.
+        alive = sum(_cpu_s([child]) or 0.0 for pid in heads for child in _children(pid))
+        return own + alive + sum(_ended_cpu_s(pid) for pid in heads)
 
     def _tick(self) -> None:
         last = looked = time.monotonic()
@@ -145,6 +165,22 @@ def _cpu_s(pids: list[int]) -> float | None:
     except (OSError, ValueError, IndexError):
         return None
     return total / TICKS
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(one) for one in (PROC / str(pid) / "task" / str(pid) / "children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _ended_cpu_s(pid: int) -> float:
+    """Return what the children used that a process has waited for."""
+    try:
+        rest = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        return (int(rest[13]) + int(rest[14])) / TICKS
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _rss_mib(pids: list[int]) -> float:

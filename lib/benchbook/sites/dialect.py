@@ -1,0 +1,239 @@
+"""What measuring asks of a server over SQL, in the words of MySQL's family; another family has its own.
+
+An engine gives its connections its own words (`info["dialect"]`); those of MySQL need not be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
+
+Items = dict[str, str]
+
+# Cumulative counters that sysbench's own counts can be held against, query by query.
+COUNTERS = (
+    "Com_select",
+    "Com_insert",
+    "Com_update",
+    "Com_delete",
+    "Com_begin",
+    "Com_commit",
+    "Com_rollback",
+    "Com_stmt_prepare",
+    "Com_stmt_execute",
+    "Connections",
+    "Rows_sent",
+    "Rows_read",
+    "Handler_write",
+    "Handler_update",
+    "Handler_delete",
+    "Innodb_rows_inserted",
+    "Innodb_rows_updated",
+    "Innodb_rows_deleted",
+    "Innodb_rows_read",
+    "Innodb_deadlocks",
+    "Ssl_accepts",
+    "Aborted_connects",
+    "Aborted_clients",
+    "Questions",
+)
+# What MariaDB counts by account (`userstat`), under our names; prepared statements count as what they do.
+OF_ACCOUNT = {
+    "Com_select": "SELECT_COMMANDS",
+    "Account_updates": "UPDATE_COMMANDS",
+    "Account_other": "OTHER_COMMANDS",
+    "Connections": "TOTAL_CONNECTIONS",
+    "Rows_sent": "ROWS_SENT",
+}
+# Item, and columns of what it is, in the measured schema; events of every schema use the machine.
+DEFINITIONS: tuple[tuple[str, str, str, str], ...] = (
+    ("table", "tables", "table_name", "table_type, engine, row_format, table_collation, create_options"),
+    (
+        "column",
+        "columns",
+        "table_name, column_name",
+        "ordinal_position, column_type, is_nullable, column_default, collation_name, extra",
+    ),
+    (
+        "index",
+        "statistics",
+        "table_name, index_name",
+        "seq_in_index, column_name, non_unique, index_type, sub_part, collation, comment",
+    ),
+    (
+        "trigger",
+        "triggers",
+        "event_object_table, trigger_name",
+        "action_timing, event_manipulation, action_statement",
+    ),
+    ("event", "events", "event_schema, event_name", "status, event_definition"),
+)
+OF_SCHEMA = {"triggers": "trigger_schema", "events": None}
+
+
+class Dialect:
+    """The questions, each asked over a connection that is already open and in autocommit."""
+
+    def enter(self, connection: Connection, database: str) -> None:
+        """Stand in a schema."""
+        quoted = connection.dialect.identifier_preparer.quote_identifier(database)
+        connection.exec_driver_sql(f"USE {quoted}")
+
+    def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
+        """Return the server's counters by name, all that it counts, and its uptime in seconds.
+
+        An engine that keeps its books elsewhere gives its connections a reader of them (`info["books"]`).
+        """
+        if "books" in connection.info:
+            counters, uptime_s = connection.info["books"]()
+            return counters, counters, uptime_s
+        status = {str(name): value for name, value in connection.execute(text("SHOW GLOBAL STATUS")).all()}
+        counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
+        return counters, status, int(status.get("Uptime", 0))
+
+    def of_account(self, connection: Connection, user: str) -> dict[str, int]:
+        """Return the counters of one account, which others on the same server don't move."""
+        columns = ", ".join(OF_ACCOUNT.values())
+        counted = text(f"SELECT {columns} FROM information_schema.USER_STATISTICS WHERE USER = :user")
+        # An account that was never used has no row yet.
+        row: Any = connection.execute(counted, {"user": user}).first() or (0,) * len(OF_ACCOUNT)
+        return {name: int(value) for name, value in zip(OF_ACCOUNT, row, strict=True)}
+
+    def absent(self, connection: Connection, user: str | None) -> dict[str, str]:
+        """Return the counters that this engine doesn't have (of an account: with `user`), with reasons."""
+        return connection.info.get("absent") or {}
+
+    def connected(self, connection: Connection) -> int:
+        """Return how many sessions the server says are open, ours with them."""
+        if "connected" in connection.info:
+            return connection.info["connected"]()
+        row = connection.execute(text("SHOW GLOBAL STATUS LIKE 'Threads_connected'")).first()
+        if row is None:
+            counted = "SELECT COUNT(*) FROM information_schema.processlist"
+            return int(connection.execute(text(counted)).scalar_one())
+        return int(row[1])
+
+    def foreign_sessions(self, connection: Connection) -> int:
+        """Count sessions that are neither ours nor the server's own."""
+        rows = connection.execute(text("SHOW PROCESSLIST")).mappings().all()
+        # The greeting holds four bytes of a session's number, and TiDB's have eight.
+        mine = connection.info.get("session") or connection.connection.dbapi_connection.thread_id()  # type: ignore[union-attr]
+        return sum(
+            1
+            for row in rows
+            if int(row["Id"]) != mine
+            and row["User"] not in ("system user", "event_scheduler")
+            # Where others use the server too, only our own account must be alone.
+            and row["User"] == connection.info.get("only_user", row["User"])
+        )
+
+    def cipher(self, connection: Connection) -> str:
+        """Return the cipher of a session made like the client's, empty without encryption.
+
+        A site whose own sessions are made otherwise makes one like the client's (`info["cipher"]`).
+        """
+        if "cipher" in connection.info:
+            return str(connection.info["cipher"]())
+        row: Any = connection.execute(text("SHOW SESSION STATUS LIKE 'Ssl_cipher'")).first()
+        return str(row[1]) if row else ""
+
+    def tables(self, connection: Connection) -> list[str]:
+        """Return the names of all tables of the schema, sorted."""
+        return sorted(str(name) for (name,) in connection.execute(text("SHOW TABLES")))
+
+    def indexes(self, connection: Connection, table: str) -> list[str]:
+        """Return the names of a table's indexes, sorted."""
+        rows = connection.execute(text(f"SHOW INDEX FROM {table}")).mappings()
+        return sorted({str(row["Key_name"]) for row in rows})
+
+    def checksum(self, connection: Connection, table: str, kind: str) -> int:
+        """Return a checksum of a sysbench table: of `kind` own the engine's; crc32 or md5, one of all rows
+        that several engines can make."""
+        if kind == "own":
+            return int(connection.execute(text(f"CHECKSUM TABLE {table}")).first()[1])  # type: ignore[index]
+        row = "CONCAT_WS('#', id, k, c, pad)"
+        each = f"CRC32({row})" if kind == "crc32" else f"CONV(LEFT(MD5({row}), 8), 16, 10)"
+        return int(connection.execute(text(f"SELECT COALESCE(SUM({each}), 0) FROM {table}")).scalar_one())
+
+    def analyze(self, connection: Connection, table: str) -> list[dict[str, str]]:
+        """Take a table's statistics; return what the server answered, each with Table, Msg_type, Msg_text."""
+        answer = connection.execute(text(f"ANALYZE TABLE {table}"))
+        # TiDB answers with nothing but its success.
+        if not answer.returns_rows:
+            return [done(table)]
+        return [{key: str(row[key]) for key in done("")} for row in answer.mappings().all()]
+
+    def prewarm(self, connection: Connection, table: str, index: str) -> None:
+        """Read every row by primary key and every entry of the secondary index, so that both are in
+        memory."""
+        for column, by in (("pad", "PRIMARY"), ("k", index)):
+            query = f"SELECT COUNT({column}) FROM {table} FORCE INDEX ({by})"
+            connection.execute(text(query)).scalar_one()
+
+    def limits(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
+        """Return those of some limits that the server has."""
+        listed = ", ".join(f"'{name}'" for name in names)
+        rows = connection.execute(text(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")).all()
+        return {str(name): int(value) for name, value in rows}
+
+    def is_read_only(self, connection: Connection) -> bool:
+        """Say whether the server takes no writes."""
+        return bool(connection.execute(text("SELECT @@global.read_only")).scalar_one())
+
+    def variables(self, connection: Connection) -> Items:
+        """Return all settings of the server by name."""
+        rows = connection.execute(text("SHOW GLOBAL VARIABLES"))
+        return {str(name): str(value) for name, value in rows}
+
+    def definitions(self, connection: Connection) -> tuple[Items, dict[str, str]]:
+        """Return what the tables of the schema are by item, and why some of it could not be read."""
+        found: Items = {}
+        lacking: dict[str, str] = {}
+        for kind, source, name, columns in DEFINITIONS:
+            schema = OF_SCHEMA.get(source, "table_schema")
+            where = f" WHERE {schema} = DATABASE()" if schema is not None else ""
+            query = f"SELECT {name}, {columns} FROM information_schema.{source}{where}"
+            try:
+                rows = list(connection.execute(text(query)))
+            except SQLAlchemyError as error:
+                lacking[source] = type(error).__name__
+                continue
+            found |= items(kind, len(name.split(",")), rows)
+        return found, lacking
+
+    def written(self, connection: Connection) -> Items:
+        """Return when each table was made and last written to; empty where the engine doesn't say it at
+        once."""
+        if not getattr(connection.dialect, "is_mariadb", False):
+            return {}
+        asked = (
+            "SELECT table_name, create_time, update_time FROM information_schema.tables "
+            "WHERE table_schema = DATABASE() AND update_time IS NOT NULL"
+        )
+        rows = connection.execute(text(asked))
+        return {str(name): f"made {made}, written {when}" for name, made, when in rows}
+
+
+MYSQL = Dialect()
+
+
+def of(connection: Connection) -> Dialect:
+    """Return the words of the server behind a connection."""
+    return connection.info.get("dialect", MYSQL)
+
+
+def done(table: str) -> dict[str, str]:
+    """Return the answer of an engine that says nothing but that a table is done."""
+    return {"Table": table, "Msg_type": "status", "Msg_text": "OK"}
+
+
+def items(kind: str, names: int, rows: Iterable[Any]) -> Items:
+    """Return rows as items: the first `names` columns name each, the others say what it is."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        words = [str(value) for value in row[names:] if value is not None and value != ""]
+        found.setdefault(f"{kind} {'.'.join(map(str, row[:names]))}", []).append(", ".join(words))
+    return {item: "; ".join(sorted(lines)) for item, lines in found.items()}

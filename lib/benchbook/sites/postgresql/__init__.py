@@ -1,0 +1,1 @@
+"""PostgreSQL as the OS package ships it."""
