@@ -119,3 +119,27 @@ def test_only_the_process_that_the_event_ended_and_the_one_it_started_are_left_o
     }
     # After it the store is process 22; any other was not started by the event.
     assert checks_cluster.but_for_event(run, identity, "after") == identity
+
+
+def test_leaders_that_move_in_an_operators_cluster_are_said_and_a_store_that_is_down_voids_the_run() -> None:
+    after = changed(leaders=LOOK["leaders"] | {"8": "store-2"})
+    looks = {"is_managed": True, "before": LOOK, "after": after}
+    run = SimpleNamespace(seen={"arrangement": {"cluster": looks}})
+    assert checks_cluster.cluster(run, Limits()) == []
+    assert checks_cluster.said(run) == ["1 leader moved from store-1 to store-2"]
+    looks["after"] = changed(stores=LOOK["stores"] | {"store-1": {"id": 1, "state": "Down"}})
+    assert checks_cluster.cluster(run, Limits()) == ["store-1 was Down after the run"]
+    looks["after"] = {"ended": [], "reason": "PD does not tell: TimeoutError"}
+    assert checks_cluster.cluster(run, Limits()) == []
+    assert checks_cluster.said(run) == [
+        "stores and leaders were not looked at: PD does not tell: TimeoutError"
+    ]
+
+
+def test_a_cluster_of_others_that_was_not_looked_at_is_no_lack_and_our_own_is() -> None:
+    assert (
+        checks_cluster.cluster(SimpleNamespace(seen={"identity_before": {"cluster": "uid"}}), Limits()) == []
+    )
+    own = SimpleNamespace(seen={"identity_before": {"cluster": {"pd": {"pid": 1}}}})
+    with pytest.raises(Missing, match="not looked at"):
+        checks_cluster.cluster(own, Limits())

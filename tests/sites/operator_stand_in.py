@@ -1,12 +1,15 @@
 """What TiDB Operator makes of a `TidbCluster`, made by a test: pods with its labels, and the status.
 
-There are no images of PD and TiKV here: those are pods that wait, and each TiDB has its embedded storage. All
-of it is in a real cluster, and what is under test can't tell it from the operator's.
+The operator alone is stood in for: PD, the stores and TiDB are real programs, built from their Go modules,
+with unistore in place of TiKV, one part after another as the operator starts them. All of it is in a real
+cluster. On one node of a test cluster parts share the node, which the operator's own pods would refuse.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 from kubernetes import client
@@ -14,14 +17,31 @@ from kubernetes import client
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import Cluster
+from benchbook.sites.kube.tidb_parts import PodPlacement
+from benchbook.sites.tidb import placement
 
 PLURAL = "tidbclusters"
 READY = {"status": "True", "reason": "Ready", "message": "TiDB cluster is fully up and running"}
 WAITING = {"status": "False", "reason": "PDUnhealthy", "message": "PD(s) are not healthy"}
-TIDB = (
-    "mkdir -p /d && exec tidb-server -store=unistore -path=/d -host=0.0.0.0 -P=4000 -status=10080 "
-    "-config=/etc/tidb/tidb.toml"
-)
+# Its Service has PD found by the others: a test cluster has no DNS. KNOWN is what kubelets call it by.
+PD_AT = "${KNOWN_PD_SERVICE_HOST}:2379"
+COMMANDS = {
+    "pd": (
+        "exec pd-server --name=$HOSTNAME --data-dir=/d/pd --config=/etc/part/part.toml "
+        "--client-urls=http://0.0.0.0:2379 --advertise-client-urls=http://$POD_IP:2379 "
+        "--peer-urls=http://0.0.0.0:2380 --advertise-peer-urls=http://$POD_IP:2380 "
+        "--initial-cluster=$HOSTNAME=http://$POD_IP:2380"
+    ),
+    "tikv": (
+        f"exec tikv-server --pd=http://{PD_AT} --addr=0.0.0.0:20160 --advertise-addr=$POD_IP:20160 "
+        "--status-addr=0.0.0.0:20180 --data-dir=/d/tikv --capacity=0 --config=/etc/part/part.toml"
+    ),
+    "tidb": (
+        f"exec tidb-server --store=tikv --path={PD_AT} --host=0.0.0.0 --advertise-address=$POD_IP "
+        "--config=/etc/part/part.toml"
+    ),
+}
+PORTS = {"pd": 2379, "tikv": 20160, "tidb": 4000}
 
 
 class Operator(threading.Thread):
@@ -33,6 +53,7 @@ class Operator(threading.Thread):
         self.cluster = Cluster()
         self._over = threading.Event()
         self.trouble: Exception | None = None
+        self._made: set[str] = set()
 
     def run(self) -> None:
         """Look once in a while, as the operator does."""
@@ -55,42 +76,87 @@ class Operator(threading.Thread):
 
     def _make(self, resource: dict[str, Any]) -> None:
         name, spec = resource["metadata"]["name"], resource["spec"]
+        is_ready = True
         for part in tidb.PARTS:
             for manifest in self._part(name, part, spec):
                 self.cluster.apply(manifest)
-        pods = self.cluster.core.list_namespaced_pod
-        mine = self.cluster.ask(pods, self.namespace, label_selector=f"{tidb.INSTANCE}={name}").items
-        wanted = sum(spec[part]["replicas"] for part in tidb.PARTS)
-        is_ready = len(mine) == wanted and all(wait.state(pod) is None for pod in mine)
+            label = f"{tidb.INSTANCE}={name},{tidb.COMPONENT}={part}"
+            pods = self.cluster.core.list_namespaced_pod
+            mine = self.cluster.ask(pods, self.namespace, label_selector=label).items
+            is_ready = len(mine) == spec[part]["replicas"] and all(wait.state(pod) is None for pod in mine)
+            if part == "tikv" and name not in self._made and any(_restarts(pod) for pod in mine):
+                self._begin_again(name)
+                return
+            if part == "tikv" and is_ready and name not in self._made:
+                is_ready = self._is_placed(name, spec[part]["replicas"])
+            if not is_ready:
+                break
+        if is_ready:
+            self._made.add(name)
         status = {"conditions": [{"type": "Ready", **(READY if is_ready else WAITING)}]}
         group, _, version = tidb.API.partition("/")
         patch = client.CustomObjectsApi(self.cluster.api).patch_namespaced_custom_object
         self.cluster.ask(patch, group, version, self.namespace, PLURAL, name, {"status": status})
 
+    def _is_placed(self, name: str, stores: int) -> bool:
+        """Say whether PD has every region on all stores: unistore may end where a split comes before that."""
+        where = SimpleNamespace(cluster=self.cluster, namespace=self.namespace)
+        try:
+            state = PodPlacement(f"{name}-pd-0", PORTS["pd"], {}, ground=where).state()
+        except (SiteError, OSError, ValueError):
+            return False
+        return not placement.faults(state, stores, stores)
+
+    def _begin_again(self, name: str) -> None:
+        """Remove the parts with their data, as the lab does where a new store ended by itself."""
+        remove = client.AppsV1Api(self.cluster.api).delete_namespaced_stateful_set
+        for part in reversed(tidb.PARTS):
+            with contextlib.suppress(SiteError):
+                self.cluster.ask(remove, f"{name}-{part}", self.namespace, propagation_policy="Foreground")
+
     def _part(self, name: str, part: str, spec: dict[str, Any]) -> list[dict[str, Any]]:
         labels = {tidb.INSTANCE: name, tidb.COMPONENT: part}
         meta = {"name": f"{name}-{part}", "namespace": self.namespace, "labels": labels}
+        known = name.upper().replace("-", "_")
+        own_address = {"fieldRef": {"fieldPath": "status.podIP"}}
         container: dict[str, Any] = {
             "name": part,
             "image": self.image or "localhost/nowhere:1",
             "imagePullPolicy": "IfNotPresent" if self.image else "Never",
-            "command": ["sh", "-c", TIDB if part == "tidb" else "exec sleep 3600"],
+            "command": ["sh", "-c", COMMANDS[part].replace("KNOWN", known)],
+            "env": [{"name": "POD_IP", "valueFrom": own_address}],
+            "readinessProbe": {"tcpSocket": {"port": PORTS[part]}, "periodSeconds": 1},
+            "volumeMounts": [
+                {"name": "config", "mountPath": "/etc/part"},
+                {"name": "data", "mountPath": "/d"},
+            ],
         }
-        volumes = []
-        if part == "tidb":
-            container["readinessProbe"] = {"tcpSocket": {"port": 4000}, "periodSeconds": 1}
-            container["volumeMounts"] = [{"name": "config", "mountPath": "/etc/tidb"}]
-            volumes = [{"name": "config", "configMap": {"name": f"{name}-tidb"}}]
         template = {
             "metadata": {"labels": labels},
             "spec": {
                 "containers": [container],
-                "volumes": volumes,
-                "hostNetwork": bool(spec.get("hostNetwork")),
+                # What a store has written outlives its container, as in the operator's volumes.
+                "volumes": [
+                    {"name": "config", "configMap": {"name": f"{name}-{part}"}},
+                    {"name": "data", "emptyDir": {}},
+                ],
                 "terminationGracePeriodSeconds": 1,
             },
         }
-        found: list[dict[str, Any]] = [
+        ports = [{"name": "main", "port": PORTS[part], "targetPort": PORTS[part], "protocol": "TCP"}]
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": meta,
+                "data": {"part.toml": spec[part]["config"]},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": meta,
+                "spec": {"type": "ClusterIP", "selector": labels, "ports": ports},
+            },
             {
                 "apiVersion": "apps/v1",
                 "kind": "StatefulSet",
@@ -101,22 +167,9 @@ class Operator(threading.Thread):
                     "selector": {"matchLabels": labels},
                     "template": template,
                 },
-            }
+            },
         ]
-        if part == "tidb":
-            ports = [{"name": "mysql-client", "port": 4000, "targetPort": 4000, "protocol": "TCP"}]
-            found += [
-                {
-                    "apiVersion": "v1",
-                    "kind": "Service",
-                    "metadata": meta,
-                    "spec": {"type": "ClusterIP", "selector": labels, "ports": ports},
-                },
-                {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "metadata": meta,
-                    "data": {"tidb.toml": spec["tidb"]["config"]},
-                },
-            ]
-        return found
+
+
+def _restarts(pod: Any) -> int:
+    return sum(one.restart_count for one in pod.status.container_statuses or ())

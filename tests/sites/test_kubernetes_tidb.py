@@ -1,9 +1,10 @@
 """TiDB in a real cluster: in a pod of its own, and as TiDB Operator makes it.
 
-They need what the other tests of a cluster need, and an image with tidb-server too, which
-BENCHBOOK_TEST_TIDB_IMAGE names (`TIDB=PROGRAM tools/images/rootfs.sh FOLDER`). In place of the operator a
-stand-in of the tests makes its pods, with TiDB's embedded storage in place of TiKV; the operator itself is
-asked where BENCHBOOK_TEST_OPERATOR names its controller-manager, and BENCHBOOK_TIDB_CRD a definition of it.
+They need what the other tests of a cluster need, and images with TiDB too (`tools/images/rootfs.sh`):
+BENCHBOOK_TEST_TIDB_IMAGE names one with tidb-server 6.6, BENCHBOOK_TEST_PARTS_IMAGE one with PD, unistore and
+TiDB 5.0. In place of the operator a stand-in of the tests makes its pods, of these real parts; the operator
+itself is asked where BENCHBOOK_TEST_OPERATOR names its controller-manager. BENCHBOOK_TIDB_CRD is its
+definition of a TidbCluster.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, warm_up
 from benchbook.measure.ledger import session
 from benchbook.sites import clean
+from benchbook.sites import lab as labs
 from benchbook.sites.kube import tidb, tidb_cluster
 from benchbook.sites.kube.api import VARIABLES, Cluster
+from benchbook.sites.tidb import members
 from tests.sites import kubernetes_study
 from tests.sites.operator_stand_in import Operator
 from tests.sites.test_kubernetes_cluster import cluster, folder, ours, root, run  # noqa: F401
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_TIDB_IMAGE")
+PARTS = os.environ.get("BENCHBOOK_TEST_PARTS_IMAGE")
 CRD = os.environ.get("BENCHBOOK_TIDB_CRD")
 OPERATOR = os.environ.get("BENCHBOOK_TEST_OPERATOR")
 pytestmark = [
@@ -43,10 +47,13 @@ pytestmark = [
         not any(os.environ.get(name) for name in VARIABLES),
         reason=f"no cluster: neither {' nor '.join(VARIABLES)} is set",
     ),
-    pytest.mark.skipif(IMAGE is None, reason="BENCHBOOK_TEST_TIDB_IMAGE names no image with tidb-server"),
 ]
-needs_crd = pytest.mark.skipif(
-    CRD is None, reason="BENCHBOOK_TIDB_CRD names no pingcap.com_tidbclusters.yaml"
+needs_tidb = pytest.mark.skipif(
+    IMAGE is None, reason="BENCHBOOK_TEST_TIDB_IMAGE names no image with tidb-server 6.6"
+)
+needs_parts = pytest.mark.skipif(
+    CRD is None or PARTS is None,
+    reason="BENCHBOOK_TIDB_CRD names no definition, or BENCHBOOK_TEST_PARTS_IMAGE no image",
 )
 ENGINE = {"name": "tidb", "version": "6.6", "settings": {"tidb_enable_1pc": False, "max-index-length": 4096}}
 PODS = {
@@ -65,6 +72,7 @@ def study(arms: Any, site: dict[str, Any] | None = None, **other: Any) -> Any:
     return kubernetes_study.make(arms, section, **whole)
 
 
+@needs_tidb
 def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_ledger(
     cluster: Cluster,  # noqa: F811
     folder: Path,  # noqa: F811
@@ -108,6 +116,7 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
         assert site.facts("pod")["engine"] == facts
 
 
+@needs_tidb
 def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Path, root: Path):  # noqa: F811
     spec = study({name: PODS[name] for name in ("pod", "service")})
     with sites.open_site(spec, folder) as site:
@@ -126,6 +135,7 @@ def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Pa
             assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
 
 
+@needs_tidb
 def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root: Path):  # noqa: F811
     arms = {name: {"network": "pod", "qos": "guaranteed"} for name in ("one", "two")}
     plan = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6}
@@ -145,6 +155,7 @@ def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root:
     assert made.evidence()["oom_kills"] >= 1
 
 
+@needs_tidb
 def test_a_setting_that_tidb_does_not_know_is_told_and_not_passed_over(folder: Path, root: Path):  # noqa: F811
     wrong = ENGINE | {"settings": {"tidb_no_such_variable": 1}}
     spec = study({name: PODS[name] for name in ("pod", "service")}, engine=wrong)
@@ -154,6 +165,7 @@ def test_a_setting_that_tidb_does_not_know_is_told_and_not_passed_over(folder: P
             site.facts("pod")
 
 
+@needs_tidb
 def test_a_tidb_that_lets_anybody_in_at_first_is_refused_by_name(folder: Path, root: Path):  # noqa: F811
     spec = study({name: PODS[name] for name in ("pod", "service")}, engine={"name": "tidb", "version": "5.0"})
     with sites.open_site(spec, folder) as site:
@@ -177,26 +189,36 @@ def definition(cluster: Cluster) -> Iterator[None]:  # noqa: F811
         api.delete_custom_resource_definition(name)
 
 
+# The first process of a pod's namespace takes no SIGKILL from inside it; of SIGTERM it ends by itself.
+KILL = ["sh", "-c", "kill -TERM 1"]
+
+
 def operated(**site: Any) -> Any:
-    one, two = {"replicas": 1}, {"replicas": 2}
-    section = {"tidb": {"version": "v6.6.0", "pd": one, "tikv": one, "tidb": site.pop("tidbs", two)}, **site}
+    """Return a study on one PD, three stores and two TiDB; settings of PD are those of the lab's cluster."""
+    pd = members.PD_DEFAULTS | {"replication.max-replicas": 3}
+    parts = {
+        "pd": {"replicas": 1, "config": pd},
+        "tikv": {"replicas": 3, "config": members.STORE_DEFAULTS},
+        "tidb": {"replicas": site.pop("tidbs", 2)},
+    }
+    images = dict.fromkeys(("server", "client", "proxy"), PARTS)
+    section = {"images": images, "tidb": {"version": "v5.0.0", **parts}, "wait_s": 300, **site}
     arms = {"service": {"network": "pod", "access": "service"}, "direct": {"network": "pod"}}
     return study(arms, section, engine={"name": "tidb", "settings": {"tidb_enable_1pc": False}})
 
 
-@needs_crd
+@needs_parts
 def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_study(
     cluster: Cluster,  # noqa: F811
     folder: Path,  # noqa: F811
     root: Path,  # noqa: F811
     definition: None,
 ):
-    # Two TiDBs would not see each other's rows without a TiKV under both.
-    spec = operated(tidbs={"replicas": 1})
+    spec = operated()
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site:
-        operator = Operator(site.ground.namespace, IMAGE)
+        operator = Operator(site.ground.namespace, PARTS)
         operator.start()
         try:
             assert site.able == ["service", "direct"]
@@ -217,23 +239,24 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
             facts = site.facts("service")["engine"]
             assert {part: one["pods"] for part, one in facts["parts"].items()} == {
                 "pd": 1,
-                "tikv": 1,
-                "tidb": 1,
+                "tikv": 3,
+                "tidb": 2,
             }
             assert facts["settings"]["tidb_enable_1pc"]["got"] == "OFF"
             assert facts["settings"]["log.level"]["got"] == "error"
-            assert (
-                "no copy" in facts["data"]
-                and facts["stores"] == "not available: PD's own port does not answer"
-            )
+            assert "no copy" in facts["data"]
+            assert [one.rpartition(" ")[2] for one in facts["stores"]] == ["Up", "Up", "Up"]
+            looks = seen["service"]["arrangement"]["cluster"]
+            stores = {f"server-tikv-{number}" for number in range(3)}
+            for when in ("before", "after"):
+                assert looks[when]["ended"] == [] and set(looks[when]["stores"]) == stores
+                # Each region is on all three stores and has a leader on one of them.
+                assert list(looks[when]["replicas"]) == ["3"]
+                assert set(looks[when]["leaders"].values()) <= stores
             with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
                 pymysql.connect(host=leads[0], port=4000, user="root", password="", ssl_disabled=True)
             assert site.has_snapshot(dataset.label(spec)) and not site.has_snapshot("another")
             site.restore(dataset.label(spec))
-            before = site.identity("service")
-            cluster.core.delete_namespaced_pod("server-tikv-0", site.ground.namespace, grace_period_seconds=0)
-            site.up("service")
-            assert site.identity("service")["server-tikv-0"] != before["server-tikv-0"]
         finally:
             operator.stop()
     with sites.open_site(spec, folder) as site:
@@ -246,32 +269,46 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
     assert ours(cluster, folder) == []
 
 
-@needs_crd
-def test_the_books_of_all_tidbs_are_added_up(folder: Path, root: Path, definition: None):  # noqa: F811
-    with sites.open_site(operated(), folder) as site:
-        operator = Operator(site.ground.namespace, IMAGE)
+@needs_parts
+def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are_added_up(
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+    definition: None,
+):
+    spec = operated()
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        operator = Operator(site.ground.namespace, PARTS)
         operator.start()
         try:
-            site.up("service")
+            dataset.load(site, spec)
             parts = site._arms.server(site.chains["service"].server).parts
             assert len(parts.addresses) == 2
             before, _ = parts.books()
-            second = parts.statuses[1].address
             password = site.ground.lab.password()
-            host = next(str(pod.status.pod_ip) for pod in parts.pods["tidb"] if pod.metadata.name == second)
-            # The second has storage of its own here, so nobody has let anybody in there yet.
-            with pymysql.connect(host=host, port=4000, user="root", password="", ssl_disabled=True) as other:
-                for _ in range(7):
-                    other.cursor().execute("SELECT 1")
+            account = {"user": labs.USER, "password": password, "database": labs.SCHEMA, "ssl_disabled": True}
+            for host in parts.addresses:
+                with pymysql.connect(host=host, port=4000, **account) as one, one.cursor() as cursor:
+                    for _ in range(7):
+                        cursor.execute("SELECT COUNT(*) FROM sbtest1")
+                        assert cursor.fetchone() == (500,), "both see the rows of the same stores"
             after, _ = parts.books()
-            assert after["Com_select"] - before["Com_select"] >= 7
-            assert after["Connections"] - before["Connections"] == 1
+            # Seven selects on each of the two.
+            assert after["Com_select"] - before["Com_select"] == 14
+            own = Cluster()
+            killing = threading.Timer(2.0, lambda: own.run(site.ground.namespace, "server-tikv-1", KILL))
+            killing.start()
+            _, judged = run(site, spec, "direct", into)
+            killing.join()
+            assert judged.status != "valid"
+            assert any("server-tikv-1" in reason for reason in judged.reasons), judged.reasons
             assert password not in json.dumps(site.identity("service"))
         finally:
             operator.stop()
 
 
-@needs_crd
+@needs_parts
 def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(
     folder: Path,  # noqa: F811
     root: Path,  # noqa: F811
@@ -283,13 +320,13 @@ def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(
         try:
             with pytest.raises(SiteError, match=r"server-pd-0: ErrImageNeverPull.*its events") as told:
                 site.up("service")
-            assert "PD 0 of 1, TiKV 0 of 1, TiDB 0 of 2" in str(told.value)
+            assert "PD 0 of 1, TiKV 0 of 3, TiDB 0 of 2" in str(told.value)
             assert "PD(s) are not healthy" in str(told.value)
         finally:
             operator.stop()
 
 
-@needs_crd
+@needs_parts
 def test_an_operator_that_is_not_there_is_told(folder: Path, root: Path, definition: None):  # noqa: F811
     with (
         sites.open_site(operated(wait_s=10), folder) as site,

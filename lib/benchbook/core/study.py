@@ -158,8 +158,7 @@ class Study(Model):
         yield from conflicts(self.arms)
         yield from mistakes(self.engine, self.arms)
         yield from misplaced(self.site.kind, self.engine, self.arms)
-        yield from study_cluster.mistakes(self.site.kind, self.engine, self.arms)
-        yield from study_cluster.event_mistakes(self)
+        yield from study_cluster.refused(self)
         yield from refused(self.site.kind, self.site.kubernetes, self.arms)
         yield from study_existing.refused(self.site.kind, self.site.existing, self.arms)
         here = self.site.kubernetes

@@ -119,6 +119,12 @@ def _zones(engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def refused(study: Any) -> Iterator[str]:
+    """Yield what a study asks of a cluster and can't have, as `mistakes` does."""
+    yield from mistakes(study.site.kind, study.engine, study.arms)
+    yield from event_mistakes(study)
+
+
 def mistakes(kind: str, engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
     """Yield what doesn't go with a cluster, each as `path.to.key: what is wrong; what to write`."""
     if engine.cluster is not None:

@@ -19,26 +19,39 @@ def cluster(run: Evidence, limits: Limits) -> list[str]:
 
     Regions that were made by a split in the run have no place before it. Arms without a cluster have nothing
     to show; a leader that moved away and back is not seen. Where the plan has a store killed, it must have
-    been, in time, and be back; leaders may then have moved.
+    been, in time, and be back; leaders may then have moved. In a cluster that an operator manages, PD moves
+    leaders as it does for anyone: that is said beside the run and does not void it.
     """
     seen = (run.seen.get("arrangement") or {}).get("cluster")
     if seen is None:
         if "identity_before" not in run.seen:
             raise Missing("which server it was is not known")
-        if "cluster" in (run.seen["identity_before"] or {}):
+        # Elsewhere a cluster is told by a name or number of its maker's, and no part is ours to look at.
+        if isinstance((run.seen["identity_before"] or {}).get("cluster"), Mapping):
             raise Missing("the cluster's stores and leaders were not looked at")
         return []
     faults: list[str] = []
     for when in ("before", "after"):
         faults += [f"{part} {when} the run" for part in _down(seen[when])]
+        if (why := seen[when].get("reason")) and not seen.get("is_managed"):
+            faults.append(f"{why} {when} the run")
     before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
+    if seen.get("is_managed"):
+        return faults + _lost(before, after)
     if (event := seen.get("event")) is None:
         return faults + moved(before, after)
     return faults + _lost(before, after) + _unlike_planned(event, run.get("started_monotonic_s"))
 
 
 def said(run: Evidence) -> list[str]:
-    """Return what was done to the cluster in the run as the plan asks, in a sentence; none without one."""
+    """Return what belongs beside a run of a cluster: leaders that PD moved, what the plan did to it."""
+    seen = (run.seen.get("arrangement") or {}).get("cluster") or {}
+    if seen.get("is_managed"):
+        reasons = dict.fromkeys(seen[when].get("reason") for when in ("before", "after"))
+        before, after = (seen[when].get("leaders") or {} for when in ("before", "after"))
+        # Regions without a leader are faults.
+        went = [one for one in moved(before, after) if " moved from " in one]
+        return [*went, *(f"stores and leaders were not looked at: {why}" for why in reasons if why)]
     event, began = _event(run), run.seen.get("started_monotonic_s")
     if event is None or began is None or "ready_s" not in event:
         return []
@@ -115,9 +128,8 @@ def _down(look: Mapping[str, Any]) -> list[str]:
     """Return each part that was not up; a store's process may have ended long before PD says so."""
     ended = list(look["ended"])
     found = [f"{name} had ended" for name in ended]
-    found += [
+    return found + [
         f"{name} was {one['state']}"
         for name, one in sorted((look.get("stores") or {}).items())
         if one["state"] != UP and name not in ended
     ]
-    return found + ([look["reason"]] if look.get("reason") else [])

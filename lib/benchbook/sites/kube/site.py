@@ -161,8 +161,12 @@ class KubernetesSite(Site):
             server.record, server.place = record, place if len(servers) > 1 else None
         is_cluster = self.ground.here.tidb is not None
         before = servers[0].threads() if is_cluster else None
+        if is_cluster:
+            record["cluster"] = {"is_managed": True, "before": servers[0].look()}
         with self._arms.neighbour(chain, record):
             yield record
+        if is_cluster:
+            record["cluster"]["after"] = servers[0].look()
         if before is not None and (after := servers[0].threads()) is not None:
             record["tikv_threads"] = pools.spent(before, after)
         # Who asks whether a server is ready drops its connection before it logs in: the operator's pods are

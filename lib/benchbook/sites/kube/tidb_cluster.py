@@ -123,6 +123,10 @@ class TidbCluster:
         """Return the processor time of each thread pool of each TiKV; None if one does not tell."""
         return self.parts.threads()
 
+    def look(self) -> dict[str, Any]:
+        """Return the state of its stores and leaders now."""
+        return self.parts.look()
+
     def log_mark(self) -> float:
         """Return now: its logs are asked for by time."""
         return time.monotonic()

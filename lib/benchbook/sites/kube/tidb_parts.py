@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from benchbook.sites.kube.tidb import PARTS
 from benchbook.sites.kube.tidb_pod import PodStatus
 from benchbook.sites.kube.tunnel import get
 from benchbook.sites.tidb import config, pools
+from benchbook.sites.tidb.placement import Placement
 from benchbook.sites.tidb.server import CRASH
 from benchbook.sites.tidb.status import flat
 
@@ -122,6 +125,17 @@ class Parts:
                 return None
         return found
 
+    def look(self) -> dict[str, Any]:
+        """Return the state of stores and leaders now, as PD tells it; `ended` are pods that are not the one
+        they were. `reason` where PD does not tell."""
+        ended = [pod.metadata.name for pod in self.all if _tells(pod) != self._now(pod)]
+        pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
+        try:
+            placed = PodPlacement(self.pods["pd"][0].metadata.name, PD, pods, ground=self.ground)
+            return {**placed.state(), "ended": ended}
+        except (SiteError, OSError, ValueError, KeyError) as error:
+            return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
+
     def log_errors(self, since_s: float) -> list[str]:
         """Return the lines of the last seconds in every pod's log that tell of an error or a crash."""
         found = []
@@ -154,6 +168,23 @@ class Parts:
     def _now(self, pod: Any) -> dict[str, Any]:
         found = wait.look(self.ground.cluster, self.ground.namespace, pod.metadata.name)
         return _tells(found) if found is not None else {"pod": "gone"}
+
+
+@dataclass(frozen=True)
+class PodPlacement(Placement):
+    """A PD in a pod, reached through the API; `names` are the pods of the stores by their addresses."""
+
+    ground: Any = None
+
+    def _name(self, address: str) -> str:
+        host = address.rpartition(":")[0]
+        # The operator's stores are known by their pod's name in the network of the cluster.
+        return self.names.get(host, host.partition(".")[0])
+
+    def _ask(self, what: str, said: Mapping[str, Any] | None = None) -> Any:
+        assert said is None, "settings of an operator's PD are the operator's"
+        tunnel = self.ground.cluster.socket(self.ground.namespace, self.address, self.port)
+        return json.loads(get(tunnel, f"/pd/api/v1/{what}"))
 
 
 def _tells(pod: Any) -> dict[str, Any]:
