@@ -24,12 +24,13 @@ from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.measure import dataset, execute, ledger
 from benchbook.plan import schedule
-from benchbook.read import validity
+from benchbook.read import tidy, validity
 from benchbook.sites import clean
 from benchbook.sites import lab as labs
 from benchbook.sites.tidb import build
 from tests import rooms
 from tests.limits import LIMITS
+from tests.measure.test_matrix import Store
 
 VERSION = "5.0"
 PROGRAMS = [build.cached(VERSION), *(build.part(VERSION, name).target for name in build.PARTS)]
@@ -148,6 +149,61 @@ def test_a_store_killed_in_a_run_is_named_and_voids_it(site: Any, study: Study, 
     assert verdict.status != "valid"
     assert of(verdict, "V24").passed is False
     assert "store-2 had ended after the run" in of(verdict, "V24").detail
+
+
+def test_stores_that_are_killed_one_by_one_while_a_study_runs_void_their_groups_and_nothing_is_counted(
+    study: Study, open_folder: Path, tmp_path: Path
+) -> None:
+    repeated = study.model_copy(update={"plan": study.plan.model_copy(update={"max_repeats": 3})})
+    left = list(STORES)
+    with sites.open_site(repeated, open_folder / "cluster") as site:
+        if not site.has_snapshot():
+            dataset.ensure(site, repeated)
+        store, begun = Store(site, repeated, tmp_path), site.client
+
+        def client(*given: Any, **named: Any) -> Any:
+            started = begun(*given, **named)
+            if left:
+                time.sleep(1.5)
+                os.kill(cluster_of(site).stores[left.pop(0)].child.pid, signal.SIGKILL)
+            return started
+
+        site.client = client
+        state = store.walk()
+    assert state.abandoned == [] and left == []
+    store.assert_complete()
+    voided = [reasons for _, (status, reasons) in sorted(store.voids().items()) if status != "partner"]
+    # The first run of the group each time, the store that was killed by its name, and none of it is counted.
+    assert len(voided) == len(STORES)
+    for name, reasons in zip(STORES, voided, strict=True):
+        assert f"{name} had ended after the run" in reasons
+    tables = tidy.read_study(store.raw, store.void, schedule.table(store.runs), LIMITS)
+    assert tables["runs"]["attempt"].to_pylist() == [4, 4]
+    assert {row["status"] for row in tables["refused"].to_pylist()} <= {"invalid", "indeterminate", "partner"}
+
+
+def test_a_store_that_the_plan_kills_is_back_in_the_same_run_and_the_run_counts(
+    study: Study, open_folder: Path, tmp_path: Path
+) -> None:
+    event = {"what": "kill_store", "at_s": 21, "back_after_s": 5}
+    changes = {
+        "arms": {"steady": {}, "lost": {"engine": {"cluster": {"event": event}}}},
+        "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 60, "order": "runs"},
+    }
+    planned = Study.model_validate(study.model_dump(exclude_defaults=True) | changes)
+    with sites.open_site(planned, open_folder / "event") as site:
+        site.up("lost")
+        dataset.ensure(site, planned)
+        verdict = judged(site, planned, "lost", tmp_path / "lost")
+        done = verdict.evidence.seen["arrangement"]["cluster"]["event"]
+        assert done.get("error") is None and done["pid_before"] != done["pid_after"], done
+        # All but what a server that stood still may do to sysbench's own report.
+        for id in ("V10", "V12", "V13", "V24"):
+            assert of(verdict, id).passed, (id, of(verdict, id).detail)
+        (said,) = [one for one in verdict.warnings if one.startswith("planned: ")]
+        # From the moment before sysbench was started.
+        assert 19 < float(said.partition("was killed at ")[2].partition(" s")[0]) <= 22, said
+    assert clean.down(open_folder / "event").is_clean
 
 
 def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: Study, tmp_path: Path) -> None:
