@@ -88,7 +88,7 @@ class Operator(threading.Thread):
                 self._begin_again(name)
                 return
             if part == "tikv" and is_ready and name not in self._made:
-                is_ready = self._is_placed(name, spec[part]["replicas"])
+                is_ready = self._is_placed(name, mine)
             if not is_ready:
                 break
         if is_ready:
@@ -98,14 +98,15 @@ class Operator(threading.Thread):
         patch = client.CustomObjectsApi(self.cluster.api).patch_namespaced_custom_object
         self.cluster.ask(patch, group, version, self.namespace, PLURAL, name, {"status": status})
 
-    def _is_placed(self, name: str, stores: int) -> bool:
+    def _is_placed(self, name: str, pods: list[Any]) -> bool:
         """Say whether PD has every region on all stores: unistore may end where a split comes before that."""
+        names = {str(pod.status.pod_ip): pod.metadata.name for pod in pods}
         where = SimpleNamespace(cluster=self.cluster, namespace=self.namespace)
         try:
-            state = PodPlacement(f"{name}-pd-0", PORTS["pd"], {}, ground=where).state()
+            state = PodPlacement(f"{name}-pd-0", PORTS["pd"], names, ground=where).state()
         except (SiteError, OSError, ValueError):
             return False
-        return not placement.faults(state, stores, stores)
+        return not placement.faults(state, len(pods), len(pods))
 
     def _begin_again(self, name: str) -> None:
         """Remove the parts with their data, as the lab does where a new store ended by itself."""
