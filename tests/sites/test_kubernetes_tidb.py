@@ -204,7 +204,7 @@ def operated(**site: Any) -> Any:
     images = dict.fromkeys(("server", "client", "proxy"), PARTS)
     section = {"images": images, "tidb": {"version": "v5.0.0", **parts}, "wait_s": 300, **site}
     arms = {"service": {"network": "pod", "access": "service"}, "direct": {"network": "pod"}}
-    return study(arms, section, engine={"name": "tidb", "settings": {"tidb_enable_1pc": False}})
+    return study(arms, section, engine={"name": "tidb", "settings": {"tidb_hashagg_final_concurrency": 1}})
 
 
 @needs_parts
@@ -242,7 +242,7 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
                 "tikv": 3,
                 "tidb": 2,
             }
-            assert facts["settings"]["tidb_enable_1pc"]["got"] == "OFF"
+            assert facts["settings"]["tidb_hashagg_final_concurrency"]["got"] == "1"
             assert facts["settings"]["log.level"]["got"] == "error"
             assert "no copy" in facts["data"]
             assert [one.rpartition(" ")[2] for one in facts["stores"]] == ["Up", "Up", "Up"]
