@@ -17,6 +17,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import settings
 from benchbook.sites.kube import engines, layout, manifests, plan, tidb
+from benchbook.sites.kube.tidb_parts import PodPlacement
 from tests.sites import kubernetes_study
 
 NAMES = layout.names("benchbook", "my_study", "0123456789abcdef0123456789abcdef")
@@ -459,3 +460,25 @@ def test_halves_of_a_nodes_cores_are_for_servers_and_for_clients():
     assert layout.halves(5)["server"] == "0-1" and layout.halves(5)["client"] == "2-4"
     with pytest.raises(ValidationError, match=r"site\.kubernetes\.split_cores: not made"):
         kubernetes_study.make(("pod", "host"), {"split_cores": True, "client_in": "server"})
+
+
+def test_stores_of_an_operators_cluster_are_named_by_their_pods_or_else_by_their_addresses() -> None:
+    addresses = ["server-tikv-0.server-tikv-peer.ns.svc:20160", "10.88.0.7:20160", "10.88.0.9:20160"]
+    told = {
+        "stores": {
+            "stores": [
+                {"store": {"id": number, "address": address, "state_name": "Up"}}
+                for number, address in enumerate(addresses, 1)
+            ]
+        },
+        "regions": {"regions": [{"id": 4, "peers": [{}, {}, {}], "leader": {"store_id": 2}}]},
+        "operators": [],
+    }
+
+    class Told(PodPlacement):
+        def _ask(self, what: str, said: Any = None) -> Any:
+            return told[what]
+
+    state = Told("server-pd-0", 2379, {"10.88.0.7": "server-tikv-1"}).state()
+    assert list(state["stores"]) == ["server-tikv-0", "server-tikv-1", "10.88.0.9"]
+    assert (state["leaders"], state["replicas"]) == ({"4": "server-tikv-1"}, {"3": 1})

@@ -179,7 +179,8 @@ class PodPlacement(Placement):
     def _name(self, address: str) -> str:
         host = address.rpartition(":")[0]
         # The operator's stores are known by their pod's name in the network of the cluster.
-        return self.names.get(host, host.partition(".")[0])
+        is_number = host.replace(".", "").isdigit()
+        return self.names.get(host, host if is_number else host.partition(".")[0])
 
     def _ask(self, what: str, said: Mapping[str, Any] | None = None) -> Any:
         assert said is None, "settings of an operator's PD are the operator's"
