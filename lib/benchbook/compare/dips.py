@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +38,7 @@ class Dip:
     lost_s: float
 
 
-def events(facts: Mapping[str, object] | None) -> dict[str, int]:
+def events(facts: Mapping[str, Any] | None) -> dict[str, int]:
     """Return by arm at which second of a run its cluster's event was planned, from the facts of the arms."""
     found = {}
     for arm, seen in _under(facts, "arms").items():
@@ -92,6 +93,6 @@ def _windows(qps: NDArray[np.float64]) -> NDArray[np.float64]:
     return qps[: whole * WINDOW_S].reshape(whole, WINDOW_S).mean(axis=1)
 
 
-def _under(known: object, key: str) -> Mapping[str, object]:
+def _under(known: object, key: str) -> Mapping[str, Any]:
     found = known.get(key) if isinstance(known, Mapping) else None
     return found if isinstance(found, Mapping) else {}
