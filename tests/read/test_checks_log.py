@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchbook.core.params import Limits
@@ -94,6 +96,23 @@ def test_at_a_rate_a_second_of_waiting_is_latency_and_a_second_of_nothing_is_not
     assert checks_log.intervals(corpus.healthy(nothing, plan), LIMITS) == [
         "no transaction in the interval at second 5"
     ]
+
+
+def test_a_second_of_nothing_is_a_fault_before_a_planned_event_and_what_is_measured_after_it():
+    nothing = synthetic.output().splitlines()
+    at = next(number for number, line in enumerate(nothing) if line.startswith("[ 5s ] thds"))
+    words = nothing[at].split()
+    words[words.index("tps:") + 1] = "0.00"
+    nothing[at] = " ".join(words)
+    run = corpus.healthy("\n".join(nothing) + "\n", synthetic.planned())
+    began = run.seen["started_monotonic_s"]
+
+    def killed(second: float) -> list[str]:
+        cluster = {"cluster": {"event": {"killed_s": began + second}}}
+        return checks_log.intervals(replace(run, seen=run.seen | {"arrangement": cluster}), LIMITS)
+
+    assert killed(6.0) == ["no transaction in the interval at second 5"]
+    assert killed(4.2) == []
 
 
 def test_reconnects_void_a_run():

@@ -62,6 +62,12 @@ def said(run: Evidence) -> list[str]:
     ]
 
 
+def event_at_s(run: Evidence) -> float | None:
+    """Return at which second of a run a store was killed as planned; None without such an event."""
+    event, began = _event(run), run.seen.get("started_monotonic_s")
+    return event["killed_s"] - began if event is not None and began and "killed_s" in event else None
+
+
 def but_for_event(run: Evidence, identity: Mapping[str, Any], when: str) -> Mapping[str, Any]:
     """Return an identity without the process of the store that a planned event ended and started again.
 

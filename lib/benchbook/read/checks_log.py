@@ -9,7 +9,7 @@ import math
 
 from benchbook.core import several, turns
 from benchbook.core.params import Limits
-from benchbook.read import checks_own
+from benchbook.read import checks_cluster, checks_own
 from benchbook.read.evidence import Evidence, Missing
 from benchbook.read.log import Concern, printed
 
@@ -110,6 +110,7 @@ def intervals(run: Evidence, limits: Limits) -> list[str]:
     At a fixed rate a second without an answer is idle only if nothing waited for one: where transactions
     queue, the client went on offering them, and the wait is in their latency. In turns a report line may be
     late or left out, since its second may end while the client stands still: there V23 looks at each turn.
+    From a planned event on, idle seconds are what is measured.
     """
     if run.is_in_turns:
         return []
@@ -125,6 +126,8 @@ def intervals(run: Evidence, limits: Limits) -> list[str]:
     is_idle = tps == 0
     if rate:
         is_idle &= ~(run.log.intervals.column("queue_length") > 0)
+    if (killed := checks_cluster.event_at_s(run)) is not None:
+        is_idle &= seconds < killed
     idle = [f"{second:g}" for second in seconds[is_idle]]
     if idle and not 0 < rate * step < RARE_EVENTS:
         faults.append(f"no transaction in the interval at second {', '.join(idle)}")
