@@ -25,7 +25,7 @@ KEEP ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record verify review rerun strip bench lock clean
+.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again verify review rerun strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -95,6 +95,9 @@ export: setup ## Pack the whole evidence of STUDY into one archive, STUDY.tar.gz
 
 record: setup ## Put STUDY, measured, into the record in git; ARGS=--with-doubts: although something speaks against it
 	@sh tools/as_owner.sh benchbook record $(STUDY) $(ARGS)
+
+record-again: setup ## After a change of the code that alters findings: make the record again, and say what changed
+	@sh tools/as_owner.sh benchbook record --again
 
 verify: setup ## Check ARCHIVE: every hash, and its findings made again from its raw files
 	@benchbook verify "$(ARCHIVE)"

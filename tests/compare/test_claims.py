@@ -125,7 +125,7 @@ def test_a_claim_about_tidbs_processors_reads_those_of_tidb_and_not_of_its_stora
     [
         ({"treatment": {"arm": "tiproxy"}}, "no arm for arm tiproxy"),
         ({"baseline": {"arm": "direct", "version": "2.1"}}, "no arm for"),
-        ({"metric": "latency_avg_ms"}, "is not compared"),
+        ({"metric": "latency_max_ms"}, "is not compared"),
         ({"treatment": {"idle_connections": (10000, 15000)}}, "no arm for idle_connections 10000 and 15000"),
         ({"baseline": {"arm": ("direct", "haproxy")}}, "several baselines"),
         ({"cells": {"threads": (4, 150)}}, "thread counts"),

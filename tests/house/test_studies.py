@@ -13,8 +13,12 @@ from tests.house import tree
 
 SUFFIX = "-full"
 FULL = sorted(name for study in paths.studies() for name in sizes.names(study) if study.startswith("lab-"))
-# The sources have no latency at a fixed rate.
-WITHOUT = {"lab-latency", "lab-ladder"}
+# The sources have no latency at a fixed rate, no run beyond 500 connections, no cold start, no pod network
+# with writes, no system that one machine can have, and no level of one thread.
+WITHOUT = {
+    *("lab-latency", "lab-ladder", "lab-connections", "lab-disk", "lab-network-workloads", "lab-system"),
+    "lab-threads",
+}
 MINUTES = 20
 
 full = pytest.mark.parametrize("name", FULL)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import publish, rebuild, record
+from benchbook.commands import again, archive, publish, rebuild, record
 from benchbook.core import files, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
+from tests.show import notebooks
 
 BEFORE = "2026-01-01T00:00:00+00:00"
 
@@ -189,3 +190,56 @@ def test_what_speaks_against_a_study_is_named(changed: dict, registered: str, re
 
 def test_a_quiet_registered_study_has_nothing_against_it():
     assert list(record.against(QUIET, "Held: question stands")) == []
+
+
+def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_changed(
+    broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The recorded findings are those of another code: here, of one that found one block less."""
+    assert again.run() == "made: as recorded"
+    _of_another_code(broken, tmp_path / "root", monkeypatch)
+    with pytest.raises(BenchbookError, match=r"not the archive of index\.yaml; take it from git"):
+        again.run()
+    entry = index.read().studies["made"]
+    packed = paths.recorded("made").archive
+    index.write(index.Index(studies={"made": entry.model_copy(update={"sha256": files.sha256(packed)})}))
+    told = again.run()
+    assert "made: recorded again with the present code:" in told
+    assert "findings.json: blocks.complete" in told
+    fresh = index.read().studies["made"]
+    assert (fresh.made, fresh.measured, fresh.commit) == (entry.made, entry.measured, entry.commit)
+    assert fresh.sha256 == files.sha256(packed)
+    assert again.run() == "made: as recorded"
+
+
+def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the findings of an archive by others, whole and with their hashes."""
+    root.mkdir()
+    archive.unpack(packed, root)
+    file = root / "data" / "made" / "findings.json"
+    file.write_text(file.read_text().replace('"complete": 5', '"complete": 4'))
+    with monkeypatch.context() as patch:
+        patch.setenv("BENCHBOOK_ROOT", str(root))
+        archive.pack("made", packed)
+
+
+@pytest.mark.parametrize("name", ["start", "compare_two_arms", "find_stalls", "plan_next_blocks"])
+@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(
+    at: Path, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    """One's own findings are put aside; what `make lab` unpacks is then what each notebook reads."""
+    import matplotlib as mpl
+
+    if not paths.recorded("made").findings.is_file():
+        assert rebuild.run() == 0
+    own = paths.study("made").findings
+    own.rename(own.with_suffix(".aside"))
+    try:
+        given = {} if name == "start" else {"study": "made"}
+        notebook = at / "notebooks" / "explore" / f"{name}.ipynb"
+        with mpl.rc_context({"backend": "agg"}):
+            executed = notebooks.execute(notebook, at, **given)
+    finally:
+        own.with_suffix(".aside").rename(own)
+    assert len([output for cell in executed.cells for output in cell.get("outputs", [])]) >= 3

@@ -111,7 +111,12 @@ def _of_results(add: Callable[..., argparse.ArgumentParser]) -> None:
     export.add_argument("study", help="name of a file in studies/")
     export.add_argument("--to", type=Path, help="the archive to write (default: STUDY.tar.gz)")
     recorded = add("record", _record, "put a measured study into the record, data/record, as evidence in git")
-    recorded.add_argument("study", help="name of a file in studies/, measured")
+    recorded.add_argument("study", nargs="?", help="name of a file in studies/, measured")
+    recorded.add_argument(
+        "--again",
+        action="store_true",
+        help="make what is recorded again with the present code, write it, and say what changed",
+    )
     recorded.add_argument(
         "--with-doubts",
         action="store_true",
@@ -296,9 +301,11 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    from benchbook.commands import record
+    from benchbook.commands import again, record
 
-    print(record.add(arguments.study, arguments.with_doubts))
+    if arguments.again == (arguments.study is not None):
+        raise BenchbookError("record takes the name of a study, or --again for all that is recorded")
+    print(again.run() if arguments.again else record.add(arguments.study, arguments.with_doubts))
     return 0
 
 

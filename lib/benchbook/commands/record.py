@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from ruamel.yaml import YAML
 
-from benchbook.commands import answer, archive, rebuild, stage, verify
+from benchbook.commands import answer, archive, history, rebuild, stage, verify
 from benchbook.core import files, load, paths, record, sizes
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
@@ -57,9 +57,13 @@ def add(name: str, with_doubts: bool = False) -> str:
         _room(index, name, entry)
         packed.replace(folder / f"{name}.tar.xz")
     record.write(record.Index(studies={**index.studies, name: entry}))
+    series = history.keep(name, where.data)
     lines = [f"data/record/{name}.tar.xz: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs; {entry.answer}"]
     lines += [f"  recorded with a doubt: {doubt}" for doubt in doubts]
-    return "\n".join([*lines, "`git add data/record` and commit; `make pages` shows it on the first page"])
+    lines.append(series)
+    return "\n".join(
+        [*lines, "`git add data/record data/history` and commit; `make pages` shows it on the first page"]
+    )
 
 
 def edited(name: str) -> Iterator[str]:

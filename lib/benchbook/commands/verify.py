@@ -115,7 +115,7 @@ def verify(file: Path) -> Verified:
             (where.data / name).unlink()
         make_root(root, contents.study)
         for stage in STAGES:
-            _run(stage, contents.study, root)
+            make(stage, contents.study, root)
         found = tuple(differing(claimed, where.data))
         return Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file))
 
@@ -147,7 +147,8 @@ def settle(root: Path, study: str) -> None:
         YAML(typ="safe").dump({**settings, "studies": [study], "sources": sources}, stream)
 
 
-def _run(stage: str, study: str, root: Path) -> None:
+def make(stage: str, study: str, root: Path) -> None:
+    """Run a stage of a study in an unpacked archive; BenchbookError with what it says where it fails."""
     argv = [sys.executable, "-P", "-m", "benchbook.commands.cli", "stage", stage, study]
     env = {**os.environ, "BENCHBOOK_ROOT": str(root)}
     try:

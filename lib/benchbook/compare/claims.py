@@ -17,6 +17,7 @@ METRICS = {
     "qps": "qps",
     "tps": "tps",
     "qps_min": "lowest_qps",
+    "latency_avg_ms": "latency_avg_ms",
     "latency_p95_ms": "latency_p95_ms",
     "latency_p99_ms": "latency_p99_ms",
     "cpu_proxy_pct": "cpu_proxy_cores",
@@ -27,6 +28,8 @@ METRICS = {
 }
 # What a source prints of a part's processors, the column of `runs` that has the cores it used, and the part.
 USED = {"cpu_proxy_pct": ("cpu_proxy_cores", "proxy"), "cpu_tidb_pct": ("cpu_tidb_cores", "server")}
+# Seconds that loading took: it is timed once, when data are prepared, so there is no contrast of runs.
+LOADING = "load_s"
 # Ours that are one column of `runs` over another.
 DERIVED = {
     "cpu_proxy_for_a_query": ("cpu_proxy_cores", "qps"),
@@ -71,13 +74,15 @@ def answerable(study: Study, claims: Mapping[str, published.Claim]) -> tuple[lis
     """
     found, left = [], []
     for name, claim in claims.items():
+        if not is_finding(claim):
+            continue
         reason = _obstacle(study, claim)
         if reason:
             left.append(f"Claim {name} is not answered: {reason}.")
             continue
         cells = claim.cells or {}
-        workloads, threads = _several(cells.get("workload")), _several(cells.get("threads"))
-        (baseline,) = _players(study, claim.baseline)
+        workloads, threads = _several(cells.get("workload")), _levels(study, claim)
+        (baseline,) = players(study, claim.baseline)
         found += [
             ClaimedEffect(
                 name,
@@ -91,30 +96,39 @@ def answerable(study: Study, claims: Mapping[str, published.Claim]) -> tuple[lis
                 METRICS[claim.metric],
                 claim.where,
             )
-            for treatment in _players(study, claim.treatment)
+            for treatment in players(study, claim.treatment)
         ]
     return found, left
 
 
+def is_finding(claim: published.Claim) -> bool:
+    """Tell whether a claim is answered by a contrast of two arms, as findings are; others are `study_claims`.
+
+    Per-second values and those of a document's own words are no contrasts of runs.
+    """
+    is_mean = claim.across is None or (claim.by == "mean" and claim.baseline_by in (None, "mean"))
+    return claim.kind == "effect" and is_mean and claim.metric != LOADING
+
+
 def _obstacle(study: Study, claim: published.Claim) -> str | None:
     """Say what keeps a claim from being answered; None if nothing does."""
-    if claim.kind != "effect":
-        return f"it is of kind {claim.kind}, not an effect between two arms"
     if claim.metric not in METRICS:
         return f"its metric {claim.metric} is not compared"
     if not all(one.metric in USED and one.whole for one in claim.where):
         return "it holds under conditions that a study does not look at"
     for selector in (claim.baseline, claim.treatment):
-        if len(_players(study, selector)) != _asked(selector):
+        if len(players(study, selector)) != _asked(selector):
             wanted = ", ".join(f"{key} {_words(value)}" for key, value in selector.items())
             return f"the study has no arm for {wanted}"
     if _asked(claim.baseline) != 1:
         return "it speaks of several baselines"
     cells = dict(claim.cells or {})
-    threads, workloads = _several(cells.pop("threads", None)), _several(cells.pop("workload", None))
+    workloads = _several(cells.pop("workload", None))
+    cells.pop("threads", None)
+    cells.pop("threads_per_process", None)
     if cells:
         return f"the study does not vary {', '.join(sorted(cells))}"
-    if threads and not set(threads) <= set(study.threads):
+    if not set(_levels(study, claim) or ()) <= set(study.threads):
         return "its thread counts are not all measured"
     known = {*study.workloads, *(study.script(one) for one in study.workloads)}
     if workloads and not set(workloads) & known:
@@ -122,7 +136,21 @@ def _obstacle(study: Study, claim: published.Claim) -> str | None:
     return None
 
 
-def _players(study: Study, selector: published.Selector) -> list[str]:
+def _levels(study: Study, claim: published.Claim) -> tuple[int, ...] | None:
+    """Return the thread levels that a claim means, those of a process times the processes; or None."""
+    cells = claim.cells or {}
+    given, each = _several(cells.get("threads")), _several(cells.get("threads_per_process"))
+    if each is None:
+        return given
+    clients = {
+        study.arms[name].clients
+        for selector in (claim.baseline, claim.treatment)
+        for name in players(study, selector)
+    }
+    return tuple(threads * max(clients, default=1) for threads in each)
+
+
+def players(study: Study, selector: published.Selector) -> list[str]:
     """Return the arms that are what a selector asks for, in the study's order."""
     return [
         name

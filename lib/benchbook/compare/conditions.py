@@ -62,8 +62,8 @@ def _held(claim: ClaimedEffect, runs: pd.DataFrame, facts: Facts) -> tuple[list[
         if cores is None:
             return [], f"how many cores the {part} of {arm} may use is not known"
         used = runs[runs["arm"] == arm].groupby(CELL)[column].mean().reindex(cells) / cores
-        text.append(f"the {part} of {arm} at {_band(condition)} of its CPU ({_seen(used)})")
-        low, high = _ends(condition)
+        text.append(f"the {part} of {arm} at {band(condition)} of its CPU ({_seen(used)})")
+        low, high = ends(condition)
         cells = cells[((used > low) & (used < high)).to_numpy()]
     if cells.empty:
         return [], f"no cell has {' and '.join(text)}"
@@ -90,15 +90,16 @@ def _cells(claim: ClaimedEffect, runs: pd.DataFrame) -> pd.MultiIndex:
     )
 
 
-def _ends(condition: Condition) -> tuple[float, float]:
+def ends(condition: Condition) -> tuple[float, float]:
     """Return between which shares of the whole a use must lie."""
     low = -inf if condition.above is None else condition.above / condition.whole
     high = inf if condition.below is None else condition.below / condition.whole
     return low, high
 
 
-def _band(condition: Condition) -> str:
-    low, high = _ends(condition)
+def band(condition: Condition) -> str:
+    """Write the share of a part's CPU that a condition asks for."""
+    low, high = ends(condition)
     if low == -inf:
         return f"less than {high:.0%}"
     return f"more than {low:.0%}" if high == inf else f"{low:.0%} to {high:.0%}"

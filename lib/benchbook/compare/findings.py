@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import conditions, costs, doubts, ladders, partners, quiet, turns, words
+from benchbook.compare import conditions, costs, doubts, ladders, partners, quiet, study_claims, turns, words
 from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.contrasts import Evidence, judged, metrics
 from benchbook.compare.entries import Context, Planner, entry, more_for_aa, q_values
@@ -44,28 +44,29 @@ def make(
     checks: Sequence[Mapping[str, Any]] = (),
     facts: Mapping[str, Mapping[str, Any]] | None = None,
     unanswered: Sequence[str] = (),
+    asked: Sequence[study_claims.Asked] = (),
+    loads: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return the content of findings.json for the study called `name`.
 
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `planner` is the
     module `plan.more_blocks`; `checks` are consistency checks already made (check, passed, where, detail),
-    `facts` one nested mapping by arm, `unanswered` sentences on claims that the study cannot answer. Floats
-    have 8 significant digits.
+    `facts` one nested mapping by arm, `unanswered` sentences on claims that the study cannot answer, `asked`
+    the claims that are no finding between two arms, `loads` how long loading took by arm. Floats have 8
+    significant digits.
     """
-    facts, names = facts or {}, words.names(study)
-    runs = tidy["runs"].sort_values(["block", "position", "run_id"], ignore_index=True)
-    runs, other_order = turns.of_one_order(runs, study)
+    facts = facts or {}
+    runs, other_order = turns.of_one_order(_in_order(tidy["runs"]), study)
     paired, apart = partners.usable(runs)
-    looks = sorted(analysis.looks)
+    looks, names = sorted(analysis.looks), words.names(study)
     context = Context(study.baseline, analysis, planner, _block_seconds(runs), names)
-    asked, left = conditions.narrowed(claims, runs, facts)
+    narrowed, left = conditions.narrowed(claims, runs, facts)
     evidence = Evidence(study, paired, tidy["histograms"], analysis)
-    found, twins = judged(evidence, asked, looks[0])
-    entries, aa = _entries(found, twins, context)
-    checked = [dict(check) for check in checks]
+    found, twins = judged(evidence, narrowed, looks[0])
+    behind = study_claims.Evidence(study, paired, analysis, tidy.get("intervals"), loads, facts)
+    (entries, aa), others = _entries(found, twins, context), study_claims.findings(behind, asked)
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
-    complete, monitor = _complete_blocks(found), tidy.get("monitor")
-    verdicts = sum(one["verdict"] is not None for one in entries)
+    complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), [dict(one) for one in checks]
     return _rounded(
         {
             "study": name,
@@ -87,7 +88,7 @@ def make(
             "facts_differ": doubts.facts_that_differ(facts),
             "quiet": quiet.seen(runs, facts, monitor, aa),
             "partners": partners.blocks(runs),
-            "verdicts": {"number": verdicts, "expected_false_at_most": FALSE_VERDICTS * verdicts},
+            "verdicts": _verdicts([*entries, *others]),
             "warnings": [
                 *_warnings(study, complete, looks[0], aa, entries, found),
                 *quiet.doubts(runs, facts, monitor, names),
@@ -97,9 +98,13 @@ def make(
                 *_on_claims(unanswered, left),
             ],
             "scaling": _scalings(study, runs),
-            **_asked(evidence, twins, context),
+            **_asked(evidence, twins, context, others),
         }
     )
+
+
+def _in_order(runs: pd.DataFrame) -> pd.DataFrame:
+    return runs.sort_values(["block", "position", "run_id"], ignore_index=True)
 
 
 def _entries(
@@ -116,10 +121,18 @@ def _entries(
     return entries, aa
 
 
-def _asked(evidence: Evidence, twins: Sequence[Judged], context: Context) -> dict[str, Any]:
+def _verdicts(judged: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    number = sum(one["verdict"] is not None for one in judged)
+    return {"number": number, "expected_false_at_most": FALSE_VERDICTS * number}
+
+
+def _asked(
+    evidence: Evidence, twins: Sequence[Judged], context: Context, others: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """Return what is there only if a study asks for it, so that the findings of others keep their bytes."""
     own = ladders.findings(evidence, [one.candidate for one in twins], context)
-    return {**own, **costs.findings(evidence, context)}
+    put = {"claims": list(others)} if others else {}
+    return {**put, **own, **costs.findings(evidence, context)}
 
 
 def _on_claims(unanswered: Sequence[str], left: Sequence[str]) -> list[dict[str, Any]]:

@@ -62,13 +62,14 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
         "n_inside": None,
         "n_cells": 0,
         "other_base": None,
-        "levels": _speaks_of_levels(claim),
         "takes": claim.takes,
         "because": claim.because,
         "note": claim.note,
+        "put": claim.put.says if claim.put else None,
     }
     try:
         result |= _KINDS[claim.kind](claim, published.cells, band)
+        result |= _copied(claim, published, result)
     except Ambiguous as error:
         result |= {
             "verdict": OPEN,
@@ -81,14 +82,22 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
     return result
 
 
-def _speaks_of_levels(claim: Claim) -> bool:
-    """Tell whether a claim is about a value of one arm at thread levels, and so shown by means, not effects.
-
-    Rates of single seconds are none: a mean over runs hides what such a claim is about.
-    """
-    if claim.metric is None or claim.baseline is not None or claim.metric == "tps":
-        return False
-    return claim.kind in ("value", "text_only") or (claim.kind == "trend" and claim.along == "threads")
+def _copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[str, Any]:
+    """Take the verdict away where a table that is used is another's; its arithmetic stays to be read."""
+    if not result["cells"]:
+        return {}
+    sides = [side for side in (claim.baseline, claim.treatment, claim.one, claim.other) if side is not None]
+    own = select(published.cells, claim.cells)
+    used = {table for side in sides or [None] for table in select(own, side)["table"]}
+    tables = published.source.tables
+    copies = {name: of for name in sorted(used) if (of := tables[name].copy_of) is not None}
+    if not copies:
+        return {}
+    told = "; ".join(f"the table {name} is the table {of}, number for number" for name, of in copies.items())
+    cells = [{**cell, "is_inside": None} for cell in result["cells"]]
+    nothing = dict.fromkeys(("mean", "low", "high", "n_inside", "other_base"))
+    reason = f"Not what it is called: {told}, so what was measured under its name is not known."
+    return {"verdict": OPEN, "reason": reason, "recomputed": OPEN, "cells": cells, **nothing}
 
 
 def _effect(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
@@ -191,9 +200,8 @@ def _ends(band: Limits, is_share: bool) -> str:
 
 
 def _pairs(claim: Claim | Beside, cells: pd.DataFrame) -> tuple[list[Pair], list[Cell]]:
-    baseline = values(
-        select(select(cells, claim.cells), claim.baseline), claim.metric, claim.across, claim.by
-    )
+    by = (claim.baseline_by if isinstance(claim, Claim) else None) or claim.by
+    baseline = values(select(select(cells, claim.cells), claim.baseline), claim.metric, claim.across, by)
     treatment = values(
         select(select(cells, claim.cells), claim.treatment), claim.metric, claim.across, claim.by
     )

@@ -16,15 +16,20 @@ PERCENT = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*%")
 
 # What each kind must say, and what it may say beside the fields that all claims share.
 KINDS: dict[str, tuple[set[str], set[str]]] = {
-    "effect": ({"metric", "baseline", "treatment", "band"}, {"cells", "where", "across", "by", "judged_by"}),
+    "effect": (
+        {"metric", "baseline", "treatment", "band"},
+        {"cells", "where", "across", "by", "baseline_by", "judged_by"},
+    ),
     "value": ({"metric", "cells", "band"}, {"where", "across", "by", "judged_by"}),
     "same_effect": ({"metric", "one", "other", "along"}, {"cells"}),
     "trend": ({"metric", "along", "direction"}, {"cells", "baseline", "treatment", "across", "by"}),
-    "proportional": ({"metric", "along", "cells"}, {"band"}),
-    "peak": ({"metric", "along", "cells", "band"}, {"across", "by"}),
+    "proportional": ({"metric", "along"}, {"cells", "band"}),
+    "peak": ({"metric", "along", "band"}, {"cells", "across", "by"}),
     "unit": ({"metric", "candidates", "cells", "band"}, {"across", "by"}),
     "text_only": ({"published", "because"}, {"metric"}),
 }
+Kind = Literal["effect", "value", "same_effect", "trend", "proportional", "peak", "unit", "text_only"]
+Together = Literal["mean", "min", "max", "median"]
 
 
 def _amount(value: str | int | float) -> str | int | float:
@@ -121,14 +126,47 @@ class Beside(Model):
     """What holds for all cells of the computation."""
     across: str | None = None
     """A key over which cells are put together first, such as `second`."""
-    by: Literal["mean", "min", "max", "median"] = "mean"
+    by: Together = "mean"
     """How they are put together."""
+
+
+class Put(Model):
+    """How a claim is put to a study where its own words can't be: keys that replace the claim's."""
+
+    says: str
+    """How the claim was read for that, in a sentence."""
+    kind: Kind
+    """What a study is asked for."""
+    metric: str
+    """What is measured; one metric, or one divided by another."""
+    baseline: Selector | None = None
+    """Arms compared against."""
+    treatment: Selector | None = None
+    """Arms in question."""
+    one: Selector | None = None
+    """For `same_effect`: the arm whose fall or rise is compared ..."""
+    other: Selector | None = None
+    """... with that of this one."""
+    cells: Selector | None = None
+    """Cells of the study that are meant; null: all."""
+    across: str | None = None
+    """`second`: the seconds of a run are put together first."""
+    by: Together = "mean"
+    """How they are put together."""
+    baseline_by: Together | None = None
+    """How the baseline's are; null: as the treatment's."""
+    band: Band | None = None
+    """What a study must show."""
+    along: str | None = None
+    """The key along which a trend or a proportion runs."""
+    direction: Literal["rises", "falls", "grows", "shrinks"] | None = None
+    """Where a trend goes."""
 
 
 class Claim(Model):
     """One claim of the document."""
 
-    kind: Literal["effect", "value", "same_effect", "trend", "proportional", "peak", "unit", "text_only"]
+    kind: Kind
     """What is claimed: an effect of one arm over another, a value, and so on."""
     claim: str
     """The claim, in our words."""
@@ -152,8 +190,10 @@ class Claim(Model):
     """Conditions on the cells, such as a proxy below 80 % CPU."""
     across: str | None = None
     """A key over which cells are put together first, such as `second`."""
-    by: Literal["mean", "min", "max", "median"] = "mean"
+    by: Together = "mean"
     """How they are put together."""
+    baseline_by: Together | None = None
+    """How the baseline's are put together; null: as the treatment's."""
     band: Band | None = None
     """What was claimed."""
     judged_by: Literal["mean", "every_cell", "most_cells"] | None = None
@@ -166,6 +206,8 @@ class Claim(Model):
     """For `unit`: the metrics that the number could mean; `metric` is the one that was written."""
     because: str | None = None
     """For `text_only`: why no table of the document can show it."""
+    put: Put | None = None
+    """How it is put to a study, where its own words can't be; null: as it stands."""
     takes: str | None = None
     """What a study would need to answer it, where none that is shipped has it."""
     note: str | None = None
@@ -176,7 +218,7 @@ class Claim(Model):
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Claim:
         needed, allowed = KINDS[self.kind]
-        shared = {"kind", "claim", "stands", "published", "takes", "note", "beside"}
+        shared = {"kind", "claim", "stands", "published", "put", "takes", "note", "beside"}
         given = {key for key in self.model_fields_set if getattr(self, key) not in (None, (), {})} - shared
         missing, strange = sorted(needed - given - {"published"}), sorted(given - needed - allowed)
         if "published" in needed and self.published is None:
@@ -191,3 +233,12 @@ class Claim(Model):
         if self.kind == "trend" and (self.baseline is None) != (self.treatment is None):
             raise ValueError("a trend of an effect needs baseline and treatment; add the other one")
         return self
+
+    @property
+    def as_put(self) -> Claim:
+        """The claim as a study is asked for it."""
+        if self.put is None:
+            return self
+        given = self.put.model_dump(exclude={"says"}, exclude_defaults=True)
+        told = {"claim": self.claim, "stands": self.stands, "published": self.published}
+        return Claim.model_validate({**told, **given, "note": self.put.says})

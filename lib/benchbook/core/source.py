@@ -72,6 +72,9 @@ class Table(Model):
     """Keys that hold for the whole table: arm, workload, threads or anything that is varied."""
     is_unordered: bool = False
     """The document itself prints the rows in no rising order."""
+    copy_of: str | None = None
+    """Another table whose numbers these are: what was measured under this name was not printed, and no claim
+    can be judged by it."""
     note: str | None = None
     """Anything a reader must know about the numbers."""
 

@@ -27,7 +27,7 @@ def claims(ids: Sequence[str]) -> dict[str, Claim]:
     for one in ids:
         name, _, claim = one.partition("/")
         loaded = source.load(name)
-        found[one] = without_tables(loaded.claims[claim], loaded)
+        found[one] = without_tables(loaded.claims[claim].as_put, loaded)
     return found
 
 
@@ -76,6 +76,13 @@ def load(name: str) -> Published:
             reader.complain(1, "encoding", f"byte {error.start}", "not UTF-8; save the file as UTF-8")
         texts[table_name] = reader.text
         errors += reader.errors
+    errors += [
+        f"{document.where(('tables', name, 'copy_of'))}: tables.{name}.copy_of: {table.copy_of}: "
+        "its numbers are not those of a table of that name; remove copy_of or correct the name"
+        for name, table in loaded.tables.items()
+        if table.copy_of is not None
+        and (name not in texts or table.copy_of not in texts or not texts[name].equals(texts[table.copy_of]))
+    ]
     named = {table.file for table in loaded.tables.values()} | {"source.yaml"}
     errors += [
         f"data/published/{name}/{file.name}: no table of source.yaml names this file; add the table or "

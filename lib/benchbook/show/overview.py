@@ -48,10 +48,32 @@ class Overview:
         """Return (study, finding) for every finding that illustrates a claim and judges nothing."""
         return [(study, found) for study in self.studies for found in study.shows(claim)]
 
+    def asked(self, claim: str, is_judged: bool) -> list[tuple[Measured, Mapping[str, Any]]]:
+        """Return (study, what it came to) of a claim that is no effect between two arms."""
+        return [
+            (study, one)
+            for study in self.studies
+            for one in study.asked(claim)
+            if bool(one["judged"]) == is_judged
+        ]
+
     def marks(self, claim: str) -> list[tuple[str, Mapping[str, Any], bool]]:
         """Return (study, finding, whether it answers) as figures draw them; illustrations last."""
         answers = [(study.name, found, True) for study, found in self.answers(claim)]
-        return answers + [(study.name, found, False) for study, found in self.shows(claim)[:_MOST_SHOWN]]
+        shown = [(study.name, found, False) for study, found in self.shows(claim)]
+        for is_judged, drawn in ((True, answers), (False, shown)):
+            for study, one in self.asked(claim, is_judged):
+                drawn += [(study.name, found, is_judged) for found in _shares(one)]
+        return answers + shown[:_MOST_SHOWN]
+
+
+def _shares(one: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of a claim that are effects, as figures draw them; a trend's steps are none."""
+    is_effect = one["kind"] == "effect"
+    parts = [
+        part for part in one["parts"] if is_effect and part["scale"] == "share" and part["low"] is not None
+    ]
+    return [{**part, "effect": part["value"], "verdict": one["verdict"]} for part in parts]
 
 
 def load(source: str = "") -> Overview:
@@ -156,14 +178,21 @@ def record(seen: Overview) -> Html:
         f"{counts['holds']} hold in the tables of their own document, {counts['does not hold']} do not, and "
         f"{counts['not derivable']} cannot be derived from them. "
     )
-    judged = [found["verdict"] for one in seen.claims for _, found in seen.answers(one["id"])]
+    judged = [
+        found["verdict"]
+        for one in seen.claims
+        for _, found in (*seen.answers(one["id"]), *seen.asked(one["id"], True))
+    ]
     here = {verdict: judged.count(verdict) for verdict in _HERE}
     told += (
         f"Measured here, {numbers.listing([f'{count} are {verdict}' for verdict, count in here.items()])}."
         if any(here.values())
         else "No measurement made here answers one of them yet."
     )
-    shown = sum(bool(_illustrations(seen, one)) and not seen.answers(one["id"]) for one in seen.claims)
+    shown = sum(
+        bool(_illustrations(seen, one)) and not (seen.answers(one["id"]) or seen.asked(one["id"], True))
+        for one in seen.claims
+    )
     if shown:
         verb = "is" if shown == 1 else "are"
         told += f" {numbers.count(shown, 'claim')} {verb} illustrated, which judges nothing."
@@ -192,7 +221,7 @@ def claims(seen: Overview) -> Table:
         "Its own tables: computed again from the numbers that the document itself prints, one of each, so "
         "without any interval."
     )
-    if any(seen.answers(claim["id"]) for claim in seen.claims):
+    if any(seen.answers(claim["id"]) or seen.asked(claim["id"], True) for claim in seen.claims):
         caption += " Measured here: effect, interval, number of blocks n, verdict."
     empty = "No source has been audited yet."
     return Table("claims", "Every claim", columns, rows, caption, empty, is_whole=True)
@@ -222,6 +251,7 @@ def _recomputed(claim: Mapping[str, Any]) -> Html:
 def _standing(seen: Overview, claim: Mapping[str, Any]) -> Html:
     """Write what stands behind a claim: answers, else illustrations and what would answer it."""
     answers = [_answer(study, found) for study, found in seen.answers(claim["id"])]
+    answers += [_put(study, one) for study, one in seen.asked(claim["id"], True)]
     if answers:
         return join(answers, "<br>")
     shown = _illustrations(seen, claim)[:_MOST_SHOWN]
@@ -230,37 +260,29 @@ def _standing(seen: Overview, claim: Mapping[str, Any]) -> Html:
 
 def _answer(study: Measured, found: Mapping[str, Any]) -> Html:
     verdict = badge(found["verdict"] or "not judged")
-    return element("span", "Measured: ", _effect(found), " ", verdict, " ", _way(study, found))
+    return element("span", "Measured: ", _effect(found), " ", verdict, " ", _way(study, found["id"]))
+
+
+def _put(study: Measured, one: Mapping[str, Any]) -> Html:
+    """Write what a claim of another kind came to: judged with its badge, or illustrated."""
+    if one["judged"]:
+        verdict = badge(one["verdict"] or "not judged")
+        return element("span", "Measured: ", one["sentence"], " ", verdict, " ", _way(study, one["claim"]))
+    note = element("i", "Illustrated, not judged: ")
+    return element("span", note, one["sentence"], " ", _way(study, one["claim"]))
 
 
 def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
-    """Write what illustrates a claim: means by threads where it speaks of a value, else effects."""
-    if claim.get("levels"):
-        return [
-            _levels(study, *one)
-            for study in seen.studies
-            for one in study.levels(claim["id"], claim["metric"])
-        ]
-    is_trend = claim["kind"] == "trend"
-    return [_shown(study, found, is_trend) for study, found in seen.shows(claim["id"])]
+    """Write what illustrates a claim: what it was put to a study as, else the effects of its arms."""
+    asked = [_put(study, one) for study, one in seen.asked(claim["id"], False)]
+    is_effect = claim["kind"] in ("effect", "text_only", "value")
+    return asked + [_shown(*one) for one in (seen.shows(claim["id"]) if is_effect else ())]
 
 
-def _levels(study: Measured, arm: str, workload: str, means: Mapping[int, float]) -> Html:
-    note = element("i", "Illustrated, not judged: ")
-    told = ", ".join(f"{value:,.4g} at {threads}" for threads, value in means.items())
-    way = element("a", study.name, href=study.page)
-    return element(
-        "span", note, f"{arm}, {workload}: {told} threads ", way, f" ({study.place}, {study.whose})"
-    )
-
-
-def _shown(study: Measured, found: Mapping[str, Any], is_trend: bool) -> Html:
+def _shown(study: Measured, found: Mapping[str, Any]) -> Html:
     note = element("i", "Illustrated, not judged: ")
     label = f"{words.of(found, 'treatment')} against {words.of(found, 'baseline')} "
-    steps = [one for one in found.get("by_threads") or () if numbers.is_known(one["effect"])]
-    told = ", ".join(f"{numbers.percent(one['effect'])} at {one['threads']}" for one in steps)
-    shown = f"{told} threads, {found['workload']}" if is_trend and told else _effect(found)
-    return element("span", note, label, shown, " ", _way(study, found))
+    return element("span", note, label, _effect(found), " ", _way(study, found["id"]))
 
 
 def _effect(found: Mapping[str, Any]) -> str:
@@ -272,8 +294,8 @@ def _effect(found: Mapping[str, Any]) -> str:
     return f"{numbers.percent(found['effect'])} ({interval}, n = {found['n']}), {found['workload']}"
 
 
-def _way(study: Measured, found: Mapping[str, Any]) -> Html:
-    href = f"{study.page}#finding-{slug(found['id'])}"
+def _way(study: Measured, found: str) -> Html:
+    href = f"{study.page}#finding-{slug(found)}"
     told = (
         f" ({', '.join(filter(None, [study.place, study.whose]))}{', with doubts' if study.doubts else ''})"
     )

@@ -89,6 +89,7 @@ def _claim(claim: Mapping[str, Any]) -> Html:
         ("Recomputed", claim["recomputed"]),
         ("Rule", ", ".join(filter(None, [_band(claim), RULES.get(claim["judged_by"] or "")]))),
         ("Reading", claim["note"]),
+        ("Put to a study", claim.get("put")),
         ("Measured", element("a", "what was measured for it, or would be", href=_first_page(claim["id"]))),
     ]
     parts = [

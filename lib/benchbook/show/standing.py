@@ -7,22 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from benchbook.core import files, paths, record, yamlfile
 from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
 _ENGINES = {"mariadb": "MariaDB", "tidb": "TiDB", "postgresql": "PostgreSQL"}
-
-# Metrics of claims about a value, the column of `runs` that is shown for each, and what it is multiplied by.
-COLUMNS = {
-    "qps": ("qps", 1),
-    "cpu_proxy_pct": ("cpu_proxy_cores", 100),
-    "cpu_tidb_pct": ("cpu_tidb_cores", 100),
-    "cpu_tikv_pct": ("cpu_tikv_cores", 100),
-}
 
 
 @dataclass(frozen=True)
@@ -39,7 +29,6 @@ class Measured:
     illustrates: Mapping[str, Sequence[str]] = field(default_factory=dict)
     place: str = ""
     doubts: Sequence[str] = ()
-    tidy: Path | None = None
 
     @property
     def page(self) -> str:
@@ -63,32 +52,18 @@ class Measured:
     def shows(self, claim: str) -> list[Finding]:
         """Return the findings that only illustrate a claim: of the arms that say so, on QPS if they have it.
 
-        One for each treatment and workload, never one that was judged by a claim of its own.
+        One for each treatment and workload, never one that was judged by a claim of its own; none where the
+        claim itself was put to the study.
         """
+        if self.asked(claim):
+            return []
         arms = {arm for arm, claims in self.illustrates.items() if claim in claims}
         own = [one for one in self.found["findings"] if one["treatment"] in arms and not one.get("claim")]
         return [one for one in own if one["metric"] == "qps"] or own
 
-    def levels(self, claim: str, metric: str) -> list[tuple[str, str, dict[int, float]]]:
-        """Return (arm, workload, mean by threads) of what a claim speaks of, for the arms that illustrate it.
-
-        Empty without tidy tables, or where the metric is none of `COLUMNS` or one of them over another.
-        """
-        arms = [arm for arm, claims in self.illustrates.items() if claim in claims]
-        names = metric.split(" / ")
-        file = self.tidy / "runs.parquet" if self.tidy else None
-        if not arms or file is None or not file.is_file() or not set(names) <= set(COLUMNS):
-            return []
-        runs = pd.read_parquet(file)
-        if not {COLUMNS[name][0] for name in names} <= set(runs):
-            return []
-        first, *rest = (runs[COLUMNS[name][0]] * COLUMNS[name][1] for name in names)
-        shown = runs.assign(shown=first / rest[0] if rest else first).dropna(subset="shown")
-        groups = shown[shown["arm"].isin(arms)].groupby(["arm", "workload"])
-        return [
-            (str(arm), str(workload), own.groupby("threads")["shown"].mean().to_dict())
-            for (arm, workload), own in groups
-        ]
+    def asked(self, claim: str) -> list[Finding]:
+        """Return what the study came to for a claim that is no effect between two arms: trends, values."""
+        return [one for one in self.found.get("claims") or [] if one["claim"] == claim]
 
 
 @dataclass(frozen=True)
@@ -120,7 +95,7 @@ def measured() -> list[Measured]:
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
     given, found = _given(where.file), files.read_json(where.findings)
-    return Measured(name, found, is_recorded, _illustrates(given), _place(given), doubts, where.tidy)
+    return Measured(name, found, is_recorded, _illustrates(given), _place(given), doubts)
 
 
 def shipped() -> dict[str, list[Shipped]]:

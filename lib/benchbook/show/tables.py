@@ -18,6 +18,7 @@ from benchbook.show.table import Column, Notes, Table, long, number
 Findings = Mapping[str, Any]
 
 __all__ = [
+    "asked",
     "cells",
     "checks",
     "contrast",
@@ -73,6 +74,31 @@ def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
         f"{found['claim']}{band}" if found.get("claim") else "",
         badge(found["verdict"]) if found.get("verdict") else "",
     ]
+
+
+def asked(findings: Findings) -> list[Table]:
+    """List what the study came to for claims that are no effect between two arms: trends, values."""
+    rows = [_asked(one) for one in findings.get("claims") or []]
+    columns = [
+        long("Claim"),
+        long("Published"),
+        long("What was seen"),
+        number("n", "blocks"),
+        Column("Verdict"),
+    ]
+    caption = (
+        "Every part of a claim is one number a block, with the interval of its mean over blocks. A claim is "
+        "confirmed where all its parts lie in its band, and contradicted where one is shown to lie outside. "
+        "What only illustrates a claim has no verdict."
+    )
+    return [Table("claims", "Claims of other kinds", columns, rows, caption)] if rows else []
+
+
+def _asked(one: Mapping[str, Any]) -> list[object]:
+    name = element("span", one["claim"], id=f"finding-{slug(one['claim'])}")
+    seen = " ".join(filter(None, [one["sentence"], one["reason"] and f"({one['reason']}.)", one["read_as"]]))
+    verdict = badge(one["verdict"] or "not judged") if one["judged"] else "illustrates it"
+    return [name, one["published"], seen, one["n"], verdict]
 
 
 def contrast(found: Mapping[str, Any]) -> str:

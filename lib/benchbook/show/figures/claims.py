@@ -85,17 +85,20 @@ def claims(audits: Sequence[Mapping[str, Any]], answers: Answers, name: str = "c
 
 
 def is_drawn(claim: Claim) -> bool:
-    """Say whether a claim is about a share, has a band and could be recomputed."""
-    return bool(claim["is_share"] and claim["band"] and numbers.is_known(claim.get("mean")))
+    """Say whether a claim is about a share, has a band, and has cells in its own tables."""
+    return bool(
+        claim["is_share"] and claim["band"] and (numbers.is_known(claim.get("mean")) or claim["cells"])
+    )
 
 
 def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any], bool]]) -> Iterator[_Row]:
     sentence = f"{claim['claim']} ({claim['published']})".replace(" %", "\N{NO-BREAK SPACE}%")
     for line in textwrap.wrap(sentence, _LINE):
         yield _Row(line, band=claim["band"])
+    is_known = numbers.is_known(claim.get("mean"))
     yield _Row(
         "its own tables",
-        f"{numbers.percent(claim['mean'])}  {claim['verdict']}",
+        "  ".join([*([numbers.percent(claim["mean"])] if is_known else []), claim["verdict"]]),
         *(claim.get(key) for key in ("mean", "low", "high")),
         band=claim["band"],
     )

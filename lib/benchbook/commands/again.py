@@ -1,0 +1,90 @@
+"""Make the record again after a change of the code that alters findings: new findings, the same raw files.
+
+What was measured stays as it came; what follows from it is made by the present code, packed beside it, and
+written to the index. What changed is said, finding by finding, so that a review can ask whether it should.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchbook.commands import answer, archive, rebuild, verify
+from benchbook.commands import record as recording
+from benchbook.core import files, paths, record
+from benchbook.core.errors import BenchbookError
+
+_MOST = 12
+
+
+def run() -> str:
+    """Make every recorded study again that comes out otherwise now; return what changed, study by study.
+
+    BenchbookError where an archive is not whole or not the index's: that is no change of the code.
+    """
+    index, told = record.read(), []
+    for name, entry in index.studies.items():
+        changed, fresh = _one(name, entry)
+        if fresh is None:
+            told.append(f"{name}: as recorded")
+            continue
+        index = record.Index(studies={**index.studies, name: fresh})
+        record.write(index)
+        more = f"\n  and {len(changed) - _MOST} more" if len(changed) > _MOST else ""
+        told.append("\n  ".join([f"{name}: recorded again with the present code:", *changed[:_MOST]]) + more)
+    return "\n".join(told) or "nothing is recorded yet"
+
+
+def _one(name: str, entry: record.Entry) -> tuple[list[str], record.Entry | None]:
+    """Return what differs of one study, and its new entry; its archive is replaced. None: as recorded."""
+    packed = paths.recorded(name).archive
+    if not packed.is_file() or files.sha256(packed) != entry.sha256:
+        raise BenchbookError(
+            f"data/record/{name}.tar.xz: not the archive of {record.INDEX}; take it from git again"
+        )
+    with tempfile.TemporaryDirectory(prefix=".again-", dir=packed.parent) as folder:
+        root = Path(folder)
+        contents = archive.unpack(packed, root)
+        where = paths.StudyPaths(name, root)
+        claimed = {part: (where.data / part).read_bytes() for part in verify.MADE}
+        settings = (root / "params.yaml").read_bytes()
+        verify.make_root(root, name)
+        for stage in verify.STAGES:
+            verify.make(stage, name, root)
+        made = rebuild.made(where.data)
+        changed = list(verify.differing(claimed, where.data))
+        changed += ["tidy: other tables"] if made["tidy"] != entry.made.get("tidy") else []
+        if made == entry.made and not changed:
+            return [], None
+        (root / "params.yaml").write_bytes(settings)
+        target = _packed(name, packed.parent / f".{folder[-8:]}.tar.xz", contents.manifest["commit"], root)
+        fresh = _entry(entry, files.read_json(where.findings), made, target)
+        target.replace(packed)
+    return changed, fresh
+
+
+def _packed(name: str, target: Path, commit: str | None, root: Path) -> Path:
+    """Pack what stands below a root that is not the clone's."""
+    ours = paths.root()
+    os.environ["BENCHBOOK_ROOT"] = str(root)
+    try:
+        return archive.pack(name, target, commit)
+    finally:
+        os.environ["BENCHBOOK_ROOT"] = str(ours)
+
+
+def _entry(entry: record.Entry, found: dict[str, Any], made: dict[str, str], packed: Path) -> record.Entry:
+    """Return the entry with what follows from the raw files; who measured when and where stays."""
+    doubts = tuple(recording.against(found, entry.registered))
+    return entry.model_copy(
+        update={
+            "answer": answer.headline(found),
+            "blocks": found["blocks"]["complete"],
+            "doubts": doubts,
+            "bytes": packed.stat().st_size,
+            "sha256": files.sha256(packed),
+            "made": made,
+        }
+    )

@@ -1,0 +1,153 @@
+"""Every published claim has a study that answers or illustrates it, or says what one would take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import pandas as pd
+import pytest
+
+from benchbook.compare import arrangements, claims, findings, study_claims
+from benchbook.core import paths, source
+from benchbook.core.params import Analysis
+from benchbook.core.study import Study
+from benchbook.plan import more_blocks
+from tests.house import tree
+
+IDS = [f"{name}/{claim}" for name in source.names() for claim in tree.document(name).claims]
+# What no study can show: the unit that the author meant, and two figures of a setting or of a store's files.
+WITHOUT = {
+    "mysql-kubernetes/bare-metal-unit",
+    "tidb-sysbench-howto/block-caches",
+    "tidb-sysbench-howto/column-families",
+}
+FEWEST = 32
+# Two cores of four: the busy share that claims about a proxy at 70 or 80 % CPU ask for is 72 %.
+CORES = {"cpu_proxy_cores": 2.9, "cpu_tidb_cores": 24.0, "cpu_tikv_cores": 20.0, "cpu_server_cores": 30.0}
+LATER = {"latency_avg_ms", "latency_p95_ms", "latency_p99_ms"}
+
+
+@cache
+def ways() -> dict[str, list[str]]:
+    """Return for each claim the studies that are asked it: those that judge it first."""
+    found: dict[str, list[str]] = {}
+    for name in paths.studies():
+        one = tree.study(name)
+        for claim in dict.fromkeys((*one.claims, *arrangements.illustrated(one))):
+            found.setdefault(claim, []).append(name)
+    return {
+        claim: sorted(names, key=lambda name: (claim not in tree.study(name).claims, name))
+        for claim, names in found.items()
+    }
+
+
+def made_up(study: Study) -> dict[str, pd.DataFrame]:
+    """Return tidy tables of five blocks in which each arm after the first is 10 % slower, with some noise."""
+    runs = pd.DataFrame(_rows(study))
+    seconds = [
+        {"run_id": run["run_id"], "is_discarded": False, "qps": run["qps"] * share, "tps": run["tps"] * share}
+        for run in runs.to_dict("records")
+        for share in (0.9, 1.0, 1.1)
+    ]
+    columns = ["run_id", "attempt", "block", "arm", "workload", "threads", "status", "reasons", "folder"]
+    voids, histograms = (
+        pd.DataFrame(columns=columns),
+        pd.DataFrame(columns=["run_id", "bucket", "value_ms", "count"]),
+    )
+    return {"runs": runs, "voids": voids, "histograms": histograms, "intervals": pd.DataFrame(seconds)}
+
+
+def _rows(study: Study) -> Iterator[dict[str, object]]:
+    position = 0
+    for block in range(1, 6):
+        for workload in study.workloads:
+            for threads in study.threads:
+                for place, arm in enumerate(study.arms):
+                    position += 1
+                    noise = 1 + 0.004 * ((block * 7 + place * 3 + threads) % 5 - 2)
+                    qps = 1000.0 * threads**0.5 * 0.9**place * noise
+                    yield {
+                        "run_id": f"r{position:05d}",
+                        "block": block,
+                        "position": position,
+                        "group": f"{block}-{workload}-{threads}",
+                        "arm": arm,
+                        "workload": workload,
+                        "threads": threads,
+                        "started_s": 10.0 * position,
+                        "sysbench_s": 10.0,
+                        "steal_pct": 0.1,
+                        "warnings": "",
+                        "order": "runs",
+                        "qps": qps,
+                        "tps": qps / 10,
+                        "lowest_qps": qps * 0.9,
+                        **dict.fromkeys(LATER, 1000 * threads / qps),
+                        **{
+                            name: cores * (1 + 0.003 * ((block + place) % 4)) for name, cores in CORES.items()
+                        },
+                    }
+
+
+@cache
+def judged(name: str) -> dict[str, object]:
+    """Really judge a study's claims by made-up tables, with its own claims as its notebook does."""
+    one = tree.study(name)
+    answered = tree.claims_of(tuple(one.claims))
+    shown = tree.claims_of(tuple(arrangements.illustrated(one)))
+    effects, left = claims.answerable(one, answered)
+    asked, open_ones = study_claims.asked(one, answered, shown)
+    assert (left, open_ones) == ([], []), name
+    facts = {arm: {"cpu": {"proxy": {"quota_cores": 4.0}}} for arm in one.arms}
+    loads = {arm: {"seconds": 10.0 + place} for place, arm in enumerate(one.arms)}
+    made = findings.make(
+        name, one, made_up(one), Analysis(), more_blocks, effects, facts=facts, asked=asked, loads=loads
+    )
+    return {"made": made, "study": one}
+
+
+def outcome(claim: str, name: str) -> str | None:
+    """Return what a study came to: a verdict, `illustrated` where there are numbers, or None."""
+    made, one = judged(name)["made"], judged(name)["study"]
+    for put in made.get("claims") or ():
+        if put["claim"] == claim and any(part["value"] is not None for part in put["parts"]):
+            return put["verdict"] if put["judged"] else "illustrated"
+    for found in made["findings"]:
+        if found["claim"] == claim and found["effect"] is not None:
+            return found["verdict"]
+        if claim in one.arms[found["treatment"]].illustrates and found["effect"] is not None:
+            return "illustrated"
+    return None
+
+
+@pytest.mark.parametrize("claim", [one for one in IDS if one not in WITHOUT])
+def test_a_study_really_answers_or_illustrates_it(claim: str):
+    outcomes = {name: outcome(claim, name) for name in ways()[claim][:1]}
+    assert all(outcomes.values()), outcomes
+
+
+def test_that_is_true_of_most_claims_and_the_others_say_what_they_would_take():
+    assert len(IDS) == 39
+    assert len(IDS) - len(WITHOUT) >= FEWEST
+    assert not WITHOUT & set(ways())
+    for claim in WITHOUT:
+        name, _, short = claim.partition("/")
+        assert tree.document(name).claims[short].takes
+
+
+def test_every_study_can_be_asked_all_that_it_names():
+    for name in paths.studies():
+        one = tree.study(name)
+        named, shown = tree.claims_of(tuple(one.claims)), tree.claims_of(tuple(arrangements.illustrated(one)))
+        assert (claims.answerable(one, named)[1], study_claims.asked(one, named, shown)[1]) == ([], []), name
+
+
+def test_the_table_of_the_load_balancer_is_another_one_and_gives_no_verdict():
+    from benchbook.compare.record import judge_claim
+    from benchbook.read import published
+
+    found = judge_claim(published.load("tidb-kubernetes"), "load-balancer")
+    assert (found["verdict"], found["mean"]) == ("not derivable", None)
+    assert "the table load-balancer is the table cos, number for number" in found["reason"]
+    assert found["cells"] and all(cell["is_inside"] is None for cell in found["cells"])
