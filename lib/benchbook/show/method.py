@@ -25,11 +25,13 @@ def studies() -> Studies:
 def opening(known: Studies) -> Html:
     """Write the title and, in one sentence, what the A/A pairs say of the method."""
     pairs = _pairs(known)
-    shown = sum(_is_shown(aa) for _, aa in pairs)
+    labels = [aa["label"] for _, aa in pairs]
     if pairs:
+        shown, depends = labels.count("higher") + labels.count("lower"), labels.count("depends on threads")
+        more = f", and {depends} a difference that depends on threads" if depends else ""
         text = (
             f"Of {numbers.count(len(pairs), 'A/A pair')}, one arm under two names in each study, "
-            f"{shown} showed a difference where there is none."
+            f"{shown} showed a difference where there is none{more}."
         )
     else:
         text = "No study has compared an arm with itself yet."
@@ -71,7 +73,7 @@ def aa_table(known: Studies) -> Table:
         number("n", "blocks"),
         Column("Shown"),
     ]
-    caption = "A study without a pair says nothing about what it would show in nothing."
+    caption = "A study without a pair does not say what it shows where there is nothing to find."
     return Table("aa-record", "The A/A record", columns, rows, caption, "Nothing has been measured yet.")
 
 
@@ -110,7 +112,3 @@ def _value(value: object) -> str:
 
 def _pairs(known: Studies) -> list[tuple[str, Mapping[str, Any]]]:
     return [(way, found["aa"]) for way, found in known.items() if found.get("aa")]
-
-
-def _is_shown(aa: Mapping[str, Any]) -> bool:
-    return aa["label"] in ("higher", "lower")
