@@ -151,7 +151,7 @@ FORGED = {
 
 def test_an_honest_archive_with_an_own_script_stands(honest):
     proved = proof.prove(honest, "made", honest)
-    assert proved.wrong == ()
+    assert not proved.wrong, proved.wrong
 
 
 @pytest.mark.parametrize("what", FORGED)

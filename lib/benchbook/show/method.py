@@ -53,9 +53,11 @@ def opening(known: Studies) -> Html:
 
 def aa_figure(known: Studies) -> Picture:
     """Draw the A/A effect of every study with its interval."""
-    none = {"names": None, "levels": [], "by_threads": [], "band": None}
-    named = [(way.removesuffix(".html").replace("studies/", ""), aa) for way, aa in _pairs(known)]
-    own = [{**aa, **none, "workload": name} for name, aa in named]
+    none: dict[str, Any] = {"levels": [], "by_threads": []}
+    own = [
+        {**aa, **(none if aa["headline"] else {}), "names": None, "band": None, "workload": _name(way, known)}
+        for way, aa in _pairs(known)
+    ]
     drawn = forest({"aa": None, "findings": own}, [], page=None)
     caption = "Each line is one study: the effect of an arm against itself. All of them should hold zero."
     return Picture("aa-figure", "Every A/A pair", drawn.panels, caption, "No study has an A/A pair yet.")
@@ -79,7 +81,7 @@ def aa_table(known: Studies) -> Table:
 
 def _row(way: str, found: Mapping[str, Any]) -> list[object]:
     aa = found.get("aa")
-    study = found["study"] + (" (recorded)" if way.startswith("record/") else "")
+    study = f"{found['study']}{_whose(way)}"
     if aa is None:
         return [element("a", study, href=way), "no A/A pair", "", "", "", "", ""]
     return [
@@ -108,6 +110,14 @@ def _value(value: object) -> str:
     return (
         numbers.listing(value) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
     )
+
+
+def _whose(way: str) -> str:
+    return " (recorded)" if way.startswith("record/") else ""
+
+
+def _name(way: str, known: Studies) -> str:
+    return f"{known[way]['study']}{_whose(way)}"
 
 
 def _pairs(known: Studies) -> list[tuple[str, Mapping[str, Any]]]:

@@ -137,7 +137,7 @@ def _forest(study: Measured) -> Picture:
     found = study.found
     none = {"by_threads": [], "levels": []}
     own = [{**one, **(none if one["headline"] else {})} for one in found["findings"]]
-    aa = found.get("aa") and {**found["aa"], **none}
+    aa = found.get("aa") and {**found["aa"], **(none if found["aa"]["headline"] else {})}
     arms = list(dict.fromkeys([found["baseline"], *(one["treatment"] for one in own)]))
     drawn = figures.forest({**found, "findings": own, "aa": aa}, arms, study.page)
     caption = "Each marker is the change against the baseline, each line its interval." + (

@@ -26,7 +26,7 @@ _LETTERS = 48
 _FARTHEST, _ROOM = math.log(4), math.log(1.5)
 _TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2, 5, 10, 15, 20,
           25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900)  # fmt: skip
-_MOST_TICKS = 5
+_MOST_TICKS = 4
 _SHOWN = ("higher", "lower", "no practical difference", None)
 _OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 2.5}
 
