@@ -194,8 +194,7 @@ class Study(Model):
         if hours * 60 > self.plan.budget_minutes:
             yield (
                 f"plan.budget_minutes: {self.plan.budget_minutes}: "
-                f"{runs} runs take {hours:.1f} hours or more; "
-                "measure less, or raise the budget"
+                f"{runs} runs take {hours:.1f} hours or more; measure less, or raise the budget"
             )
         yield from self._connections()
         yield from turns.mistakes(self)

@@ -10,8 +10,8 @@ from benchbook.compare import words
 from benchbook.show import numbers
 
 Facts = Mapping[str, Any]
-# The number in `10.11.19-MariaDB-0+deb12u1` and in `8.0.11-TiDB-v8.5.0`.
-_VERSION = re.compile(r"TiDB-v?(\d[\w.]*)|^v?(\d+(?:\.\d+)*)")
+# TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
+_VERSIONS = (re.compile(r"TiDB-v?(\d[\w.]*)"), re.compile(r"^v?(\d+(?:\.\d+)*)"))
 _MOST_MACHINES = 2
 
 
@@ -43,8 +43,8 @@ def _programs(arms: list[Facts]) -> dict[str, list[str]]:
 
 
 def _short(version: str) -> str:
-    match = _VERSION.search(version)
-    return (match[1] or match[2]) if match else version
+    matches = (form.search(version) for form in _VERSIONS)
+    return next((match[1] for match in matches if match), version)
 
 
 def _machines(arms: list[Facts]) -> Iterator[str]:
