@@ -123,6 +123,21 @@ class Study(Model):
             raise ValueError("\n".join(conflicts))
         return self
 
+    def _pair(self) -> Iterator[str]:
+        """Yield what the A/A pair names and the study lacks."""
+        twin = self.aa
+        for name in (twin.workloads or ()) if twin else ():
+            if name not in self.workloads:
+                yield (
+                    f"aa.workloads: {name}: not a workload of this study; "
+                    f"{did_you_mean(name, self.workloads)}"
+                )
+        for level in (twin.threads or ()) if twin else ():
+            if level not in self.threads:
+                yield (
+                    f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}"
+                )
+
     def _connections(self) -> Iterator[str]:
         """Yield what asks for more connections than the server allows."""
         limit = self.engine.settings.get("max_connections")
@@ -174,18 +189,7 @@ class Study(Model):
             *(one.engine.name for one in self.arms.values() if one.engine and one.engine.name),
         }
         yield from own_scripts.refused(self.site.kind, engines, self.arms, self)
-        twin = self.aa
-        for name in (twin.workloads or ()) if twin else ():
-            if name not in self.workloads:
-                yield (
-                    f"aa.workloads: {name}: not a workload of this study; "
-                    f"{did_you_mean(name, self.workloads)}"
-                )
-        for level in (twin.threads or ()) if twin else ():
-            if level not in self.threads:
-                yield (
-                    f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}"
-                )
+        yield from self._pair()
         for name in self.plan.ladder or ():
             if name not in self.arms:
                 yield f"plan.ladder: {name}: not an arm of this study; {did_you_mean(name, self.arms)}"
