@@ -25,7 +25,7 @@ KEEP ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again verify review rerun strip bench lock clean
+.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again verify review rerun new history gate strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -107,6 +107,16 @@ review: setup ## One page on what changed since BASE: notebooks, keys, findings
 
 rerun: setup ## Judge the findings of ARCHIVE, somebody else's, by our own; KEEP=name: on the page too
 	@sh tools/as_owner.sh benchbook rerun "$(ARCHIVE)" $(if $(KEEP),--keep "$(KEEP)")
+
+new: setup ## Ask five questions and write a study file
+	@sh tools/as_owner.sh benchbook new $(ARGS)
+
+history: setup ## Keep what STUDY found in its series, data/history, and render the page of every series
+	@sh tools/as_owner.sh benchbook history $(STUDY) $(ARGS)
+
+# make ends with 2 whatever the gate's exit code is; a CI calls `benchbook gate` itself.
+gate: setup ## Is an arm of STUDY slower than its baseline? ARGS="--slower 3% --minutes 10"
+	@benchbook gate $(STUDY) $(ARGS)
 
 strip: setup ## Take outputs and run metadata out of the notebooks
 	@sh tools/strip.sh

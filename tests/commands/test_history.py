@@ -66,7 +66,7 @@ def test_a_measurement_is_kept_once_and_the_next_one_after_it(root):
 
 
 def test_what_is_not_there_or_another_study_s_is_refused(root):
-    with pytest.raises(BenchbookError, match="name a folder with findings and tidy"):
+    with pytest.raises(BenchbookError, match="name an archive, or a folder with findings and tidy"):
         history.keep("good", root / "nowhere")
     found = root / "data" / "good" / "findings.json"
     found.write_text(json.dumps({"study": "other", "findings": []}))

@@ -151,7 +151,7 @@ def test_a_voided_attempt_says_why_it_was_set_aside():
         (lambda: bb.study("two_arms"), "two_arms: no such study; did you mean two-arms?"),
         (lambda: bb.source("tidb"), "tidb: no such source; "),
         (lambda: bb.columns("run"), "run: no such table; did you mean runs?"),
-        (lambda: bb.columns(pd.DataFrame()), "none of ours"),
+        (lambda: bb.columns(pd.DataFrame()), "there is no such table"),
         (lambda: bb.study("two-arms").run("b01"), "4 begin so: b01-"),
         (lambda: bb.study("two-arms").run("b09"), "no such run; there are 16, such as b01-"),
         (lambda: bb.study("two-arms").findings["x"], "known: oltp_read_write.haproxy.qps"),

@@ -21,8 +21,8 @@ PAGE = FILE.read_text(encoding="utf-8")
 IS_WRITING = bool(os.environ.get("BENCHBOOK_WRITE_TUTORIAL"))
 # A reader has minutes and a machine of their own; a test has seconds and neighbours.
 SHORTER = {
-    "discard_s: 2, run_s: 4": "discard_s: 1, run_s: 2, max_repeats: 5",
-    "pilot_s: 5": "pilot_s: 2",
+    "discard_s: 0.5, run_s: 3": "discard_s: 0.3, run_s: 1, max_repeats: 5",
+    "pilot_s: 3": "pilot_s: 2",
     "table_size: 20000": "table_size: 1000",
     "{kind: local}": f"{{kind: local, port: {rooms.port(340)}}}",
 }

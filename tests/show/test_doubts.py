@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from benchbook.compare import turns
-from benchbook.show import numbers
+from benchbook.show import numbers, tables
 from benchbook.show.doubts import points
 
 
@@ -21,6 +21,31 @@ def test_a_sound_study_asks_for_care_only_where_it_warns(made):
 def test_a_difference_where_there_is_none_asks_for_care(made):
     for aa in (None, {**made.findings["aa"], "label": "lower"}):
         assert _by_name({**made.findings, "aa": aa}, made.runs)["A/A"].is_care
+
+
+def test_equal_arms_that_differ_by_threads_ask_for_care(made):
+    """The trap: no difference over all thread counts, and an opposite one at each of them."""
+    steps = [{"threads": 1, "effect": -0.046}, {"threads": 8, "effect": 0.03}]
+    aa = {**made.findings["aa"], "label": "depends on threads", "by_threads": steps}
+    aa |= {"headline": False, "depends_on_threads": {"f": 6.1, "p": 0.036}}
+    found = _by_name({**made.findings, "aa": aa}, made.runs)["A/A"]
+    assert found.is_care and "as it should be" not in found.text
+    said = found.text.replace("\xa0", " ")
+    assert "threads where there is none (−4.6 % at 1 thread; +3.0 % at 8 threads; p = 0.036)" in said
+
+
+def test_a_check_without_anything_to_check_neither_passed_nor_failed(made):
+    checks = [
+        {"check": "percentile grid", "passed": True, "where": "everywhere", "detail": ""},
+        {"check": "Little's law", "passed": None, "where": "nowhere", "detail": ""},
+    ]
+    found = {**made.findings, "checks": checks}
+    text = _by_name(found, made.runs)["Checks"].text.replace("\xa0", " ")
+    assert text == "1 consistency check, all passed. Nothing to check for Little's law."
+    shown = tables.checks(found)._repr_html_()
+    assert "failed" not in shown.split("<tbody>")[1] and "nothing to check" in shown
+    none = _by_name({**made.findings, "checks": checks[1:]}, made.runs)["Checks"]
+    assert none.is_care
 
 
 def test_a_warm_up_without_steady_state_asks_for_care(made):

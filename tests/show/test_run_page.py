@@ -16,7 +16,7 @@ def test_a_run_of_three_clients_shows_three_logs_and_links_all_their_files(tmp_p
     ).text.replace("\u00a0", " ")
     for name in ("Log (sysbench.out)", "Log (client-1/sysbench.out)", "Log (client-2/sysbench.out)"):
         assert shown.count(f'aria-label="{name}"') == 1
-    assert "3 clients, begun within 6 ms" in shown and "24 of 24 checks passed" in shown
+    assert "3 clients, started within 6 ms" in shown and "24 of 24 checks passed" in shown
     assert 'href="../raw/' in shown and "/client-2/sysbench.err" in shown
 
 
@@ -25,4 +25,4 @@ def test_a_run_of_one_client_says_nothing_of_clients(tmp_path: Path):
     shown = run_page.section(
         run_page.Section(folder, judge(folder)), tmp_path / "x.html", 10_000, ["direct"]
     ).text
-    assert "client-1" not in shown and "begun within" not in shown
+    assert "client-1" not in shown and "started within" not in shown

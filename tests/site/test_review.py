@@ -148,7 +148,7 @@ def test_a_rerun_that_is_kept_stands_on_the_study_s_page(site, tmp_path, monkeyp
         kept.unlink()
     with pytest.raises(InputErrors, match="lower case"):
         rerun.keep({**taken, "name": "../out"})
-    assert "Nobody has rerun" in shown.tables(seen.findings, [])[0]._repr_html_()
+    assert "No other team has rerun" in shown.tables(seen.findings, [])[0]._repr_html_()
 
 
 def test_findings_of_other_inputs_are_called_stale(clone, monkeypatch):

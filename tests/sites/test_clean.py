@@ -44,7 +44,7 @@ def test_ours_end_and_foreign_ones_stay(open_folder: Path, sleeper) -> None:
     assert [popen.wait(timeout=1) for popen in ours] == [-15, -15]
     assert [popen.poll() for popen in others] == [None, None, None]
     assert report.removed == [str(lab.run / "server.json")]
-    assert str(clean.down(open_folder / "clean")) == "nothing of ours was left"
+    assert str(clean.down(open_folder / "clean")) == "nothing was left"
 
 
 def test_a_stale_note_of_an_owner_ends_nobody(open_folder: Path, sleeper) -> None:

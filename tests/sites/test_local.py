@@ -346,7 +346,7 @@ def test_down_ends_a_lab_at_work_and_finds_nothing_the_second_time(owner, lab: P
     report = clean.down(lab)
     assert report.is_clean and any(f"pid {owner.pid} " in name for name in report.stopped)
     assert wait_gone(lab, 0) == []
-    assert str(clean.down(lab)) == "nothing of ours was left"
+    assert str(clean.down(lab)) == "nothing was left"
 
 
 def test_down_finds_an_orphan_that_still_holds_the_lock(make_study, lab: Path, own_lock: Path) -> None:

@@ -137,7 +137,7 @@ def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         name = table.attrs.get("table")
         if name is None:
-            raise NotThere(f"this table is none of ours; the tables are {', '.join(known)}")
+            raise NotThere(f"there is no such table; the tables are {', '.join(known)}")
         return Meanings(columns(name).reindex([column for column in table.columns if column in known[name]]))
     if table not in known:
         raise NotThere(f"{table}: no such table; {did_you_mean(str(table), known)}")

@@ -136,7 +136,7 @@ class Study:
 
     @property
     def warm_up(self) -> dict[str, Any]:
-        """What the pilots said about the discard."""
+        """What the pilots gave for the discard."""
         return files.read_json(self._there("warm_up"))
 
     @property

@@ -1,1 +1,1 @@
-"""What somebody types: each command is a module, over the floors below."""
+"""What a user types: each command is a module, over the floors below."""

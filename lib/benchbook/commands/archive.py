@@ -143,7 +143,7 @@ def _unpack(members: Iterator[Member], into: Path, allowed: int) -> Contents:
     listed = manifest["files"]
     wrong = list(_misplaced(listed, study))
     if wrong:
-        raise BenchbookError("the manifest is not one of ours:\n  " + "\n  ".join(wrong[:20]))
+        raise BenchbookError("the manifest is not one that Benchbook writes:\n  " + "\n  ".join(wrong[:20]))
     size = sum(one["bytes"] for one in listed.values())
     _room(size, into, allowed)
     left = dict(listed)
@@ -180,7 +180,7 @@ def _room(size: int, into: Path, allowed: int) -> None:
 def _first(member: Member | None) -> tuple[str, bytes]:
     study, _, name = (member.name if member else "").partition("/")
     if member is None or name != MANIFEST or member.size > files.MOST_JSON_BYTES:
-        raise BenchbookError(f"the archive does not begin with STUDY/{MANIFEST}: it is none of ours")
+        raise BenchbookError(f"it does not begin with STUDY/{MANIFEST}: `benchbook export` did not write it")
     if not re.fullmatch(NAME, study):
         raise BenchbookError(f"{study!r}: not the name of a study")
     return study, b"".join(member.read())
@@ -202,7 +202,7 @@ def _manifest(text: bytes, study: str) -> dict[str, Any]:
 
 
 def _misplaced(listed: dict[str, Any], study: str) -> Iterator[str]:
-    """Yield what can't be unpacked as it is named: places of ours, each once whatever the file system."""
+    """Yield what can't be unpacked as it is named: places outside an archive's, or twice the same."""
     if len(listed) > MOST_FILES:
         yield f"{len(listed)} files, at most {MOST_FILES}"
         return

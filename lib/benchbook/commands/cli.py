@@ -132,14 +132,14 @@ def _of_results(add: Callable[..., argparse.ArgumentParser]) -> None:
     history = add("history", _history, "keep what a study found today in its series, and render every series")
     history.add_argument("study", nargs="?", help="the study to keep; none: only render")
     history.add_argument(
-        "--from", dest="folders", type=Path, action="append", default=[], metavar="FOLDER",
-        help="take findings.json and tidy/ from here (default: data/STUDY); may be given again",
+        "--from", dest="folders", type=Path, action="append", default=[], metavar="PLACE",
+        help="an archive, or a folder with findings.json and tidy/ (default: data/STUDY); may be given again",
     )  # fmt: skip
     new = add("new", _new, "ask five questions and write a study file")
     asking.options(new)
     review = add("review", _review, "write one page on what changed: notebooks, keys, findings")
     review.add_argument("base", nargs="?", default="main", help="commit or branch to compare with")
-    rerun = add("rerun", _rerun, "judge somebody else's findings of a study by our own")
+    rerun = add("rerun", _rerun, "judge another team's findings of a study by our own")
     rerun.add_argument("place", type=Path, help="their archive, folder or findings.json")
     rerun.add_argument("--keep", metavar="NAME", help="show it on the study's page too, under this name")
 

@@ -96,7 +96,7 @@ def unproven(held: Unpacked) -> Iterator[str]:
     yield "warm_up.json: analyze, what the server answered to ANALYZE"
     yield "params.yaml: studies and sources (not used); manifest.json: benchbook and commit"
     if (held.where.data / "kubernetes").is_dir():
-        yield "kubernetes/: what the cluster said of itself"
+        yield "kubernetes/: what the cluster reported of itself"
     if held.notes:
         yield "void: attempts that were killed, damaged or made under earlier settings, and all reasons"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchbook.commands import stage
+from benchbook.commands import stage, verify
 from benchbook.compare import history
 from benchbook.compare.sentences import count
 from benchbook.core import files, load, paths
@@ -21,30 +21,19 @@ FREE = {"title", "question", "claims", "sizes"}
 FREE_OF_PLAN = {"blocks", "stop", "max_repeats", "budget_minutes", "ladder"}
 
 
-def keep(study: str, folder: Path) -> str:
-    """Add what was measured last to the study's series; return a line on what was done.
+def keep(study: str, place: Path) -> str:
+    """Add what was measured to the study's series; return a line on what was done.
 
-    `folder` holds findings.json and tidy/runs.parquet, as data/STUDY does. The same measurement, by its first
-    run, is kept once. BenchbookError where it is not there.
+    `place` is a folder with findings.json and tidy/runs.parquet, as data/STUDY is, or an archive, which is
+    checked and analysed again. The same measurement, by its first run, is kept once. BenchbookError where
+    it is not there, of another study, or an archive whose files contradict each other.
     """
-    findings, runs = folder / "findings.json", folder / "tidy" / "runs.parquet"
-    for file in (findings, runs):
-        if not file.is_file():
-            raise BenchbookError(
-                paths.what_brings(file) or f"{file}: not there; name a folder with findings and tidy"
-            )
-    found = json.loads(findings.read_text(encoding="utf-8"))
-    if found["study"] != study:
-        raise BenchbookError(f"{findings}: findings of {found['study']}, not of {study}; name that study")
-    made = history.rows(
-        found,
-        pd.read_parquet(runs),
-        study,
-        settings(load.study(study)),
-        stage.commit_of_evidence(study) or "",
-    )
+    if place.is_file():
+        made = _of_archive(study, place)
+    else:
+        made = _of_folder(study, place, load.study(study), stage.commit_of_evidence(study) or "")
     if made.empty:
-        raise BenchbookError(f"{folder}: no finding to keep; look at the study's page for the reason")
+        raise BenchbookError(f"{place}: no finding to keep; the study's page gives the reason")
     target = paths.study(study).history
     before = read(target)
     whole = history.together([before, made])
@@ -54,6 +43,33 @@ def keep(study: str, folder: Path) -> str:
     files.write_text(target, text(whole))
     many = count(whole["measured_at"].nunique(), "measurement")
     return f"data/history/{target.name}: {many}, this one kept now; commit the file"
+
+
+def _of_folder(study: str, folder: Path, spec: Study, commit: str) -> pd.DataFrame:
+    findings, runs = folder / "findings.json", folder / "tidy" / "runs.parquet"
+    for file in (findings, runs):
+        if not file.is_file():
+            raise BenchbookError(
+                paths.what_brings(file)
+                or f"{file}: not there; name an archive, or a folder with findings and tidy"
+            )
+    found = json.loads(findings.read_text(encoding="utf-8"))
+    if found["study"] != study:
+        raise BenchbookError(f"{findings}: findings of {found['study']}, not of {study}; name that study")
+    return history.rows(found, pd.read_parquet(runs), study, settings(spec), commit)
+
+
+def _of_archive(study: str, file: Path) -> pd.DataFrame:
+    """Return the rows of an archive, with its own settings and commit: the study file here may differ by
+    now."""
+    with verify.checked(file) as (checked, root):
+        if checked.contents.study != study:
+            raise BenchbookError(f"{file}: an archive of {checked.contents.study}; name that study")
+        if checked.findings is None:
+            raise BenchbookError(f"{file}: not kept, for its files contradict each other\n{checked}")
+        where = paths.StudyPaths(study, root)
+        spec, commit = load.study_file(where.file), checked.contents.manifest["commit"] or ""
+        return _of_folder(study, where.data, spec, commit)
 
 
 def read(file: Path) -> pd.DataFrame:

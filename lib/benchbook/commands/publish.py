@@ -14,7 +14,7 @@ from benchbook.core.errors import BenchbookError
 
 # Pages stand in reports/ beside data/; published, data/ stands in the site's own folder: one step fewer up.
 _UP_TO_DATA = re.compile(r'(<a\b[^>]*\bhref=")((?:\.\./)+)(data/)')
-# Hosts that would run Jekyll over the pages are told not to.
+# Keeps hosts from running Jekyll over the pages.
 _PLAIN = ".nojekyll"
 
 

@@ -1,4 +1,4 @@
-"""Take somebody else's rerun of a study: judge it by our own findings, keep it for the study's page."""
+"""Take another team's rerun of a study: judge it by our own findings, keep it for the study's page."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Unpacked:
     def conditions(self) -> dict[str, dict[str, Any]]:
         """The digests of facts and data for each arm as its first run names them.
 
-        Where facts or data are not those of the runs, that is said once, and not of every run again.
+        Where facts or data are not those of the runs, it is reported once, and not of every run again.
         """
         named: dict[str, dict[str, Any]] = {}
         for plan in self.plans.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -95,9 +96,20 @@ def _listed(title: str, texts: Sequence[str]) -> Iterator[str]:
 
 
 def verify(file: Path) -> Verified:
-    """Unpack an archive into a folder of its own, check it, analyse it again; nothing of it stays.
+    """Check an archive in a folder of its own, and analyse it again; nothing of it stays.
 
     Raises BenchbookError where it is not whole or can't be analysed.
+    """
+    with checked(file) as (found, _):
+        return found
+
+
+@contextlib.contextmanager
+def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
+    """Yield what a check of an archive found, and the folder that it stands in until the end.
+
+    Below the folder's data/STUDY are its tables and findings as made here, unless its files contradict each
+    other. Raises BenchbookError as `verify` does.
     """
     with tempfile.TemporaryDirectory(prefix="benchbook-verify-") as folder:
         root = Path(folder)
@@ -109,7 +121,8 @@ def verify(file: Path) -> Verified:
             raise BenchbookError(f"{file}: no {', '.join(absent)} in it")
         proved = proof.prove(root, contents.study, paths.root())
         if proved.wrong:
-            return Verified(contents, proved)
+            yield Verified(contents, proved), root
+            return
         claimed = {name: (where.data / name).read_bytes() for name in MADE}
         for name in MADE:
             (where.data / name).unlink()
@@ -117,7 +130,10 @@ def verify(file: Path) -> Verified:
         for stage in STAGES:
             make(stage, contents.study, root)
         found = tuple(differing(claimed, where.data))
-        return Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file))
+        yield (
+            Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file)),
+            root,
+        )
 
 
 def differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:

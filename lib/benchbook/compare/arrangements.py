@@ -1,6 +1,6 @@
 """What the arrangement of each arm is and is not, in sentences for the report, and which arms were skipped.
 
-On one machine every factor is made of what that has. The sentences say what it is made of, so that nobody
+On one machine every factor is made of what that has. The sentences say what it is made of, so that no reader
 takes a share of this processor's time for another processor.
 """
 

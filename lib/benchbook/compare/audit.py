@@ -11,7 +11,7 @@ from benchbook.compare.record import judge
 from benchbook.compare.verdicts import Reading
 from benchbook.core.source import Published, keys
 
-# What a reader must be told when the document does not: a field of `conduct`, and what its silence means.
+# What a reader must know and the document does not say: a field of `conduct`, and what its silence means.
 SILENT = {
     "repetitions": "How often each cell was run. One number a cell is printed, so nothing says how much "
     "it would differ "
@@ -111,8 +111,8 @@ def _table(published: Published, name: str) -> dict[str, Any]:
 def _concerns(one: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
     """Tell whether a failed check speaks of a cell that the verdict on a claim rests on.
 
-    Numbers that two tables share concern whoever reads one of the tables; a law that is broken in a row,
-    whoever reads that row.
+    Numbers that two tables share concern a reader of either table; a law that is broken in a row,
+    a reader of that row.
     """
     if one["passed"] is not False:
         return False

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 # A split leaves at least so many measurements on either side: fewer are an outlier, not a level.
 SHORTEST = 3
-# One series in a thousand without any change is said to have one; see benchmarks/history.py.
+# One series in a thousand without any change is reported to have one; see benchmarks/history.py.
 LEVEL = 0.001
 PERMUTATIONS = 4999
 SEED = 20261122

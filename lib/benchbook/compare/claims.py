@@ -12,7 +12,7 @@ from benchbook.compare.verdicts import Band
 from benchbook.core import claim as published
 from benchbook.core.study import Study
 
-# Metrics that sources print, and what of ours is compared for them: effects are ratios, so units are free.
+# Metrics that sources print, and which of ours is compared for each: effects are ratios, so units are free.
 METRICS = {
     "qps": "qps",
     "tps": "tps",

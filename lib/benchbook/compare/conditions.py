@@ -1,4 +1,4 @@
-"""Conditions of a claim on the cells it speaks of, such as a proxy below 80 % CPU, put to runs of ours.
+"""Conditions of a claim on the cells it speaks of, such as a proxy below 80 % CPU, put to our runs.
 
 They choose cells by what was used there, never by what came out, and by the mean over all blocks: of a cell
 that is chosen every block counts.

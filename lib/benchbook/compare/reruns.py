@@ -1,9 +1,9 @@
-"""Somebody else's rerun of a study, judged by the rule that judges any claim.
+"""Another team's rerun of a study, judged by the rule that judges any claim.
 
 What we found is the claim: our effect with the band of a claimed number, two percentage points on each side
 or a fifth of it if that is more; "no practical difference" has the band that it was shown with. The rerun's
 whole interval inside the band confirms it, the whole interval outside contradicts it, anything else leaves
-it open. Our own interval widens no band; where it reaches theirs, that is said. An effect that we did not
+it open. Our own interval widens no band; where it reaches theirs, the page says so. An effect that we did not
 show ourselves is no claim.
 """
 

@@ -134,7 +134,7 @@ def _outcome(found: Finding) -> str:
 
 
 def _seen(found: Finding, is_short: bool = False) -> str:
-    """Write interval and blocks in brackets; what was said before in the same sentence is not said again."""
+    """Write interval and blocks in brackets; what the sentence has already is not repeated."""
     return f" ({ends(found)})" if is_short else f" ({interval(found)}, {count(found['n'], 'block')})"
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 LONG_S = 300
 STALL_SHARE = 0.1
 FEWEST_SECONDS = 60
-# Two levels are told apart if fewer than half as many seconds lie between them as at the smaller one.
+# Two levels count as different if fewer than half as many seconds lie between them as at the smaller one.
 VALLEY = 0.5
 SMALLEST_SHARE = 0.05
 # Levels within half a percent are one.

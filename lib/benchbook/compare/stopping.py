@@ -24,7 +24,7 @@ from benchbook.core.wording import count
 
 
 def is_decided(judged: Judged) -> bool:
-    """Tell whether more blocks could not change what is said: a verdict on a claim, else a label."""
+    """Tell whether more blocks could not change the answer: a verdict on a claim, else a label."""
     if judged.candidate.look is None:
         return False
     if judged.candidate.claim is not None:

@@ -46,7 +46,7 @@ def equal_tables(cells: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]])
             text += "Both state the same setting, so all of them should be."
         else:
             what = ", ".join(differ) or f"arm ({one.setting['arm']}, {other.setting['arm']})"
-            text += f"They are said to differ in {what}, so one of them at least is not what it is called."
+            text += f"They should differ in {what}, so one of them at least is not what it is called."
         where, tables = f"{one.name} and {other.name}", (one.table, other.table)
         found.append(check(name, is_same and equal == size, where, text, tables))
     return found or summary(name, n, "Pairs with fewer than half of their numbers in common")

@@ -51,7 +51,7 @@ def of_one_order(runs: pd.DataFrame, study: Study | None = None) -> tuple[pd.Dat
 
 
 def summary(runs: pd.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return what is to be said of turns, None for whole runs.
+    """Return what the findings hold of turns, None for whole runs.
 
     Keys: turn_ms (a list of the lengths in use), turns (median over arms and blocks of the turns of an arm in
     a block, None where they were not counted), active_s (median of a run) and stopped (by arm, what stood

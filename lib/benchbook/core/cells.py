@@ -20,7 +20,7 @@ PUT_TOGETHER = {"mean": "mean", "min": "min", "max": "max", "median": "median"}
 
 
 class Ambiguous(ValueError):
-    """One cell has two different values, or two baselines: no number can be told."""
+    """One cell has two different values, or two baselines: no number can be given."""
 
 
 class NoNumber(ValueError):

@@ -1,4 +1,4 @@
-"""The trouble that is told to people without a traceback, each kind with its remedy."""
+"""The errors that people see without a traceback, each kind with its remedy."""
 
 from __future__ import annotations
 

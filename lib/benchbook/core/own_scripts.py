@@ -68,7 +68,7 @@ class OwnScript:
     def _required(self, file: Path, code: str) -> list[Path]:
         if reader := READERS.search(code):
             raise BenchbookError(
-                f"{self._key}: {file.name} calls {reader[1]}, so what it runs can't be told; "
+                f"{self._key}: {file.name} calls {reader[1]}, so what it runs can't be known; "
                 "put that code beside it as a module and `require` it by name"
             )
         found = []

@@ -64,7 +64,7 @@ class StudyPaths(_Places):
 
     @property
     def warm_up(self) -> Path:
-        """What the pilots said about the discard."""
+        """What the pilots gave for the discard."""
         return self.data / "warm_up.json"
 
     @property

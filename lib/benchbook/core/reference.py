@@ -64,7 +64,7 @@ def _table(whole: dict[str, Any], section: dict[str, Any]) -> str:
 
 
 def _said(whole: dict[str, Any], node: dict[str, Any]) -> str:
-    """Return what is said of a key; pydantic leaves it out where the section says the same of itself."""
+    """Return the description of a key; pydantic leaves it out where the section says the same of itself."""
     return " ".join((node.get("description") or _resolved(whole, node)[0]["description"]).split())
 
 

@@ -14,7 +14,7 @@ SITES = {
 }
 # Kinds of site on which an arm can have several clients and several servers.
 SEVERAL = frozenset({"kubernetes", "local", "ssh"})
-# Where somebody else runs the server, several clients are ours to start all the same.
+# Where others run the server, several clients are ours to start all the same.
 SEVERAL_CLIENTS = SEVERAL | {"existing"}
 ENGINES = {
     "mariadb": "benchbook.sites.mariadb:MariaDB",

@@ -44,7 +44,7 @@ class Column(Model):
     of: str | None = None
     """For `growth`: the metric that grew."""
     over: Mapping[str, Scalar] = {}
-    """For `growth`: the cell that the growth is said to be over, such as `arm: "2.1.8"`."""
+    """For `growth`: the cell that the growth is over, such as `arm: "2.1.8"`."""
     means: str | None = None
     """What the column holds, where its name does not say it."""
 
@@ -119,11 +119,11 @@ class Conduct(Model):
     seed: str | None = None
     """Seed of the random numbers."""
     errors: str | None = None
-    """What is said about failed statements."""
+    """What the document says about failed statements."""
     spread: str | None = None
-    """What is said about the variation of a number."""
+    """What the document says about the variation of a number."""
     client_load: str | None = None
-    """What is said about the load of the client machine."""
+    """What the document says about the load of the client machine."""
 
 
 class Sysbench(Model):

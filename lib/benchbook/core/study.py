@@ -123,6 +123,21 @@ class Study(Model):
             raise ValueError("\n".join(conflicts))
         return self
 
+    def _pair(self) -> Iterator[str]:
+        """Yield what the A/A pair names and the study lacks."""
+        twin = self.aa
+        for name in (twin.workloads or ()) if twin else ():
+            if name not in self.workloads:
+                yield (
+                    f"aa.workloads: {name}: not a workload of this study; "
+                    f"{did_you_mean(name, self.workloads)}"
+                )
+        for level in (twin.threads or ()) if twin else ():
+            if level not in self.threads:
+                yield (
+                    f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}"
+                )
+
     def _connections(self) -> Iterator[str]:
         """Yield what asks for more connections than the server allows."""
         limit = self.engine.settings.get("max_connections")
@@ -173,18 +188,7 @@ class Study(Model):
             *(one.engine.name for one in self.arms.values() if one.engine and one.engine.name),
         }
         yield from own_scripts.refused(self.site.kind, engines, self.arms, self)
-        twin = self.aa
-        for name in (twin.workloads or ()) if twin else ():
-            if name not in self.workloads:
-                yield (
-                    f"aa.workloads: {name}: not a workload of this study; "
-                    f"{did_you_mean(name, self.workloads)}"
-                )
-        for level in (twin.threads or ()) if twin else ():
-            if level not in self.threads:
-                yield (
-                    f"aa.threads: {level}: not a thread level of this study; use one of {list(self.threads)}"
-                )
+        yield from self._pair()
         for name in self.plan.ladder or ():
             if name not in self.arms:
                 yield f"plan.ladder: {name}: not an arm of this study; {did_you_mean(name, self.arms)}"
@@ -193,8 +197,7 @@ class Study(Model):
         if hours * 60 > self.plan.budget_minutes:
             yield (
                 f"plan.budget_minutes: {self.plan.budget_minutes}: "
-                f"{runs} runs take {hours:.1f} hours or more; "
-                "measure less, or raise the budget"
+                f"{runs} runs take {hours:.1f} hours or more; measure less, or raise the budget"
             )
         yield from self._connections()
         yield from turns.mistakes(self)

@@ -44,7 +44,7 @@ class Neighbour(Model):
 
 
 class Zones(Model):
-    """Distance between the server and whoever reaches it."""
+    """Distance between the server and the client or proxy that reaches it."""
 
     latency_ms: float = Field(ge=0, le=1000, examples=[1.0])
     """Milliseconds added in each direction; 0 leaves the hop in place, as the baseline needs it."""
@@ -148,7 +148,7 @@ class Arm(Model):
     """What of a source this arm stands in for, and how it differs from it; the report says so."""
     plays: dict[str, str | int | float] = Field({}, examples=[{"arm": "haproxy"}])
     """What this arm is in the words of the sources whose claims the study answers, such as `{arm: haproxy}`;
-    its own name and its load need not be said."""
+    its own name and its load need not be named."""
     illustrates: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
     """Published claims, each `source/claim`, whose direction and size this arm shows without judging them."""
 

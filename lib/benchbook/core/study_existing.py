@@ -81,4 +81,4 @@ def refused(kind: str, asked: Existing | None, arms: Mapping[str, Any]) -> Itera
             yield f"arms.{name}.endpoint: a place that exists; remove it, or set site.kind: existing"
         for key, value in arm.setting.items() if kind == "existing" else ():
             if key not in OURS and (key, value) != ("access", "direct"):
-                yield f"arms.{name}.{key}: somebody else's to arrange; write endpoint, and stands_in_for"
+                yield f"arms.{name}.{key} is not ours to arrange here; write endpoint, and stands_in_for"

@@ -157,7 +157,7 @@ class Rate(Model):
     """Share of what the slower arm does in a closed loop at the same threads, which the pilots find out."""
 
 
-# Told apart by their form, so that a mistake in one is not also told as not being the other.
+# Distinguished by form, so that a mistake in one is not also reported as not being the other.
 RateOrShare = Annotated[
     Annotated[int, Field(ge=0, le=10_000_000), Tag("number")] | Annotated[Rate, Tag("share")],
     Discriminator(lambda value: "share" if isinstance(value, dict | Rate) else "number"),

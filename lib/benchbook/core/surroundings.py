@@ -1,4 +1,4 @@
-"""What this process has from whoever started it: passwords in its environment, and the mode of new files.
+"""What this process has from its parent: passwords in its environment, and the mode of new files.
 
 A study may name the variable that holds an account's password. A program that doesn't need it takes it out of
 its environment before it starts another one.

@@ -23,7 +23,7 @@ KINDS = ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merg
 PLAIN_TAGS = {TAG + kind for kind in KINDS}
 
 # Plain scalars that YAML 1.1 and 1.2 read as different values: each is refused by name, so that
-# dvc.lock can never record one value while somebody's tool uses another.
+# dvc.lock can never record one value while another tool uses another.
 AMBIGUOUS = (
     (re.compile(r"[-+]?0[0-9_]+"), "leading zero, read as {octal} by YAML 1.1", "write it without the zero"),
     (re.compile(r"(?=.*_)(?=.*[0-9])[-+.0-9][-+.0-9_eE]*"), "underscore inside a number", "write {plain}"),

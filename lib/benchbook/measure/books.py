@@ -26,7 +26,7 @@ def before(connection: Connection, tables: int | None, user: str | None = None) 
     counters are those of that account alone.
     """
     rows = ledger.rows(connection, tables) if tables is not None else None
-    # Sessions of ours that have just been closed stay in a busy server's list for a moment.
+    # Our sessions that have just been closed stay in a busy server's list for a moment.
     settle(connection, LEFT_S)
     foreign = ledger.foreign_sessions(connection)
     if not state.has_begun(connection):
@@ -55,7 +55,7 @@ def after(
 ) -> Record:
     """Look at one server again, at least until the client's sessions have left it; return its whole record.
 
-    A server that no longer answers is told in the ledger's reason.
+    The ledger's reason names a server that no longer answers.
     """
     try:
         settle(connection)

@@ -100,7 +100,7 @@ def share(planned: PlannedRun, number: int, clients: int) -> PlannedRun:
 def wait(running: Sequence[Running], deadline_s: float) -> None:
     """Wait for all clients and write down how each ended; one that fails ends the others, and so does time.
 
-    A run whose load is not whole is no measurement, so nobody waits for the rest of it.
+    A run whose load is not whole is no measurement, so the rest of it is not waited for.
     """
     deadline = time.monotonic() + deadline_s
     going = list(running)

@@ -156,7 +156,7 @@ def ensure_own(site: Any, study: Study, known: dict[str, Any] | None) -> None:
     if wrong:
         raise DatasetError(
             f"own workloads are not as warm-up recorded: {'; '.join(wrong[:5])}. "
-            "Run `dvc repro -f warm-up@STUDY` to start anew"
+            "Run `dvc repro -f warm-up@STUDY` to start again"
         )
 
 

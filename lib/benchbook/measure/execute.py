@@ -53,7 +53,7 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
 def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -> list[runfolder.RunFolder]:
     """Make the runs of one group at once, in turns, or one run alone; return their folders as `execute` does.
 
-    All are looked at before the first client starts, and again after the last has ended, so that nobody's
+    All are looked at before the first client starts, and again after the last has ended, so that no
     look is in another's counters.
     """
     making = [_look(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
@@ -218,7 +218,7 @@ def _after(
     is_late: bool,
     arrangement: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Look at the servers again; one that no longer answers is told in the ledger's reason."""
+    """Look at the servers again; the ledger's reason names one that no longer answers."""
     try:
         if is_late:
             # A server that hangs would hold our session for ever; the site starts it again instead.

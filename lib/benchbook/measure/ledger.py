@@ -39,7 +39,7 @@ def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Con
 def sessions(site: Site, study: Study, arms: Iterable[str]) -> Iterator[dict[str, tuple[Connection, ...]]]:
     """Open one session for each distinct server of some arms; return the sessions of every arm, one a server.
 
-    A second session of its own on a server would be somebody else's to the first. What each server is then is
+    A second session of its own on a server would be a stranger to the first. What each server is then is
     kept, and the runs are held to it (`state`).
     """
     with ExitStack() as stack:

@@ -14,6 +14,7 @@ from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun, fingerprint
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Rate
+from benchbook.core.wording import count
 from benchbook.plan import order, rates, turns
 
 PERCENTILE = 99
@@ -205,7 +206,7 @@ def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | Non
         f"and measures {study.plan.run_s} s",
         *(f"  order       {line}" for line in orders(study)),
         f"  measuring   about {_minutes(measuring)}, after pilots of about {_minutes(piloting)}",
-        f"  data        {study.dataset.tables} tables of {study.dataset.table_size:,} rows",
+        f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
     ]
     several = [
         f"{arm}: {one.clients} on {one.servers} server{'s' * (one.servers > 1)}"

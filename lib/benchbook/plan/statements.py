@@ -7,7 +7,7 @@ from typing import Any
 
 KINDS = ("reads", "writes", "other")
 MOST_OF_A_THREAD = 10
-"""Statements of a kind with which a thread may begin; more of them can't be told from a mixture."""
+"""Statements of a kind with which a thread may begin; more of them can't be distinguished from a mixture."""
 
 
 def learned(pilots: Mapping[str, Sequence[Mapping[str, int]]]) -> dict[str, dict[str, dict[str, int]]]:

@@ -1,8 +1,8 @@
 """Check V6: how long discard and window took, by sysbench's clock and by ours.
 
-Rates are counts over sysbench's own seconds, so a second of its must be one of ours. Three things bind its
-clock: our monotonic clock around the process, the labels of its report lines, and in a closed loop the sum of
-its latencies, since every thread is in a transaction all the time.
+Rates are counts over sysbench's own seconds, so a second of its clock must last a second by ours. Three
+things bind its clock: our monotonic clock around the process, the labels of its report lines, and in a closed
+loop the sum of its latencies, since every thread is in a transaction all the time.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _lost(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> 
 
 def moved(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> list[str]:
     """Return, for each pair of stores, how many leaders went from one to the other; regions without a leader
-    are told apart."""
+    are counted apart."""
     ways = Counter(
         (store, after[region])
         for region, store in before.items()

@@ -126,7 +126,7 @@ class Evidence:
         for server, books in enumerate(known):
             (out, err), *others = outputs[server::count] or [("", None)]
             threads = self.plan["threads"] * (1 + len(others)) // len(outputs)
-            # What tells the servers apart is told once, for all of them.
+            # What tells the servers apart is given once, for all of them.
             same: dict[str, Any] = {} if server == 0 else {name: {} for name in IDENTITIES}
             found.append(
                 replace(

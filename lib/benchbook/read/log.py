@@ -170,7 +170,7 @@ class SysbenchLog:
     """One output, taken apart. Whatever could be read is here, whatever the status.
 
     `complete`: every line known, each in its place, to the end, and the numbers agree with each other.
-    `failed`: sysbench itself said so (FATAL or ALERT). `truncated`: anything else: cut, damaged, no run.
+    `failed`: sysbench itself reported it (FATAL or ALERT). `truncated`: anything else: cut, damaged, no run.
     """
 
     status: Status

@@ -1,4 +1,4 @@
-"""Published tables to cells: every number as printed, every mistake of a source told at once."""
+"""Published tables to cells: every number as printed, every mistake of a source reported at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def claims(ids: Sequence[str]) -> dict[str, Claim]:
 def without_tables(claim: Claim, loaded: Source) -> Claim:
     """Return an effect's claim with each table that it names replaced by what holds for all of its cells.
 
-    Somebody else's study has no such table; it may have the arm and the workload that the table is about.
+    A study of other people has no such table; it may have the arm and the workload that the table is about.
     """
     if claim.kind != "effect":
         return claim

@@ -63,7 +63,7 @@ def points(
     for found in findings["findings"]:
         name = f"{_name(found)}, {numbers.metric(found['metric'])}"
         for text in found["warnings"]:
-            yield Doubt(name, f"{text.rstrip('.')}.", True)
+            yield Doubt(name, f"{text[:1].upper()}{text[1:].rstrip('.')}.", True)
 
 
 def twin(aa: Mapping[str, Any] | None) -> Doubt:
@@ -80,9 +80,23 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
     if aa["label"] in ("higher", "lower"):
         care = "A difference was shown where there is none: take effects of about this size for noise."
         return Doubt("A/A", f"{sentence} {care}", True)
+    if aa["label"] == "depends on threads":
+        return Doubt("A/A", f"{sentence} {_by_threads(aa)}", True)
     if aa["label"] == "no useful interval":
         return Doubt("A/A", f"{sentence} Equal arms come out too far apart to compare others.", True)
     return Doubt("A/A", f"{sentence} No difference was shown where there is none, as it should be.")
+
+
+def _by_threads(aa: Mapping[str, Any]) -> str:
+    """Say that equal arms differed otherwise at one thread count than at another."""
+    steps = [one for one in aa.get("by_threads") or () if numbers.is_known(one["effect"])]
+    each = [f"{numbers.percent(one['effect'])} at {numbers.count(one['threads'], 'thread')}" for one in steps]
+    p = (aa.get("depends_on_threads") or {}).get("p")
+    tested = [numbers.p_value(p)] if numbers.is_known(p) else []
+    return (
+        f"The difference was shown to depend on threads where there is none ({'; '.join([*each, *tested])}): "
+        "take differences of about this size between thread counts for noise."
+    )
 
 
 def _quiet(quiet: Mapping[str, Any] | None) -> Iterator[Doubt]:
@@ -181,10 +195,13 @@ def _checks(checks: list[Mapping[str, Any]]) -> Doubt:
         name if count == 1 else f"{name} in {count} places"
         for name, count in Counter(check["check"] for check in checks if check["passed"] is False).items()
     ]
-    total = numbers.count(len(checks), "consistency check")
+    made = [check for check in checks if check["passed"] is not None]
+    idle = [check["check"] for check in checks if check["passed"] is None]
+    total = numbers.count(len(made), "consistency check")
     if failed:
         return Doubt("Checks", f"Failed, of {total}: {numbers.listing(failed)}.", True)
-    return Doubt("Checks", f"{total}, all passed." if checks else "None was made.", not checks)
+    left = f" Nothing to check for {numbers.listing(idle)}." if idle else ""
+    return Doubt("Checks", f"{total}, all passed.{left}" if made else "None was made.", not made)
 
 
 def _differences(entries: list[Mapping[str, Any]]) -> Doubt:
@@ -193,9 +210,8 @@ def _differences(entries: list[Mapping[str, Any]]) -> Doubt:
     names = [entry["fact"] for entry in entries[:_NAMED_FACTS]]
     more = len(entries) - len(names)
     names += [numbers.count(more, "more fact", "more facts")] if more else []
-    return Doubt(
-        "Arms", f"They differ in {numbers.listing(names)}; judge whether only that was meant to differ."
-    )
+    care = "What differs beside what the study compares speaks against the answer."
+    return Doubt("Arms", f"They differ in {numbers.listing(names)}. {care}")
 
 
 def _second_opinion(found: Mapping[str, Any]) -> Iterator[Doubt]:

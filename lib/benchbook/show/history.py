@@ -167,7 +167,7 @@ def _panels(one: Series) -> Iterator[Panel]:
     if one.rows.empty:
         return
     with theme.style():
-        figure = Figure(figsize=(8.4, 3.8), layout="constrained")
+        figure = Figure(figsize=(theme.WIDTH, 3.4), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)
         places = range(len(one.rows))
         _effects(above, one)
@@ -180,7 +180,8 @@ def _panels(one: Series) -> Iterator[Panel]:
                 axes.axvline(change.place - 0.5, color=theme.MUTED, linewidth=1, linestyle=":")
         dates = one.rows["measured_at"].str[:10].to_list()
         shown = sorted({0, len(dates) - 1, *(change.place for change in one.changes)})
-        below.set_xticks(shown, [dates[place] for place in shown])
+        slant = {"rotation": 30, "ha": "right"} if len(shown) > 3 else {}
+        below.set_xticks(shown, [dates[place] for place in shown], **slant)
     yield Panel(figure, _told(one))
 
 

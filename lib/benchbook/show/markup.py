@@ -16,6 +16,8 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+# An address in a text, without the punctuation that ends its sentence.
+ADDRESS = re.compile(r"https://[^\s()<>\"]+[^\s()<>\".,;:]")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,16 @@ def element(name: str, *content: object, **attributes: object) -> Html:
         if value is not None
     )
     return Html(f"<{name}{''.join(pairs)}>{''.join(map(escape, content))}</{name}>")
+
+
+def linked(text: str) -> Html:
+    """Write a text in which every address is a link."""
+    pieces: list[object] = []
+    end = 0
+    for found in ADDRESS.finditer(text):
+        pieces += [text[end : found.start()], element("a", found[0], href=found[0])]
+        end = found.end()
+    return join([*pieces, text[end:]], "")
 
 
 def join(parts: Iterable[object], between: str = "\n") -> Html:

@@ -25,11 +25,13 @@ def studies() -> Studies:
 def opening(known: Studies) -> Html:
     """Write the title and, in one sentence, what the A/A pairs say of the method."""
     pairs = _pairs(known)
-    shown = sum(_is_shown(aa) for _, aa in pairs)
+    labels = [aa["label"] for _, aa in pairs]
     if pairs:
+        shown, depends = labels.count("higher") + labels.count("lower"), labels.count("depends on threads")
+        more = f", and {depends} a difference that depends on threads" if depends else ""
         text = (
             f"Of {numbers.count(len(pairs), 'A/A pair')}, one arm under two names in each study, "
-            f"{shown} showed a difference where there is none."
+            f"{shown} showed a difference where there is none{more}."
         )
     else:
         text = "No study has compared an arm with itself yet."
@@ -51,9 +53,11 @@ def opening(known: Studies) -> Html:
 
 def aa_figure(known: Studies) -> Picture:
     """Draw the A/A effect of every study with its interval."""
-    none = {"names": None, "levels": [], "by_threads": [], "band": None}
-    named = [(way.removesuffix(".html").replace("studies/", ""), aa) for way, aa in _pairs(known)]
-    own = [{**aa, **none, "workload": name} for name, aa in named]
+    none: dict[str, Any] = {"levels": [], "by_threads": []}
+    own = [
+        {**aa, **(none if aa["headline"] else {}), "names": None, "band": None, "workload": _name(way, known)}
+        for way, aa in _pairs(known)
+    ]
     drawn = forest({"aa": None, "findings": own}, [], page=None)
     caption = "Each line is one study: the effect of an arm against itself. All of them should hold zero."
     return Picture("aa-figure", "Every A/A pair", drawn.panels, caption, "No study has an A/A pair yet.")
@@ -71,13 +75,13 @@ def aa_table(known: Studies) -> Table:
         number("n", "blocks"),
         Column("Shown"),
     ]
-    caption = "A study without a pair says nothing about what it would show in nothing."
+    caption = "A study without a pair does not say what it shows where there is nothing to find."
     return Table("aa-record", "The A/A record", columns, rows, caption, "Nothing has been measured yet.")
 
 
 def _row(way: str, found: Mapping[str, Any]) -> list[object]:
     aa = found.get("aa")
-    study = found["study"] + (" (recorded)" if way.startswith("record/") else "")
+    study = f"{found['study']}{_whose(way)}"
     if aa is None:
         return [element("a", study, href=way), "no A/A pair", "", "", "", "", ""]
     return [
@@ -108,9 +112,13 @@ def _value(value: object) -> str:
     )
 
 
+def _whose(way: str) -> str:
+    return " (recorded)" if way.startswith("record/") else ""
+
+
+def _name(way: str, known: Studies) -> str:
+    return f"{known[way]['study']}{_whose(way)}"
+
+
 def _pairs(known: Studies) -> list[tuple[str, Mapping[str, Any]]]:
     return [(way, found["aa"]) for way, found in known.items() if found.get("aa")]
-
-
-def _is_shown(aa: Mapping[str, Any]) -> bool:
-    return aa["label"] in ("higher", "lower")

@@ -1,6 +1,6 @@
 """Numbers as people read them.
 
-Effects arrive as fractions (0.061 is +6.1 %). What could not be computed is said in words, never shown as
+Effects arrive as fractions (0.061 is +6.1 %). What could not be computed is written in words, never shown as
 zero. Spaces before a unit do not break, and a minus is a real minus.
 """
 

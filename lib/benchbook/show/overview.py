@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
-from benchbook.compare import words
+from benchbook.compare import verdicts, words
 from benchbook.core import files, paths
 from benchbook.show import figures, numbers, prose, standing
 from benchbook.show.badge import badge
-from benchbook.show.markup import Html, element, join, slug
+from benchbook.show.markup import ADDRESS, Html, element, join, slug
 from benchbook.show.picture import Picture
 from benchbook.show.standing import Measured, Shipped
 from benchbook.show.table import Column, Table, long, number
-
-_OWN = ("holds", "does not hold", "not derivable")
-_HERE = ("confirmed", "contradicted", "inconclusive")
-
 
 # The four findings of the first document, which the page opens with.
 HEADLINES = tuple(
@@ -90,8 +86,8 @@ def opening(seen: Overview) -> Html:
     recorded = [study for study in seen.studies if study.is_recorded]
     claims, documents = numbers.count(len(seen.claims), "claim"), numbers.count(len(seen.audits), "document")
     basis = [
-        f"{numbers.count(len(recorded), 'study', 'studies')} recorded, {_blocks(recorded)}",
-        f"{numbers.count(len(own), 'study', 'studies')} measured in this clone, {_blocks(own)}",
+        _many(recorded, "recorded"),
+        _many(own, "measured in this clone"),
         f"{claims} of {documents} computed again",
     ]
     question = "What was measured here, what was published about database performance, and do they agree?"
@@ -104,8 +100,11 @@ def opening(seen: Overview) -> Html:
     )
 
 
-def _blocks(studies: Sequence[Measured]) -> str:
-    return numbers.count(sum(one.found["blocks"]["complete"] for one in studies), "block")
+def _many(studies: Sequence[Measured], how: str) -> str:
+    if not studies:
+        return f"no study {how} yet"
+    blocks = numbers.count(sum(one.found["blocks"]["complete"] for one in studies), "block")
+    return f"{numbers.count(len(studies), 'study', 'studies')} {how}, {blocks}"
 
 
 def headlines(seen: Overview) -> Html:
@@ -160,7 +159,7 @@ def _forest(study: Measured) -> Picture:
     found = study.found
     none = {"by_threads": [], "levels": []}
     own = [{**one, **(none if one["headline"] else {})} for one in found["findings"]]
-    aa = found.get("aa") and {**found["aa"], **none}
+    aa = found.get("aa") and {**found["aa"], **(none if found["aa"]["headline"] else {})}
     arms = list(dict.fromkeys([found["baseline"], *(one["treatment"] for one in own)]))
     drawn = figures.forest({**found, "findings": own, "aa": aa}, arms, study.page)
     caption = "Each marker is the change against the baseline, each line its interval." + (
@@ -172,7 +171,10 @@ def _forest(study: Measured) -> Picture:
 
 def record(seen: Overview) -> Html:
     """Write one sentence to quote about the published claims."""
-    counts = {verdict: sum(one["verdict"] == verdict for one in seen.claims) for verdict in _OWN}
+    counts = {
+        verdict: sum(one["verdict"] == verdict for one in seen.claims)
+        for verdict in get_args(verdicts.Reading)
+    }
     told = (
         f"Of {numbers.count(len(seen.claims), 'published claim')} about database performance, "
         f"{counts['holds']} hold in the tables of their own document, {counts['does not hold']} do not, and "
@@ -183,7 +185,7 @@ def record(seen: Overview) -> Html:
         for one in seen.claims
         for _, found in (*seen.answers(one["id"]), *seen.asked(one["id"], True))
     ]
-    here = {verdict: judged.count(verdict) for verdict in _HERE}
+    here = {verdict: judged.count(verdict) for verdict in get_args(verdicts.Verdict)}
     told += (
         f"Measured here, {numbers.listing([f'{count} are {verdict}' for verdict, count in here.items()])}."
         if any(here.values())
@@ -281,17 +283,27 @@ def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
 
 def _shown(study: Measured, found: Mapping[str, Any]) -> Html:
     note = element("i", "Illustrated, not judged: ")
-    label = f"{words.of(found, 'treatment')} against {words.of(found, 'baseline')} "
-    return element("span", note, label, _effect(found), " ", _way(study, found["id"]))
+    arms = f"{words.of(found, 'treatment')} against {words.of(found, 'baseline')}, "
+    return element("span", note, arms, _effect(found), " ", _way(study, found["id"]))
+
+
+def _by_threads(found: Mapping[str, Any]) -> str:
+    """Write the effect at each thread count; nothing where none is known."""
+    steps = [one for one in found.get("by_threads") or () if numbers.is_known(one["effect"])]
+    each = ", ".join(f"{numbers.percent(one['effect'])} at {one['threads']}" for one in steps)
+    return f"{words.of(found, 'workload')}: {each} threads" if each else ""
 
 
 def _effect(found: Mapping[str, Any]) -> str:
     if found["effect"] is None:
-        return "no effect could be computed,"
+        return f"{words.of(found, 'workload')}: no effect could be computed"
+    workload = words.of(found, "workload")
     if not found["headline"]:
-        return f"{found['label']}, {found['workload']}"
+        each = _by_threads(found) if found["label"] == "depends on threads" else ""
+        return each or f"{workload}: {found['label']}"
     interval = numbers.span(found["low"], found["high"])
-    return f"{numbers.percent(found['effect'])} ({interval}, n = {found['n']}), {found['workload']}"
+    blocks = numbers.count(found["n"], "block")
+    return f"{workload}: {numbers.percent(found['effect'])} ({interval}, {blocks})"
 
 
 def _way(study: Measured, found: str) -> Html:
@@ -315,8 +327,8 @@ def _open(seen: Overview, claim: Mapping[str, Any], is_shown: bool) -> Html:
         claim.get("takes") or claim.get("because") or "the arms and the metric that the document speaks of"
     )
     if ways:
-        return element("span", "Open. No study here judges it: ", takes.rstrip("."), ".")
-    return element("span", "Open. It would take: ", takes.rstrip("."), ".")
+        return element("span", "Open. No study here judges it; it would take ", takes.rstrip("."), ".")
+    return element("span", "Open. It would take ", takes.rstrip("."), ".")
 
 
 def studies(seen: Overview) -> Table:
@@ -348,9 +360,9 @@ def studies(seen: Overview) -> Table:
 
 
 def _published_at(found: str) -> Html | str:
-    """Link to the document itself where its source says only an address."""
-    host = urlsplit(found).netloc
-    return element("a", host, href=found) if host and " " not in found else ""
+    """Link to the document itself where its source has an address of it."""
+    address = ADDRESS.search(found)
+    return element("a", urlsplit(address[0]).netloc, href=address[0]) if address else ""
 
 
 def _runs(study: Measured) -> Html | str:
@@ -381,6 +393,6 @@ def sources(seen: Overview) -> Table:
         ]
         for audit in seen.audits
     ]
-    labels = ("Tables", "Numbers", "Claims", "Hold", "Do not", "Not derivable", "Failed checks")
+    labels = ("Tables", "Numbers", "Claims", "Hold", "Do not hold", "Not derivable", "Failed checks")
     columns = [long("Document"), Column("Publisher"), Column("Published at"), *map(number, labels)]
     return Table("sources", "Every document", columns, rows, empty="No source has been audited yet.")

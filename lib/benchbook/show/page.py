@@ -89,7 +89,7 @@ def edited_code(commit: str | None, count: int) -> str:
     """Say, as a doubt, that a page was not made by the code of any commit."""
     since = f"commit {commit}" if commit else "the last commit"
     return (
-        f"This page was made by {since} with {changed_files(count)} in its code. Nobody else has that code: "
+        f"This page was made by {since} with {changed_files(count)} in its code. No commit has that code: "
         "commit it and render the page again."
     )
 
@@ -194,4 +194,5 @@ def _contents(soup: BeautifulSoup) -> None:
         item.append(link)
         nav.ol.append(item)
     second: Tag = sections[1]
-    second.insert_before(nav.extract())
+    # A section in a box of its own stays whole.
+    (second.find_parent("section") or second).insert_before(nav.extract())

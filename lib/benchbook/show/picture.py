@@ -37,7 +37,7 @@ class Panel:
     def image(self) -> Html:
         """Write the drawing as an <img> that needs no other file, under links where it has points.
 
-        The links are for the mouse alone: whoever hears the page has the alt text and the tables.
+        The links are for the mouse alone: who listens to the page has the alt text and the tables.
         """
         data = base64.b64encode(svg.write(self.figure).encode()).decode("ascii")
         width, height = (round(96 * inches) for inches in self.figure.get_size_inches())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchbook.compare import sentences, words
-from benchbook.show import numbers
+from benchbook.show import numbers, setting
 from benchbook.show.badge import badge
 from benchbook.show.doubts import doubts
 from benchbook.show.markup import Html, element, join, slug
@@ -17,10 +17,15 @@ __all__ = ["answer", "doubts", "headline", "opening", "sentence"]
 Finding = Mapping[str, Any]
 
 
-def opening(findings: Mapping[str, Any]) -> Html:
-    """Write the title, the question, and on what the answer rests."""
+def opening(
+    findings: Mapping[str, Any],
+    facts: Mapping[str, Any] | None = None,
+    dataset: Mapping[str, Any] | None = None,
+) -> Html:
+    """Write the title, the question, and on what the answer rests: versions, machine and data, blocks."""
     blocks = findings["blocks"]
     basis = [
+        *setting.of(facts, dataset),
         *_order(findings.get("turns")),
         f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}",
         f"{numbers.level(findings['look']['level'])} intervals",
@@ -114,7 +119,7 @@ def headline(findings: Mapping[str, Any]) -> list[object]:
 
 
 def _named(text: str, group: Iterable[Finding]) -> list[object]:
-    """Split a sentence so that the arms' names stand out where each is first said."""
+    """Split a sentence so that the arms' names stand out where each is first named."""
     parts: list[object] = [text]
     for name in dict.fromkeys(words.of(found, role) for found in group for role in ("treatment", "baseline")):
         for place, part in enumerate(parts):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.show import numbers
-from benchbook.show.badge import badge
-from benchbook.show.markup import Html, element, join, slug
+from benchbook.show.badge import ORDER, badge, result
+from benchbook.show.markup import Html, element, join, linked, slug
 from benchbook.show.table import Column, Table, long, number
 
 Audit = Mapping[str, Any]
@@ -149,11 +149,9 @@ def _grid(headings: Sequence[str], rows: Sequence[Sequence[object]], label: str)
 
 def checks(audit: Audit) -> Table:
     """List the consistency checks: failed ones first, then passed, then those with nothing to check."""
-    order = {False: 0, True: 1, None: 2}
-    words = {False: "failed", True: "passed", None: "nothing to check"}
     rows = [
-        [one["check"], badge(words[one["passed"]]), one["where"], one["detail"], ABOUT.get(one["check"], "")]
-        for one in sorted(audit["checks"], key=lambda one: order[one["passed"]])
+        [one["check"], result(one["passed"]), one["where"], one["detail"], ABOUT.get(one["check"], "")]
+        for one in sorted(audit["checks"], key=lambda one: ORDER[one["passed"]])
     ]
     columns = [Column("Check"), Column("Result"), long("Where"), long("Detail"), long("Why")]
     return Table("checks", "Consistency checks", columns, rows, empty="No check was made.")
@@ -161,7 +159,7 @@ def checks(audit: Audit) -> Table:
 
 def measured(audit: Audit) -> Table:
     """List what was measured with what: versions, machines, settings, sysbench, arms and loads."""
-    rows: list[list[object]] = [["found", audit["document"]["found"]]]
+    rows: list[list[object]] = [["found", linked(audit["document"]["found"])]]
     rows += [[f"version of {part}", value or "not stated"] for part, value in audit["versions"].items()]
     rows += [[part, value] for part, value in audit["hardware"].items()]
     for part, value in audit["configuration"].items():

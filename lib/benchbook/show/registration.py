@@ -23,7 +23,7 @@ from benchbook.show.doubts import Doubt
 
 NAME = "Pre-registration"
 HELD = "Held: "
-# Beside a recorded study: what git's dates said when it was recorded.
+# Beside a recorded study: what git's dates showed when it was recorded.
 RECORDED = "registered.txt"
 PROMISED = ("question", "arms", "workloads", "threads", "claims")
 

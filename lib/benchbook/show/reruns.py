@@ -17,7 +17,7 @@ RULE = (
     "The first effect is the claim. Confirmed: the rerun's whole interval lies in its band; contradicted: "
     "all of it lies outside; otherwise inconclusive."
 )
-NONE = "Nobody has rerun this study yet. make rerun ARCHIVE=theirs.tar.gz KEEP=name sets one beside it."
+NONE = "No other team has rerun this study yet. make rerun ARCHIVE=theirs.tar.gz KEEP=name adds one."
 
 
 def tables(first: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> list[Table]:

@@ -17,7 +17,7 @@ from benchbook.show.markup import Html, element, join, slug
 
 @dataclass(frozen=True)
 class Section:
-    """A run folder with what judging it said.
+    """A run folder with what judging it gave.
 
     `judged` has `status`, `qps`, `checks` (id, name, passed, detail, is_excused) and `evidence`, as
     read/validity.py returns it. `note` is the record beside a voided folder, None for a valid run.
@@ -110,7 +110,7 @@ def _facts(run: Section) -> Html:
     if run.judged.evidence.others:
         spread = seen.get("start_spread_ms")
         clients = numbers.count(1 + len(run.judged.evidence.others), "client")
-        sentence.append(clients if spread is None else f"{clients}, begun within {spread:.0f} ms")
+        sentence.append(clients if spread is None else f"{clients}, started within {spread:.0f} ms")
     if run.note is None and _attempt(run) != 1:
         sentence.append(f"attempt {_attempt(run)}")
     sentence.append(element("code", run.folder.name))

@@ -104,7 +104,7 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
                 numbers.significant(own["latency_min_ms"].median()),
                 numbers.significant(own["latency_avg_ms"].median()),
                 numbers.significant(own["latency_p99_ms"].median()),
-                Html(" ".join(ways)),
+                element("span", Html(" ".join(ways))),
             ]
         )
         seen.add(place)

@@ -69,5 +69,5 @@ def _style(colour: str) -> str:
     return (
         f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
         ".l{fill:none;stroke:var(--l);stroke-width:1.5}.r{fill:none;stroke:var(--r)}.z{fill:var(--z)}"
-        "text{fill:var(--t);font:10px system-ui,sans-serif}"
+        "text{fill:var(--t);font:11px system-ui,sans-serif}"
     )

@@ -70,7 +70,7 @@ class Notes:
 class Table:
     """A table with its heading; shows itself in a notebook.
 
-    Cells are escaped unless they are `Html`. The first cell of a row is its heading. `empty` is said in
+    Cells are escaped unless they are `Html`. The first cell of a row is its heading. `empty` is shown in
     place of a table without rows. A wide table scrolls inside its own box, which the keyboard can reach; so
     does a long one, unless it `is_whole` because it is to be seen at a glance. The caption stands above the
     box, so that it does not scroll away. A column that says the same in every row is a line of the caption

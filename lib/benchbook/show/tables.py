@@ -8,7 +8,7 @@ from typing import Any
 
 from benchbook.compare import words
 from benchbook.show import numbers
-from benchbook.show.badge import badge
+from benchbook.show.badge import ORDER, badge, result
 from benchbook.show.load_tables import dips, parts, stability
 from benchbook.show.loading import tables as loading
 from benchbook.show.markup import Html, element, slug
@@ -196,10 +196,10 @@ def differences(findings: Findings, arms: Sequence[str]) -> Table:
 
 
 def checks(findings: Findings) -> Table:
-    """List the consistency checks, failed ones first."""
+    """List the consistency checks: failed ones first, then passed, then those with nothing to check."""
     rows = [
-        [check["check"], badge("passed" if check["passed"] else "failed"), check["where"], check["detail"]]
-        for check in sorted(findings["checks"], key=lambda check: bool(check["passed"]))
+        [check["check"], result(check["passed"]), check["where"], check["detail"]]
+        for check in sorted(findings["checks"], key=lambda check: ORDER[check["passed"]])
     ]
     columns = [Column("Check"), Column("Result"), long("Where"), long("Detail")]
     return Table("checks", "Consistency checks", columns, rows, empty="No check was made.")
@@ -241,7 +241,7 @@ def _peak(fitted: Mapping[str, Any] | None) -> str:
 
 
 def facts(tree: Mapping[str, Any] | None, title: str, anchor: str, arms: Sequence[str] = ()) -> Table:
-    """List what servers and hosts said about themselves, one row a fact; nested names are joined by dots.
+    """List what servers and hosts reported of themselves, one row a fact; nested names are joined by dots.
 
     If the facts stand below the arms' names (or below `arms`), each arm has a column. A setting that was
     asked for and read back takes one row, with who asked for it.

@@ -41,6 +41,10 @@ _PARTS_DARK = dict(zip(PARTS.values(), ("#76828f", "#b79acb", "#5fa0c6"), strict
 _MARKERS = "osD^vPX"
 SHADES = {**_DARK, **_ARMS, **_AGAIN, **_PARTS_DARK}
 
+# As wide as a phone shows it (360 pixels), so that 8.5 points are 11 pixels there and more elsewhere.
+WIDTH = 3.75
+SMALLEST = 8.5
+
 _RC = {
     "axes.axisbelow": True,
     "axes.edgecolor": RULE,
@@ -54,7 +58,7 @@ _RC = {
     "axes.spines.top": False,
     "axes.titlecolor": INK,
     "axes.titlelocation": "left",
-    "axes.titlesize": 10.5,
+    "axes.titlesize": 10,
     "axes.titleweight": "bold",
     "figure.facecolor": PAPER,
     "font.family": "DejaVu Sans",
@@ -83,7 +87,7 @@ def style() -> AbstractContextManager[None]:
     return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **_RC})
 
 
-def canvas(width_in: float = 4.2, height_in: float = 2.9) -> tuple[Figure, Axes]:
+def canvas(width_in: float = WIDTH, height_in: float = 2.75) -> tuple[Figure, Axes]:
     """Start a figure with one pair of axes; the width suits half a page or a whole phone."""
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     return figure, figure.subplots()
@@ -105,9 +109,14 @@ def is_again(arm: str) -> bool:
 
 
 def short(name: object, length: int = 30) -> str:
-    """Shorten a name that would not fit on a figure."""
+    """Shorten a name that would not fit on a figure; the second name of an arm still ends in `again`.
+
+    >>> short("direct connections again", 18)
+    'direct conn… again'
+    """
     text = str(name)
-    return text if len(text) <= length else text[: length - 1] + "…"
+    end = "… again" if text.endswith(" again") else "…"
+    return text if len(text) <= length else text[: length - len(end)] + end
 
 
 def legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: Line2D) -> None:
@@ -120,7 +129,7 @@ def legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: L
     }
     handles |= {key.replace("_", " "): handle for key, handle in extra.items()}
     # A legend fills columns first; in one row the arms come first, and only long names need a second row.
-    is_long = sum(len(label) + 5 for label in handles) > 64
+    is_long = sum(len(label) + 5 for label in handles) > 56
     figure.legend(
         list(handles.values()),
         list(handles),
@@ -135,7 +144,8 @@ def legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: L
 def round_log(axis: Axis) -> None:
     """Label a logarithmic axis at round values, also when it spans less than a decade."""
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 5 * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)))
+    steps = (1,) if high > 500 * low else (1, 2, 5) if high > 5 * low else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
+    axis.set_major_locator(LogLocator(subs=steps))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_locator(NullLocator())
 
@@ -153,4 +163,4 @@ def rows_against_zero(axes: Axes, rows: int) -> None:
 def corner(axes: Axes, text: str, x: float) -> None:
     """Write a small note at the top of the axes, right of `x`."""
     place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (3, -3)}
-    axes.annotate(text, (x, 1), va="top", fontsize=8, color=MUTED, **place)
+    axes.annotate(text, (x, 1), va="top", fontsize=SMALLEST, color=MUTED, **place)

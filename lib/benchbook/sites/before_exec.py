@@ -70,7 +70,7 @@ def dies_with(
             os.setuid(user.pw_uid)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The owner may have ended before the request stood: then nobody would ever end this child.
+        # The owner may have ended before the request stood: then nothing would ever end this child.
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
 

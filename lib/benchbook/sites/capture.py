@@ -1,4 +1,4 @@
-"""Traffic capture of a proxy while an arm is measured: begun before the run, ended after it, and its record.
+"""Traffic capture of a proxy while an arm is measured: started before the run, ended after it, and recorded.
 
 TiProxy captures since 1.3.0. What it writes is looked at for its size and removed: nothing replays it here.
 """

@@ -1,8 +1,8 @@
 """Take down whatever is left of our labs, and nothing else.
 
-A process is ours if its start was given our token or a lab folder of ours (its environment, which the
+A process is ours if its start was given our token or one of our lab folders (its environment, which the
 kernel keeps), never because of its name or its port. What is in the kernel is ours if it carries the id of a
-lab of ours: namespaces, links, rules, control groups, and settings that the lab's own record tells of.
+one of our labs: namespaces, links, rules, control groups, and settings that the lab's own record tells of.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Report:
     def __str__(self) -> str:
         lines = [f"stopped {name}" for name in self.stopped] + [f"removed {path}" for path in self.removed]
         lines += [f"still there: {name}; try again, or end it yourself" for name in self.left]
-        return "\n".join(lines) or "nothing of ours was left"
+        return "\n".join(lines) or "nothing was left"
 
 
 def down(lab_root: Path, purge: bool = False) -> Report:

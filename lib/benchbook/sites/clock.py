@@ -49,7 +49,7 @@ class Processes:
             self.ends.register(handle, select.POLLIN)
 
     def must_live(self) -> None:
-        """Raise Ended if a process has ended, also one that nobody has waited for yet."""
+        """Raise Ended if a process has ended, also one that is not yet collected."""
         for handle, _ in self.ends.poll(0):
             raise Ended(next(pid for pid, known in self.handles.items() if known == handle))
 
@@ -115,7 +115,7 @@ class Clock:
         self.processes.send(list(self.stops), signal.SIGSTOP)
 
     def wait_until_started(self) -> tuple[float, float]:
-        """Return the moments before and after which no client's own clock can have begun."""
+        """Return the moments before and after which no client's own clock can have started."""
         logs = [log for arm in self.arms.values() for log in arm["logs"]]
         deadline = time.monotonic() + self.asked["ready_s"]
         is_held = bool(self.asked.get("held"))
@@ -239,7 +239,7 @@ def _must_not_wait() -> str:
 
 
 def main() -> int:
-    """Take the turns of a request; write the result whatever happens, and leave nobody stopped."""
+    """Take the turns of a request; write the result whatever happens, and leave no process stopped."""
     request, result = sys.argv[1:3]
     with open(request, encoding="utf-8") as file:
         asked = json.load(file)

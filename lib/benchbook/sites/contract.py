@@ -226,7 +226,7 @@ class Site(abc.ABC):
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
         """Keep beside a run what belongs to its arm; the record says afterwards how all held.
 
-        `reconnects` in it are sessions of ours that were lost and opened anew: a number, or a list of each
+        `reconnects` in it are sessions of ours that were lost and opened again: a number, or a list of each
         server's.
         """
 

@@ -47,7 +47,7 @@ class Driver:
             self.failed += 1
             self.error = self.error or f"{type(error).__name__}: {error}"
             session.abort()
-            # What nobody asks about any more would be told as forgotten.
+            # What is not asked about any more would be reported as forgotten.
             session.entered.cancelled() or session.entered.cancel()
             return None
         finally:
@@ -72,7 +72,7 @@ class Driver:
         await asyncio.gather(*(open_some() for _ in range(min(AT_ONCE, number))))
 
     async def make(self, rate: int) -> None:
-        """Begin `rate` short connections a second, evenly; what can't be begun in time is left out."""
+        """Begin `rate` short connections a second, evenly; what can't be started in time is left out."""
         due, tasks = self.loop.time(), set()
         while not self.is_ending.is_set():
             due += 1 / rate

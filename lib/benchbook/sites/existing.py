@@ -1,4 +1,4 @@
-"""An endpoint that somebody else runs, as a site: clients of ours, and what its server lets us see."""
+"""An endpoint that others run, as a site: our clients, and what its server lets us see."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from benchbook.sites.layout import Chain, suits_netem
 from benchbook.sites.process import PATH
 
 CLIENT_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
-# With fewer, a port of ours is hardly ever among them.
+# With fewer, one of our ports is hardly ever among them.
 MANY = 4000
 NEEDED_BY = {
     "pod": ("network namespaces", "veth and bridge"),

@@ -24,7 +24,7 @@ OK, SWITCH, ERROR = 0x00, 0xFE, 0xFF
 
 
 class Refused(Exception):
-    """The server did not let a connection in, and this is what it said."""
+    """The server did not let a connection in, with this answer."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Session(asyncio.Protocol):
             self.ended.set_result(None)
 
     def quit(self) -> None:
-        """Say goodbye; the server closes, so that no port of ours waits for stray packets."""
+        """Say goodbye; the server closes, so that none of our ports waits for stray packets."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(QUIT)
 

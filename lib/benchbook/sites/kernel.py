@@ -58,7 +58,7 @@ def restore(records: Path) -> list[str]:
     done = []
     allowed = set(OF_NAMESPACE.values()) | set(OF_MACHINE.values())
     for name, value in changed(records).items():
-        # The record lies in a folder of ours, but only these few settings are ever ours to write.
+        # The record lies in our own folder, but only these few settings are ever ours to write.
         if name in allowed:
             (SYSCTL / name).write_text(str(value), encoding="ascii")
             done.append(f"{name} set back to {value}")

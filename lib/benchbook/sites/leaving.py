@@ -14,7 +14,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 class Signals:
     """Turns signals that would end this process at once into an orderly exit, between `catch` and `leave`.
 
-    Only in the main thread, and only signals that nobody else has taken.
+    Only in the main thread, and only signals that have no other handler.
     """
 
     def __init__(self) -> None:

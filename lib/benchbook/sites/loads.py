@@ -1,4 +1,4 @@
-"""Connections beside a run: a driver of ours holds or makes them, and a record of what it did."""
+"""Connections beside a run: our driver holds or makes them, and a record of what it did."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def beside(
 
     Yields a record that has at first `idle.opened`, and afterwards what was held to the end, what was made in
     each second, how many connections the server must have counted, and whether the driver stayed; empty
-    without a load. What could not be opened is told in the record: whoever judges the run decides.
+    without a load. The record says what could not be opened: judging the run decides.
     """
     record: dict[str, Any] = {}
     if asked is None:

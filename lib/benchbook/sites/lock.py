@@ -86,7 +86,7 @@ def holder(path: Path | None = None) -> dict[str, object]:
 
 
 def _open(path: Path) -> int:
-    """Open the lock file, made by whoever came first, without following a link somebody left there."""
+    """Open the lock file, made by the first process, without following a link that was left there."""
     flags = os.O_CLOEXEC | os.O_NOFOLLOW
     for attempt in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR, os.O_RDONLY):
         try:

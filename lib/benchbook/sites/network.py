@@ -1,6 +1,6 @@
 """A lab's own network: a bridge, namespaces behind virtual cables, and virtual addresses as of kube-proxy.
 
-Everything carries the lab's id, the first eight digits of its token, so that whoever comes next can find and
+Everything carries the lab's id, the first eight digits of its token, so that the next process can find and
 remove it: the bridge `bb-ID`, the namespaces `bb-ID-N`, their cables `bv-ID-N` on this side, and rules with
 the comment `benchbook ID NAME`. A namespace has no way out: it knows its own subnet and nothing else.
 """

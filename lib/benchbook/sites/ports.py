@@ -87,7 +87,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def must_be_free(port: int, what: str) -> None:
-    """Raise SiteError if somebody listens on a port, naming who if that can be seen; leave them alone."""
+    """Raise SiteError if a process listens on a port, naming who if that can be seen; leave them alone."""
     if not listeners(port):
         return
     named = (
@@ -103,6 +103,6 @@ def borrowed(port: int, what: str) -> str:
     """Say that a connection goes out from a port, so that nothing can listen there, and what to do."""
     low = int(GIVEN_AWAY.read_text().split()[0])
     return (
-        f"{what}: a connection of somebody's goes out from port {port}, so nothing can listen there; set a "
+        f"{what}: another program's connection goes out from port {port}, so nothing can listen there; set a "
         f"site.port below {low} in the study: the kernel gives none of those to connections"
     )

@@ -25,7 +25,7 @@ class Service:
         self.network.service(self.role, self.rank, self.port, self.address, self.server_port)
 
     def stop(self) -> bool:
-        """Do nothing: a rule costs nothing while nobody uses it, and goes when the site is closed."""
+        """Do nothing: a rule costs nothing while it is unused, and goes when the site is closed."""
         return True
 
     def virtual(self) -> str:

@@ -13,7 +13,7 @@ from benchbook.core.errors import SettingsDiffer
 
 Value = int | float | str | bool
 
-# What every MariaDB of ours starts from unless the study says otherwise: value, and why.
+# What each of our MariaDB servers starts from unless the study says otherwise: value, and why.
 DEFAULTS: dict[str, tuple[Value, str]] = {
     "innodb_buffer_pool_size": (
         "512M",

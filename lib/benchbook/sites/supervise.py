@@ -82,7 +82,7 @@ def end_descendants(child: subprocess.Popen[bytes], grace_s: float = GRACE_S) ->
         deadline = time.monotonic() + wait_s
         told: set[int] = set()
         while (left := procfs.descendants(os.getpid())) and time.monotonic() < deadline:
-            # Each is told once, so that it can clean up, also those that appear while others end.
+            # Each gets the signal once, so that it can clean up, also those that appear while others end.
             for pid in set(left) - told:
                 told.add(pid)
                 with contextlib.suppress(ProcessLookupError, PermissionError):

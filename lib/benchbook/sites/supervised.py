@@ -85,7 +85,7 @@ class Supervised:
             return file.read().decode("utf-8", "replace").splitlines()
 
     def _must_have_ports(self, *numbers: int) -> None:
-        """Raise SiteError if somebody listens on a port of ours; a namespace of its own has all of them."""
+        """Raise SiteError if a process listens on our ports; a namespace of its own has all of them."""
         if self.place.is_here:
             for number in numbers:
                 ports.must_be_free(number, self.what)
@@ -99,8 +99,8 @@ class Supervised:
     ) -> None:
         """Start the process and wait until `is_ready`, which may raise OSError or KeyError until then.
 
-        Where nobody listens on its port and it is in use all the same, a connection of somebody's goes out
-        from it for a moment (the kernel gives such ports to whoever asks): it is started again.
+        Where no process listens on its port and it is in use all the same, another connection goes out
+        from it for a moment (the kernel gives such ports to any program): it is started again.
         """
         for tries_left in reversed(range(TRIES)):
             mark = self.log_mark()

@@ -36,7 +36,7 @@ Counts = dict[bytes, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Hop:
-    """An address that somebody connects to, and a part at one end of it.
+    """An address that a client connects to, and a part at one end of it.
 
     The part listens there, or, if `is_behind`, it is the one that connects. With `is_own` the sockets of who
     listens are looked at, not those of who connects.

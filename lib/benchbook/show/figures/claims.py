@@ -18,9 +18,9 @@ Claim = Mapping[str, Any]
 Answers = Callable[[str], Sequence[tuple[str, Mapping[str, Any], bool]]]
 
 # Inches: names left of the axes, numbers right of them.
-_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = 4.5, 0.98, 1.62, 0.45, 0.235
+_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = theme.WIDTH, 0.98, 1.55, 0.45, 0.235
 # Characters that fit into a line of the drawing.
-_LINE = 66
+_LINE = 50
 _OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 1.2}
 
 
@@ -67,9 +67,9 @@ def claims(audits: Sequence[Mapping[str, Any]], answers: Answers, name: str = "c
             figure.text(
                 0.01,
                 1 - 0.17 / height,
-                theme.short(audit["document"]["title"], 60),
+                theme.short(audit["document"]["title"], 48),
                 weight="bold",
-                fontsize=10.5,
+                fontsize=10,
             )
             _draw(axes, rows)
         panels.append(Panel(figure, f"{audit['document']['title']}. {' '.join(map(_told, _pairs(rows)))}"))
@@ -149,8 +149,9 @@ def _draw(axes: Axes, rows: Sequence[_Row]) -> None:
     for y, row in enumerate(rows):
         is_heading = row.value is None and not row.told
         style = {"weight": "bold", "bbox": _OVER} if is_heading else {"color": theme.MUTED}
-        axes.text(-edge, y, row.label, transform=sides, va="center", fontsize=8, zorder=3, **style)
-        axes.text(1.03, y, row.told, transform=sides, va="center", fontsize=8.5, color=theme.INK)
+        place = {"transform": sides, "va": "center", "fontsize": theme.SMALLEST}
+        axes.text(-edge, y, row.label, zorder=3, **place, **style)
+        axes.text(1.03, y, row.told, color=theme.INK, **place)
         if not is_heading:
             _band(axes, y, row.band)
             _mark(axes, y, row)

@@ -20,13 +20,13 @@ from benchbook.show.tables import contrast, levels_of
 Finding = Mapping[str, Any]
 
 # Inches: names stand left of the axes, numbers right of them, and both stay readable on a phone.
-_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = 4.2, 0.86, 1.72, 0.45, 0.235
-_LETTERS = 54
+_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = theme.WIDTH, 0.86, 1.7, 0.45, 0.235
+_LETTERS = 48
 # Effects beyond a quarter or four times the baseline stand at the edge; intervals may go half as far again.
 _FARTHEST, _ROOM = math.log(4), math.log(1.5)
 _TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2, 5, 10, 15, 20,
           25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900)  # fmt: skip
-_MOST_TICKS = 5
+_MOST_TICKS = 4
 _SHOWN = ("higher", "lower", "no practical difference", None)
 _OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 2.5}
 

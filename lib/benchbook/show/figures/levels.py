@@ -61,13 +61,13 @@ def latency(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -
             axes.set_title(theme.short(workload), pad=6)
             axes.set_ylabel("latency, ms")
             theme.round_log(axes.yaxis)
-            theme.legend(
-                figure,
-                present,
-                arms,
-                p95=Line2D([], [], color=theme.MUTED, linewidth=1.4),
-                p99=Line2D([], [], color=theme.MUTED, linewidth=1.4, linestyle=(0, (3, 2))),
-            )
+            dashes = {"p95": "-", "p99": (0, (3, 2))}
+            lines = {
+                rank: Line2D([], [], color=theme.MUTED, linewidth=1.4, linestyle=style)
+                for rank, style in dashes.items()
+                if part[f"latency_{rank}_ms"].notna().any()
+            }
+            theme.legend(figure, present, arms, **lines)
         text = " ".join(f"p{rank}: {_told(part, present, f'latency_p{rank}_ms', ' ms')}" for rank in (95, 99))
         points = tuple(_points(axes, part, present, "latency_p95_ms", "ms (p95)", pages)) if pages else ()
         panels.append(Panel(figure, f"{workload}, latency. {text}", points))
@@ -95,7 +95,7 @@ def cpu(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
         if means[list(_PARTS.values())].isna().all(axis=None):
             continue
         with theme.style():
-            figure, axes = theme.canvas(4.2, 0.95 + 0.25 * len(bars))
+            figure, axes = theme.canvas(theme.WIDTH, 0.95 + 0.25 * len(bars))
             _stack(axes, means, bars)
             axes.set_title(theme.short(workload), pad=6)
             handles = [
@@ -172,10 +172,11 @@ def _aside(present: Sequence[str], arm: str) -> float:
 
 
 def _thread_axis(axes: Axes, levels: Sequence[int]) -> None:
+    if not levels:
+        return
     axes.set_xscale("log")
     axes.set_xlabel("threads")
-    if levels:
-        axes.set_xlim(levels[0] / 1.4, levels[-1] * 1.4)
+    axes.set_xlim(levels[0] / 1.4, levels[-1] * 1.4)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks(levels, [f"{level:,}" for level in levels])
 
@@ -215,7 +216,7 @@ def _stack(axes: Axes, means: pd.DataFrame, bars: Sequence[tuple[int, str]]) -> 
                 xytext=(4, 0),
                 textcoords="offset points",
                 va="center",
-                fontsize=8,
+                fontsize=theme.SMALLEST,
                 color=theme.MUTED,
             )
     axes.set_yticks(places, [f"{theme.short(arm, 18)} · {threads}" for threads, arm in bars])

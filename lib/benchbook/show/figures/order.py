@@ -38,7 +38,7 @@ def run_order(
     order = order.sort_values("minute", kind="stable")
     blocks = order.groupby("block")["minute"].agg(["min", "max"])
     with theme.style():
-        figure, axes = theme.canvas(4.4, 3.0)
+        figure, axes = theme.canvas()
         present = [arm for arm in arms if arm in set(order["arm"])]
         for arm in present:
             own, shade = order[order["arm"] == arm], theme.colour(arm, arms)

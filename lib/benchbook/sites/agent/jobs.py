@@ -104,7 +104,7 @@ class Jobs:
         try:
             return self._jobs[name]
         except KeyError:
-            raise SiteError(f"{name}: no such job; the agent may have been started anew") from None
+            raise SiteError(f"{name}: no such job; the agent may have been started again") from None
 
     def signal(self, name: str, signum: int) -> None:
         """Send a signal to a job that still runs."""

@@ -231,7 +231,7 @@ class Operations:
 
     def _stream(self, stream: str) -> Stream:
         if stream not in self.streams:
-            raise SiteError(f"{stream}: no such connection; the agent may have been started anew")
+            raise SiteError(f"{stream}: no such connection; the agent may have been started again")
         return self.streams[stream]
 
     def _inside(self, name: str) -> Path:

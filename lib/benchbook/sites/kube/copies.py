@@ -49,7 +49,7 @@ def put_back(servers: Sequence[Server], label: str | None) -> None:
     """Put the prepared data back in every server's pod and start it: cold, the same bytes every time."""
     source = find(servers, label)
     if source is None:
-        raise SiteError("the cluster holds no prepared data of this engine and data set; it is loaded anew")
+        raise SiteError("the cluster holds no prepared data of this engine and data set; it is loaded again")
     marked = source.label()
     for server in servers:
         server.stop()

@@ -145,7 +145,7 @@ def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
         key, got = next(iter(other.items()))
         raise SiteError(
             f"site.kubernetes.gke: {key}: {wanted[key]} was asked for and the server's pod has {got}; run "
-            "`benchbook cluster STUDY up` again, and `make down` so that pods start anew"
+            "`benchbook cluster STUDY up` again, and `make down` so that pods start again"
         )
     return found
 

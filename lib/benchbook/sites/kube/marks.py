@@ -1,6 +1,6 @@
 """Data that can't be copied: which tables were loaded into which TiDB cluster, kept in the lab.
 
-A cluster that was made anew is another one, and its tables are gone.
+A cluster that was made again is another one, and its tables are gone.
 """
 
 from __future__ import annotations

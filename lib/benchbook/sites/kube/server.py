@@ -28,7 +28,7 @@ SCRIPT = ("sh", f"{TOOLS}/server.sh")
 class Server(ABC):
     """One server in its pod. Nothing is asked of the cluster before `ensure`.
 
-    `record` gets, as `reconnects`, how many connections of ours were opened anew after a loss: a number, or
+    `record` gets, as `reconnects`, how many connections of ours were opened again after a loss: a number, or
     the item `place` of a list. `crash` finds the lines of a log that tell of an error or a crash.
     """
 

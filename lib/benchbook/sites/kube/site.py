@@ -156,7 +156,7 @@ class KubernetesSite(Site):
         """Let an arm's neighbour compute while a block runs; its record says afterwards how all held."""
         chain, servers = self._chain(arm), self._servers_of(arm)
         record: dict[str, Any] = {} if len(servers) == 1 else {"reconnects": [0 for _ in servers]}
-        # A connection that was lost and opened anew, even after the run, is one more in the server's books.
+        # A connection that was lost and opened again, even after the run, is one more in the server's books.
         for place, server in enumerate(servers):
             server.record, server.place = record, place if len(servers) > 1 else None
         is_cluster = self.ground.here.tidb is not None

@@ -100,7 +100,7 @@ class TidbCluster:
         return engine
 
     def uid(self) -> str | None:
-        """Return what tells this cluster from one that is made anew; None if there is none."""
+        """Return what tells this cluster from one that is made again; None if there is none."""
         found = self.ground.cluster.custom(tidb.API, PLURAL, self.ground.namespace, self.part.name)
         return str(found["metadata"]["uid"]) if found is not None else None
 

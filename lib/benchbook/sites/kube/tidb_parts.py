@@ -57,7 +57,7 @@ class Parts:
         return self.ground.cluster.socket(self.ground.namespace, name, PORT)
 
     def are_alive(self) -> bool:
-        """Say whether every pod is the one it was: neither made anew nor restarted."""
+        """Say whether every pod is the one it was: neither made again nor restarted."""
         return all(_tells(pod) == self._now(pod) for pod in self.all)
 
     def identity(self) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str 
 
 
 def _is_moving(status: Mapping[str, Any]) -> bool:
-    """Say whether pods are still being made anew with other settings."""
+    """Say whether pods are still being made again with other settings."""
     sets = [(status.get(part) or {}).get("statefulSet") or {} for part in PARTS]
     return any(one.get("currentRevision") != one.get("updateRevision") for one in sets)
 

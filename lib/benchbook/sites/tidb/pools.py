@@ -24,7 +24,7 @@ def spent(
     before: Iterable[Mapping[str, float]], after: Iterable[Mapping[str, float]]
 ) -> dict[str, float] | None:
     """Return the seconds that each pool of all TiKV has used between two looks, the busiest first; None if
-    one of them was started anew, so that its counters went back."""
+    one of them was started again, so that its counters went back."""
     total: dict[str, float] = {}
     for first, last in zip(before, after, strict=True):
         for pool, value in last.items():

@@ -1,0 +1,59 @@
+"""What was measured, in a line each: programs with their versions, machines, and the data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchbook.compare import words
+from benchbook.show import numbers
+
+Facts = Mapping[str, Any]
+# TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
+_VERSIONS = (re.compile(r"TiDB-v?(\d[\w.]*)"), re.compile(r"^v?(\d+(?:\.\d+)*)"))
+_MOST_MACHINES = 2
+
+
+def of(facts: Facts | None, dataset: Facts | None) -> list[str]:
+    """Return what facts.json and dataset.json hold of it; nothing of what they do not hold."""
+    arms = list(((facts or {}).get("arms") or {}).values())
+    programs = [f"{name} {numbers.listing(known)}" for name, known in _programs(arms).items()]
+    machines = list(dict.fromkeys(_machines(arms)))
+    if len(machines) > _MOST_MACHINES:
+        machines = [f"{len(machines)} kinds of machine"]
+    lines = [", ".join(programs), "; ".join(machines), *_data(dataset or {})]
+    return [line for line in lines if line]
+
+
+def _programs(arms: list[Facts]) -> dict[str, list[str]]:
+    """Return the versions of each program in the order of the arms: engine, proxy, sysbench."""
+    found: dict[str, list[str]] = {}
+    named = [
+        (words.PRODUCTS.get(part["name"], part["name"]), part.get("version"))
+        for key in ("engine", "proxy")
+        for part in (arm.get(key) for arm in arms)
+        if part and part.get("name")
+    ]
+    named += [("sysbench", (arm.get("machine") or {}).get("sysbench")) for arm in arms]
+    for name, version in named:
+        if version and (short := _short(str(version))) not in found.setdefault(name, []):
+            found[name].append(short)
+    return found
+
+
+def _short(version: str) -> str:
+    matches = (form.search(version) for form in _VERSIONS)
+    return next((match[1] for match in matches if match), version)
+
+
+def _machines(arms: list[Facts]) -> Iterator[str]:
+    for arm in arms:
+        for one in (arm.get("machine"), *(arm.get("hosts") or {}).values()):
+            if one and one.get("cores") and one.get("cpu_model"):
+                yield f"{numbers.count(one['cores'], 'core')} of {one['cpu_model']}"
+
+
+def _data(dataset: Facts) -> Iterator[str]:
+    if dataset.get("tables") and dataset.get("table_size"):
+        yield f"{numbers.count(dataset['tables'], 'table')} of {dataset['table_size']:,} rows"

@@ -1,0 +1,35 @@
+"""A page says in a line each what was measured: programs, machines, data."""
+
+from __future__ import annotations
+
+from benchbook.show import setting
+
+MACHINE = {"cores": 2, "cpu_model": "Xeon", "sysbench": "1.0.20"}
+DIRECT = {"engine": {"name": "mariadb", "version": "10.11.19-MariaDB-0+deb12u1"}, "machine": MACHINE}
+PROXIED = {**DIRECT, "proxy": {"name": "haproxy", "version": "2.6.12-1+deb12u4"}}
+DATA = {"tables": 1, "table_size": 20000}
+
+
+def told(facts, dataset):
+    return [line.replace("\xa0", " ") for line in setting.of(facts, dataset)]
+
+
+def test_it_names_programs_once_with_their_versions():
+    assert told({"arms": {"direct": {**DIRECT, "proxy": None}, "haproxy": PROXIED}}, DATA) == [
+        "MariaDB 10.11.19, HAProxy 2.6.12, sysbench 1.0.20",
+        "2 cores of Xeon",
+        "1 table of 20,000 rows",
+    ]
+
+
+def test_an_upgrade_has_both_versions_and_tidb_its_own():
+    """TiDB calls itself a version of MySQL first."""
+    old, new = ({"engine": {"name": "tidb", "version": f"8.0.11-TiDB-v{one}"}} for one in ("7.5.1", "8.5.0"))
+    assert told({"arms": {"old": old, "new": new}}, None) == ["TiDB 7.5.1 and 8.5.0"]
+
+
+def test_what_is_not_known_is_left_out():
+    assert told(None, None) == []
+    assert told({"arms": {"a": {"engine": {"name": "mariadb", "version": None}, "machine": None}}}, {}) == []
+    many = {str(cores): {"machine": {**MACHINE, "cores": cores}} for cores in (1, 2, 4)}
+    assert told({"arms": many}, None) == ["sysbench 1.0.20", "3 kinds of machine"]
