@@ -131,7 +131,7 @@ def test_what_it_does_not_go_with_is_refused_by_name() -> None:
 
 def test_arms_take_turns_on_one_server_and_not_on_two() -> None:
     """A server's own sessions are processes that come and go, so one that belongs to an arm can't wait."""
-    plan = {"seed": 3, "blocks": 1, "discard_s": 0.3, "run_s": 2}
+    plan = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}
     shared = study(plan=plan)
     assert turns.order(shared, "oltp_read_write") == turns.TURNS
     own = study(
@@ -212,10 +212,13 @@ def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -
     assert grown(folder, "Com_select") == 14 * deletes
     assert grown(folder, "Com_update") == 2 * deletes
     assert grown(folder, "Com_insert") == deletes
-    assert grown(folder, "Connections") == 2
-    # One statement more of a stranger's with rights of the account's, and V10 says so.
-    evidence = folder.evidence()
-    assert evidence["ledger"]["absent"].keys() == {"Com_begin", "Com_commit", "Com_stmt_execute"}
+    assert 0.9 * 4 * deletes <= grown(folder, "Rows_changed") <= 4 * deletes
+    absent = {"Com_begin", "Com_commit", "Com_stmt_execute"}
+    # PgBouncer may open a third session while two clients wait for their first.
+    assert folder.evidence()["ledger"]["absent"].keys() == absent | (
+        {"Connections"} if arm == "bouncer" else set()
+    )
+    assert arm == "bouncer" or grown(folder, "Connections") == 2
 
 
 @pytest.mark.server
