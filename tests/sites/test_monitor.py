@@ -122,3 +122,26 @@ def test_the_machines_cores_are_all_that_are_online_whoever_may_use_them(tmp_pat
     finally:
         os.sched_setaffinity(0, mine)
     assert watch.cores == psutil.cpu_count()
+
+
+def test_what_a_server_s_own_processes_use_is_the_server_s(tmp_path: Path):
+    """PostgreSQL begins a process for each session: the one that is known does next to nothing itself."""
+    # One child ends before the first second, another works on: both are the server's.
+    script = f"{sys.executable} -c '{BUSY.format(0.5)}'; {sys.executable} -c '{BUSY.format(10)}' & wait"
+    server = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True)
+    path = tmp_path / "monitor.csv"
+    watch = Monitor({"server": [server.pid]}, path, families=[server.pid])
+    watch.start()
+    time.sleep(3.3)
+    used = sum(sum(one.cpu_times()[:2]) for one in psutil.Process(server.pid).children())
+    ended = sum(psutil.Process(server.pid).cpu_times()[2:4])
+    watch.stop()
+    os.killpg(server.pid, 9)
+    server.wait()
+    table = pd.read_csv(path)
+    rows = table[table.part == "server"]
+    seen = float((rows.cpu_cores * rows.second.diff().fillna(rows.second)).sum())
+    assert seen > 0.1
+    assert seen <= used + ended + 0.1
+    # The last whole second that was seen ends up to a second before the look at the kernel.
+    assert seen >= used + ended - 1.2

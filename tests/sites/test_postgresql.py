@@ -131,7 +131,7 @@ def test_what_it_does_not_go_with_is_refused_by_name() -> None:
 
 def test_arms_take_turns_on_one_server_and_not_on_two() -> None:
     """A server's own sessions are processes that come and go, so one that belongs to an arm can't wait."""
-    plan = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2}
+    plan = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}
     shared = study(plan=plan)
     assert turns.order(shared, "oltp_read_write") == turns.TURNS
     own = study(
@@ -206,16 +206,19 @@ def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -
     loaded.restore()
     folder = made(loaded, arm, tmp_path)
     found = judged(folder)
-    assert (found.status, found.reasons) == ("valid", ())
+    assert (found.status, found.reasons) == ("valid", [])
     deletes = grown(folder, "Com_delete")
     assert deletes > 0
     assert grown(folder, "Com_select") == 14 * deletes
     assert grown(folder, "Com_update") == 2 * deletes
     assert grown(folder, "Com_insert") == deletes
-    assert grown(folder, "Connections") == 2
-    # One statement more of a stranger's with rights of the account's, and V10 says so.
-    evidence = folder.evidence()
-    assert evidence["ledger"]["absent"].keys() == {"Com_begin", "Com_commit", "Com_stmt_execute"}
+    assert 0.9 * 4 * deletes <= grown(folder, "Rows_changed") <= 4 * deletes
+    absent = {"Com_begin", "Com_commit", "Com_stmt_execute"}
+    # PgBouncer may open a third session while two clients wait for their first.
+    assert folder.evidence()["ledger"]["absent"].keys() == absent | (
+        {"Connections"} if arm == "bouncer" else set()
+    )
+    assert arm == "bouncer" or grown(folder, "Connections") == 2
 
 
 @pytest.mark.server
@@ -279,7 +282,7 @@ def test_arms_that_share_a_server_in_turns_have_books_of_their_own(loaded: Any, 
         ]
         folders = execute_together(runs, tmp_path, [1] * len(runs))
     for folder in folders:
-        assert (judged(folder).status, judged(folder).reasons) == ("valid", ())
+        assert (judged(folder).status, judged(folder).reasons) == ("valid", [])
         assert grown(folder, "Com_select") == 14 * grown(folder, "Com_delete") > 0
         assert "Connections" in folder.evidence()["ledger"]["absent"]
 
@@ -378,7 +381,7 @@ def test_a_wrong_password_and_another_database_are_refused(loaded: Any) -> None:
 @pytest.mark.server
 @needs
 def test_a_setting_that_the_server_does_not_take_ends_the_stage(open_folder: Path, port: int) -> None:
-    asked = study(port, engine={"name": "postgresql", "settings": SMALL | {"no_such_setting": 3}})
+    asked = study(port + 10, engine={"name": "postgresql", "settings": SMALL | {"no_such_setting": 3}})
     opened = sites.open_site(asked, open_folder / "postgresql-refused")
     with opened as site, pytest.raises(SiteError, match="no_such_setting"):
         site.up("direct")

@@ -190,7 +190,7 @@ _ENGINE = {
 """,
     "postgresql": """  settings:
     shared_buffers: 256MB
-    synchronous_commit: on
+    synchronous_commit: "on"
     max_wal_size: 1GB           # the prepared copy is put back in every block, its log with it
 """,
     "tidb": """  version: "6.6"              # built from its Go module, with embedded storage (tools/tidb)

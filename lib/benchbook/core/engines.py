@@ -72,8 +72,8 @@ def is_analyzed(study: Any, arm: str) -> bool:
     return study.warm_up.analyze if data is None or data.analyze is None else data.analyze
 
 
-def mistakes(engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:
-    """Yield what doesn't go with an engine, each as `path.to.key: what is wrong; what to write`."""
+def mistakes(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str]:
+    """Yield what doesn't go with an engine or a kind of site, each as `path.to.key: wrong; what to write`."""
     names = {"engine": (engine.name, engine.settings)}
     for arm, one in arms.items():
         if one.engine is not None:
@@ -86,9 +86,10 @@ def mistakes(engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:
     for arm, one in arms.items():
         name = (one.engine.name if one.engine is not None else None) or engine.name
         yield from _of_driver(arm, one, name)
+    yield from _misplaced(kind, engine, arms)
 
 
-def misplaced(kind: str, engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:
+def _misplaced(kind: str, engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:
     """Yield the engines that are not made on a kind of site, each as `path.to.key: what is wrong; ...`."""
     names = {"engine.name": engine.name}
     names |= {

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from benchbook.core import own_scripts, registry, several, study_cluster, study_existing, study_hosts, turns
-from benchbook.core.engines import misplaced, mistakes
+from benchbook.core.engines import mistakes
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
 from benchbook.core.study_kubernetes import refused
@@ -171,8 +171,7 @@ class Study(Model):
             if arm.endswith(TWIN):
                 yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
         yield from conflicts(self.arms)
-        yield from mistakes(self.engine, self.arms)
-        yield from misplaced(self.site.kind, self.engine, self.arms)
+        yield from mistakes(self.engine, self.arms, self.site.kind)
         yield from study_cluster.refused(self)
         yield from refused(self.site.kind, self.site.kubernetes, self.arms)
         yield from study_existing.refused(self.site.kind, self.site.existing, self.arms)

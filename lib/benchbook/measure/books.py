@@ -70,7 +70,7 @@ def after(
                 "before": was["before"],
                 "after": counters,
                 "own_connections": own,
-                **ledger.absent(connection, user),
+                **_absent(connection, user, arrangement),
             },
             "uptime_after_s": uptime_s,
             "rows_after": ledger.rows(connection, tables) if tables is not None else None,
@@ -127,6 +127,16 @@ def together(each: Sequence[Record]) -> Record:
         "server_answers": all(one["server_answers"] for one in each),
         "servers": list(each),
     }
+
+
+def _absent(
+    connection: Connection, user: str | None, arrangement: Mapping[str, Any]
+) -> dict[str, dict[str, str]]:
+    """Return what the ledger lacks: what the engine doesn't count, and what a pooler does unasked."""
+    found = ledger.absent(connection, user).get("absent", {})
+    if arrangement.get("pools_sessions"):
+        found = found | {"Connections": "the proxy opens a session more when many clients come at once"}
+    return {"absent": found} if found else {}
 
 
 def _sum(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:

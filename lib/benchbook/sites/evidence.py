@@ -99,6 +99,8 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
         record |= {"load": borne} if borne else {}
         record |= {"capture": captured} if captured else {}
         yield record
+    if chain.proxy is not None and getattr(parts.get(chain.proxy), "pools_sessions", False):
+        record["pools_sessions"] = True
     if _is_probed(parts, chain.server):
         record["has_probes"] = True
     if beside:

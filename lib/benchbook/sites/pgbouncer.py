@@ -60,6 +60,7 @@ class PgBouncer(Supervised):
     """
 
     what = "the proxy"
+    pools_sessions = True
 
     def __init__(
         self,

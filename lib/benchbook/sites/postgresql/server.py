@@ -209,5 +209,5 @@ class PostgreSQL(Supervised):
         labs.write_private(self.config, config.written(self.asked, places), self.user)
 
     def _last_words(self, mark: int) -> str:
-        said = "\n  ".join(self.log_errors(mark)) or tail(self.log)
-        return f"{said}\n  (or check engine.settings)"
+        # What is wrong with a setting stands in the lines before the last.
+        return f"{tail(self.log)}\n  (or check engine.settings)"
