@@ -20,7 +20,8 @@ def limits(claim: Claim) -> Limits | None:
         return at_least(number(band.above))
     if band.below is not None:
         return at_most(number(band.below))
-    low, high = map(number, band.range or (given(band.point), given(band.point)))
+    ends = band.range if band.range is not None else (given(band.point), given(band.point))
+    low, high = number(ends[0]), number(ends[1])
     if band.tolerance is not None:
         return Limits(low - number(band.tolerance), high + number(band.tolerance))
     if claim.kind in ("effect", "proportional"):

@@ -14,6 +14,7 @@ from benchbook.core.histogram import percentile, value_of
 from benchbook.read import checks_turns
 from benchbook.read.evidence import Evidence
 from benchbook.read.intervals import Interval
+from benchbook.read.log import printed
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
 
@@ -50,7 +51,7 @@ OF_CLUSTER = ("tidb", "tikv", "pd")
 def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, folder: str) -> Columns:
     """Return the row of a valid run in `runs`; `started_s` counts from the epoch until all runs are known."""
     evidence, log = judged.evidence, judged.evidence.log
-    seen, final = evidence.seen, log.final
+    seen, final = evidence.seen, evidence.final
     measured = evidence.active_s
     full = log.histogram.full() if log.histogram else None
     latency = latency_in_turns(judged, full) if evidence.is_in_turns else _latency(full)
@@ -69,14 +70,14 @@ def run_row(judged: Judgement, scheduled: dict[str, Any], monitor: pa.Table, fol
         "measured_s": measured,
         "sysbench_s": seen["sysbench_s"],
         **{name: getattr(final, name) for name in WINDOW},
-        "qps": final.queries / measured,
+        "qps": printed(final.queries, "queries") / measured,
         "lowest_qps": _lowest(judged),
-        "tps": final.transactions / measured,
+        "tps": printed(final.transactions, "transactions") / measured,
         "printed_percentile": final.percentile,
         "printed_percentile_ms": _or_nan(final.latency_percentile_ms),
         **latency,
         **_order(judged),
-        **_load(monitor, evidence.clock_s[0], log.final.total_time_s, seen),
+        **_load(monitor, evidence.clock_s[0], printed(final.total_time_s, "total time"), seen),
         **(_parts_in_turns(seen) if evidence.is_in_turns else {}),
         "ledger": judged.ledger,
         "warnings": "; ".join(judged.warnings),
@@ -142,9 +143,10 @@ def turn_columns(judged: Judgement) -> Columns:
 def _server_started(evidence: Evidence) -> float:
     """Return when the youngest server of a run was started, from the epoch; NaN where its age is unknown."""
     ages = [server.seen.get("uptime_before_s") for server in evidence.servers]
-    if any(age is None for age in ages):
+    known = [float(age) for age in ages if age is not None]
+    if len(known) < len(ages):
         return math.nan
-    return datetime.datetime.fromisoformat(evidence.seen["started_utc"]).timestamp() - min(ages)
+    return datetime.datetime.fromisoformat(evidence.seen["started_utc"]).timestamp() - min(known)
 
 
 def interval_columns(judged: Judgement) -> Columns:
