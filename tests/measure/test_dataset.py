@@ -50,14 +50,6 @@ def test_another_data_set_has_another_copy(make_study: Make):
     assert dataset.label(make_study(threads=(5,))) == labels[0]
 
 
-def test_the_table_of_what_was_loaded_says_where_no_checksum_was_taken():
-    shown = dataset.table(state({"sbtest1": 5}) | {"checksums": None})
-    assert shown.to_dict("records") == [
-        {"table": "sbtest1", "rows": 5, "indexes": "k_1, PRIMARY", "checksum": "not taken: too large"}
-    ]
-    assert dataset.table(state({"sbtest1": 5}) | {"checksums": {"sbtest1": 77}}).checksum[0] == 77
-
-
 @pytest.mark.server
 def test_the_same_seed_loads_the_same_rows(site: Any, make_study: Make):
     study = make_study()
