@@ -170,8 +170,6 @@ def _one(name: str, table: pd.DataFrame, level: float) -> Series:
             f"{count(len(same) - len(own), 'measurement')} without one effect for all threads left out"
         )
     least = fewest(level / 2)
-    if len(own) < least:
-        notes.append(f"changes can be shown from {least} measurements on; there are {len(own)}")
     effect = np.log1p(own["effect"].to_numpy(dtype=float))
     baseline = np.log(own["baseline_qps"].to_numpy(dtype=float))
     at_effect, at_baseline = (_changes(values, level / 2) for values in (effect, baseline))

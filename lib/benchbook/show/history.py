@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 
 from benchbook.compare import history, words
 from benchbook.compare.history import Series
@@ -94,7 +95,9 @@ def _named(seen: Seen, name: str, one: Series) -> list[object]:
 def pictures(seen: Seen) -> list[Picture]:
     """Draw each contrast over time: the effect with its intervals above, the baseline below."""
     return [
-        Picture(f"series-{place}", _contrast(one), tuple(_panels(one)), CAPTION)
+        Picture(
+            f"series-{place}", _contrast(one), tuple(_panels(one)), CAPTION if place == 1 else "As above."
+        )
         for place, one in enumerate(seen.drawn, 1)
     ]
 
@@ -122,7 +125,7 @@ def measurements(seen: Seen) -> Table:
     rows = [
         [
             _contrast(one),
-            row["measured_at"],
+            f"{row['measured_at'][:16].replace('T', ' ')} UTC",
             numbers.percent(row["effect"]),
             numbers.span(row["low"], row["high"]),
             int(row["n"]),
@@ -175,6 +178,7 @@ def _panels(one: Series) -> Iterator[Panel]:
         for level in one.baselines:
             below.plot(_ends(level.places), [math.exp(level.mean.log_mean)] * 2, color=theme.INK, linewidth=2)
         below.set_ylabel("baseline, QPS")
+        below.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         for change in one.changes:
             for axes in (above, below):
                 axes.axvline(change.place - 0.5, color=theme.MUTED, linewidth=1, linestyle=":")
