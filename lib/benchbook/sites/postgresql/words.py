@@ -43,6 +43,10 @@ SELECT sum(sessions), sum(deadlocks), sum(sessions_killed), sum(sessions_fatal),
        (SELECT dealloc FROM pg_stat_statements_info),
        extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())
 FROM pg_stat_database"""
+# A library's settings, with a dot, are there once the session has used it; this library is always loaded.
+VARIABLES = """
+SELECT name, setting FROM pg_settings
+WHERE name <> 'cluster_name' AND (strpos(name, '.') = 0 OR name LIKE 'pg_stat_statements.%')"""
 FOREIGN = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1"
 OURS = "relnamespace = current_schema()::regnamespace"
@@ -180,7 +184,7 @@ class Words(dialect.Dialect):
         return bool(connection.execute(text("SELECT pg_is_in_recovery()")).scalar_one())
 
     def variables(self, connection: Connection) -> Items:
-        rows = connection.execute(text("SELECT name, setting FROM pg_settings WHERE name <> 'cluster_name'"))
+        rows = connection.execute(text(VARIABLES))
         return {str(name): str(value) for name, value in rows}
 
     def definitions(self, connection: Connection) -> tuple[Items, dict[str, str]]:
