@@ -14,7 +14,7 @@ from benchbook.core import paths, reference, registry, schema, study_hosts
 from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour, Price, Zones
-from benchbook.core.study_cluster import ArmCluster, Cluster
+from benchbook.core.study_cluster import ArmCluster, Cluster, Event
 from benchbook.core.study_engine import ArmData, ArmEngine
 from benchbook.core.study_existing import Existing, Place
 from benchbook.core.study_gke import Gke, Pool
@@ -50,6 +50,7 @@ SECTIONS = {
     "`site.kubernetes.gke.pools.NAME`": Pool,
     "`engine`": Engine,
     "`engine.cluster`, or null": Cluster,
+    "`engine.cluster.event`, or null": Event,
     "`arms.NAME`": Arm,
     "`arms.NAME.cpu.NAME`": Cpu,
     "`arms.NAME.neighbour`, or null": Neighbour,
@@ -57,6 +58,7 @@ SECTIONS = {
     "`arms.NAME.kernel`, or null": Kernel,
     "`arms.NAME.engine`, or null": ArmEngine,
     "`arms.NAME.engine.cluster`, or null": ArmCluster,
+    "`arms.NAME.engine.cluster.event`, or null": Event,
     "`arms.NAME.data`, or null": ArmData,
     "`arms.NAME.load`, or null": Load,
     "`arms.NAME.placement`, or null": Placement,
