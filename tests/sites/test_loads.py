@@ -9,6 +9,7 @@ import pytest
 
 from benchbook.core.study_arm import Arm, Load
 from benchbook.sites import capture, feasible, layout, loads, parts
+from benchbook.sites import lab as labs
 from benchbook.sites.proxies import tiproxy
 
 ANYWHERE = {"server": None, "proxy": None, "client": None}

@@ -84,7 +84,7 @@ class Supervised:
         if self.child is None:
             return True
         child, self.child = self.child, None
-        is_clean = self.machine.stop(child, self.stop_s)
+        is_clean = self.machine.stop(child, self.stop_s, self.gentle)
         with contextlib.suppress(SiteError):
             self._clear()
         return is_clean

@@ -17,7 +17,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import begin
 from benchbook.sites.agent import facts, kernel, last
 from benchbook.sites.agent.files import Files
-from benchbook.sites.agent.jobs import GRACE_S, Job, Jobs
+from benchbook.sites.agent.jobs import GENTLE, GRACE_S, Job, Jobs
 from benchbook.sites.agent.streams import PIECE, Stream
 from benchbook.sites.agent.watch import Watch
 from benchbook.sites.tcp_bytes import Hop
@@ -88,9 +88,9 @@ class Operations(Files):
         """Send a signal to a job."""
         self._jobs.signal(job, signum)
 
-    def stop(self, job: str, grace_s: float = GRACE_S) -> dict[str, Any]:
-        """Ask a job to end, by force after the grace."""
-        return self._jobs.stop(job, grace_s).info
+    def stop(self, job: str, grace_s: float = GRACE_S, signum: int = GENTLE) -> dict[str, Any]:
+        """Ask a job to end by a signal, by force after the grace."""
+        return self._jobs.stop(job, grace_s, signum).info
 
     def watch(
         self,

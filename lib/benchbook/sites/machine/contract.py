@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import signal
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
@@ -137,8 +138,8 @@ class Machine(abc.ABC):
         """Start a program in the folder of its role; what it prints is added to `run/ROLE.log`."""
 
     @abc.abstractmethod
-    def stop(self, process: Any, grace_s: float) -> bool:
-        """End a program, by force after the grace; say whether it ran and went by itself."""
+    def stop(self, process: Any, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
+        """End a program by a signal, by force after the grace; say whether it ran and went by itself."""
 
     @abc.abstractmethod
     def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:

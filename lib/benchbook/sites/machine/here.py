@@ -6,6 +6,7 @@ import os
 import pwd
 import resource
 import shutil
+import signal
 import socket
 import ssl
 import urllib.request
@@ -100,9 +101,9 @@ class Here(Files, Machine):
             env=env,
         )
 
-    def stop(self, process_: process.Child, grace_s: float) -> bool:
+    def stop(self, process_: process.Child, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         was_alive = process_.is_alive
-        is_clean = process.stop(process_, grace_s=grace_s) and was_alive
+        is_clean = process.stop(process_, grace_s=grace_s, gentle=gentle) and was_alive
         self.lab.pidfile(process_.role).unlink(missing_ok=True)
         return is_clean
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import ssl
 import uuid
 from collections.abc import Mapping, Sequence
@@ -132,9 +133,9 @@ class OnHost(Machine):
         known = self.on.call("start", job=name, argv=list(argv), out=out, append=True, cwd=role, **how)
         return Job(self.on, known["name"], known["pid"], known["started"])
 
-    def stop(self, process: Job, grace_s: float) -> bool:
+    def stop(self, process: Job, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         with contextlib.suppress(AgentGone):
-            known = self.on.call("stop", job=process.name, grace_s=grace_s)
+            known = self.on.call("stop", job=process.name, grace_s=grace_s, signum=int(gentle))
             was_up = known["code"] is None
             while known["code"] is None:
                 known = self.on.call("wait", job=process.name, up_to_s=WAIT_S)
