@@ -27,6 +27,8 @@ SYSCTL = Path("/proc/sys")
 class Files:
     """The files below a folder of this machine, and what its kernel shows of ports and processes."""
 
+    _what = "the agent's folder"
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -144,7 +146,7 @@ class Files:
     def _inside(self, name: str) -> Path:
         path = Path(os.path.normpath(self._folder / name))
         if self._folder not in path.parents:
-            raise SiteError(f"{name}: not below {self._folder}")
+            raise SiteError(f"{name}: not below {self._what}")
         return path
 
 

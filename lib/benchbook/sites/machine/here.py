@@ -55,6 +55,7 @@ class Here(Files, Machine):
     """This machine, with the folder of a lab. `keep` are file descriptors that programs inherit."""
 
     folder: Path
+    _what = "the lab's folder"
 
     def __init__(self, lab: labs.Lab, keep: tuple[int, ...] = ()) -> None:
         super().__init__(lab.folder)
