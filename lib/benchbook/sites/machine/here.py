@@ -54,7 +54,7 @@ def variable(name: str) -> str:
 class Here(Files, Machine):
     """This machine, with the folder of a lab. `keep` are file descriptors that programs inherit."""
 
-    folder: Path
+    folder: Path  # type: ignore[assignment]  # a path that this process can open
     _what = "the lab's folder"
 
     def __init__(self, lab: labs.Lab, keep: tuple[int, ...] = ()) -> None:
