@@ -22,7 +22,8 @@ from benchbook.core.params import Analysis
 from benchbook.measure import clients, dataset
 from benchbook.plan import more_blocks, schedule
 from benchbook.read import tidy
-from benchbook.sites import capture, loads, process, tiproxy
+from benchbook.sites import capture, loads, process
+from benchbook.sites.proxies import tiproxy
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
 from tests.measure.test_matrix import Store, while_running

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.study import Study
-from benchbook.sites import haproxy, mariadb_install
+from benchbook.sites.engines.mariadb import INSTALL
+from benchbook.sites.proxies.haproxy import HAProxy
 from tests import rooms
 
 
@@ -58,6 +59,6 @@ def make_study(port: int):
 @pytest.fixture(scope="session")
 def lab(open_folder: Path) -> Path:
     """The lab folder that most server tests share."""
-    if shutil.which("mariadbd", path="/usr/sbin:/usr/bin") is None or haproxy.version() is None:
-        pytest.skip(f"needs MariaDB and HAProxy: {mariadb_install.INSTALL} haproxy")
+    if shutil.which("mariadbd", path="/usr/sbin:/usr/bin") is None or HAProxy.installed() is None:
+        pytest.skip(f"needs MariaDB and HAProxy: {INSTALL} haproxy")
     return open_folder / "main"

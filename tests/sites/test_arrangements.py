@@ -18,8 +18,10 @@ import pytest
 
 from benchbook import sites
 from benchbook.core.study import Study
-from benchbook.sites import abilities, cgroups, clean, feasible, network, parts, ports, tiproxy
+from benchbook.sites import abilities, cgroups, clean, feasible, network, parts, ports
 from benchbook.sites import lab as labs
+from benchbook.sites.machine import here
+from benchbook.sites.proxies import tiproxy
 from tests import rooms
 
 LACKING = [ability.name for ability in (*abilities.network()[:3], abilities.cpu_quota()) if not ability.ok]
@@ -258,7 +260,7 @@ def test_every_server_starts_from_the_same_prepared_bytes(arranged) -> None:
 
 def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, monkeypatch) -> None:
     monkeypatch.delenv(tiproxy.VARIABLE, raising=False)
-    monkeypatch.setattr(tiproxy.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(here.shutil, "which", lambda *_, **__: None)
     absent = max(os.sched_getaffinity(0)) + 1
     arms = {
         "direct": {},

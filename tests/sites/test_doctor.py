@@ -8,7 +8,8 @@ import socket
 
 import pytest
 
-from benchbook.sites import doctor, machine
+from benchbook.sites import doctor
+from benchbook.sites.machine import facts as machine
 
 
 def by_name(abilities) -> dict[str, doctor.Ability]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import resource
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from benchbook.core.study_arm import Arm, Load
-from benchbook.sites import capture, feasible, layout, loads, parts, tiproxy
+from benchbook.sites import capture, feasible, layout, loads, parts
+from benchbook.sites import lab as labs
+from benchbook.sites.proxies import tiproxy
 
 ANYWHERE = {"server": None, "proxy": None, "client": None}
 
@@ -56,7 +57,7 @@ def test_a_proxy_has_room_for_what_any_arm_asks_of_it():
     chains = layout.chains(arms, 35000, ANYWHERE)
     # Each load has a proxy of its own, whose memory is that of its connections alone; both are set alike.
     assert chains["none"].proxy != chains["idle"].proxy and chains["none"].server == chains["idle"].server
-    lab = SimpleNamespace(token="0" * 32)
+    lab = labs.Lab(Path("none"), "0" * 32)
     assert parts.Parts(lab, None, chains, ()).connections == 9000
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchbook.sites import layout, machine
+from benchbook.sites import layout
+from benchbook.sites.machine import facts as machine
 
 
 def test_facts_are_stable_and_fit_into_json() -> None:

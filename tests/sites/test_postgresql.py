@@ -25,13 +25,13 @@ from benchbook.measure.execute import Run, execute, execute_together
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
-from benchbook.sites import pgbouncer
 from benchbook.sites.postgresql import config, data
+from benchbook.sites.proxies.pgbouncer import PgBouncer
 from tests.limits import LIMITS
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 needs = pytest.mark.skipif(not data.programs(), reason=f"PostgreSQL is not installed: {data.INSTALL}")
-needs_bouncer = pytest.mark.skipif(pgbouncer.version() is None, reason=f"`{pgbouncer.INSTALL}`")
+needs_bouncer = pytest.mark.skipif(PgBouncer.installed() is None, reason=PgBouncer.missing)
 
 
 def study(port: int = 24990, **changes: Any) -> Study:
@@ -164,7 +164,7 @@ def loaded(open_folder: Path, port: int) -> Iterator[Any]:
     if not data.programs():
         pytest.skip(f"PostgreSQL is not installed: {data.INSTALL}")
     arms: dict[str, Any] = {"direct": {}, "relay": {"access": "haproxy"}}
-    if pgbouncer.version() is not None:
+    if PgBouncer.installed() is not None:
         arms["bouncer"] = {"access": "pgbouncer"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_LOCK", str(open_folder / "postgresql.lock"))
@@ -202,7 +202,7 @@ def grown(folder: RunFolder, name: str) -> int:
 def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -> None:
     """oltp_read_write: 10 points and 4 ranges, 2 updates, a delete and an insert in each transaction."""
     if arm not in loaded.study.arms:
-        pytest.skip(pgbouncer.INSTALL)
+        pytest.skip(PgBouncer.missing)
     loaded.restore()
     folder = made(loaded, arm, tmp_path)
     found = judged(folder)

@@ -26,8 +26,12 @@ from typing import Any
 import pytest
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import process, procfs
-from benchbook.sites.ssh import archive, arrange, parts
+from benchbook.sites import lab as labs
+from benchbook.sites import process, procfs, supervised
+from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine.here import Here
+from benchbook.sites.machine.host import OnHost
+from benchbook.sites.ssh import archive
 
 PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable
 TOKEN = "0123456789abcdef"
@@ -68,6 +72,13 @@ class Agents:
         """Ask for what must succeed."""
         answer = self.ask(do, **arguments)
         assert "ok" in answer, answer
+        return answer["ok"]
+
+    def ok_or_error(self, do: str, **arguments: Any) -> Any:
+        """Ask, and raise what a host raises where the agent can't do what was asked."""
+        answer = self.ask(do, **arguments)
+        if "error" in answer:
+            raise SiteError(answer["error"])
         return answer["ok"]
 
     def begin(self, job: str, *argv: str) -> dict[str, Any]:
@@ -130,6 +141,7 @@ def test_python_alone_is_enough_for_it(agents: Agents):
             "mariadbd",
             "mariadb-install-db",
             "haproxy",
+            "pgbouncer",
             "tidb-server",
             "tiproxy",
             "tiup",
@@ -271,13 +283,13 @@ def test_a_connection_takes_each_byte_once_and_keeps_what_was_not_received(agent
 LISTEN = "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(60)"
 
 
-class Listening(parts.Remote):
+class Listening(supervised.Supervised):
     """A program that listens on its port, started through the agent as servers and proxies on hosts are."""
 
     start_s = 15.0
 
     def ensure(self) -> None:
-        self.begin([PYTHON, "-c", LISTEN, str(self.part.port)], self.ready)
+        self._begin([PYTHON, "-c", LISTEN, str(self.place.port)], self.ready)
 
     def ready(self) -> bool:
         return self.holds_port()
@@ -290,9 +302,10 @@ def listening(agents: Agents) -> Listening:
     with socket.create_server(("127.0.0.1", 0)) as free:
         number = 20000 + free.getsockname()[1] % 9000
     host: Any = SimpleNamespace(name="here", folder=str(agents.base / "mine"), call=agents.ok)
-    agents.ok("own", name="server")
-    part = arrange.Part("server", "server", "here", "127.0.0.1", number)
-    return Listening(host, part, {"is_root": False}, "nobody")
+    look = {"is_root": False, "facts": {"cores": 1}, "open_files": -1, "user": "nobody"}
+    return Listening(
+        OnHost(host, look, labs.Lab(agents.base, "token")), labs.Place("server", "127.0.0.1", number)
+    )
 
 
 @contextlib.contextmanager
@@ -307,8 +320,8 @@ def going_out_from(port: int) -> Iterator[socket.socket]:
 
 
 def test_a_port_that_a_connection_goes_out_from_is_tried_again_on_hosts(listening: Listening):
-    log = Path(listening.folder).parent / listening.log
-    with going_out_from(listening.part.port) as client:
+    log = Path(listening.log)
+    with going_out_from(listening.place.port) as client:
 
         def let_go() -> None:
             while not log.exists() or "already in use" not in log.read_text():
@@ -319,14 +332,14 @@ def test_a_port_that_a_connection_goes_out_from_is_tried_again_on_hosts(listenin
         watching.start()
         listening.ensure()
         watching.join(timeout=10)
-    assert listening.is_up and listening.holds_port() and not watching.is_alive()
+    assert listening.is_up and listening.ready() and not watching.is_alive()
 
 
 def test_a_port_that_a_connection_keeps_is_said_with_the_remedy_on_hosts(listening: Listening, monkeypatch):
-    monkeypatch.setattr(parts, "TRY_AGAIN_S", 0.01)
+    monkeypatch.setattr(supervised, "TRY_AGAIN_S", 0.01)
     with (
-        going_out_from(listening.part.port),
-        pytest.raises(SiteError, match=rf"goes out from port {listening.part.port} on here, .*site\.port"),
+        going_out_from(listening.place.port),
+        pytest.raises(SiteError, match=rf"goes out from port {listening.place.port} on here, .*site\.port"),
     ):
         listening.ensure()
     assert not listening.is_up
@@ -337,10 +350,61 @@ def test_whatever_goes_wrong_while_a_host_starts_a_program_it_is_ended(listening
     started: list[int] = []
 
     def ready() -> bool:
-        started.append(listening.pid)
+        started.append(listening.child.pid)
         raise KeyboardInterrupt
 
     listening.ready = ready  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         listening.ensure()
-    assert gone(started[0], 10) and listening.job is None
+    assert gone(started[0], 10) and listening.child is None
+
+
+def asked_of(machine: Machine) -> dict[str, Any]:
+    """What a server or a proxy asks of its machine, and what it is told."""
+    machine.own("server")
+    seen: dict[str, Any] = {"written": machine.write("server/config", "port=1\nname=ä\n")}
+    seen["read"] = [machine.read("server/config"), machine.read("server/config", 7), machine.read("none")]
+    seen["mode"] = os.stat(machine.folder / "server" / "config").st_mode
+    seen["sizes"] = [machine.size("server/config"), machine.size("none"), machine.usage("server")]
+    machine.rename("server/config", "server/other")
+    machine.remove("server/none")
+    seen["renamed"] = [machine.size("server/config"), machine.size("server/other")]
+    seen["hash"] = [machine.sha256(str(machine.folder / "server" / "other")), machine.sha256("/none")]
+    seen["says"] = [machine.says(["/bin/echo", "1.2"]), machine.says(["/none"])]
+    seen["kernel"] = machine.kernel_setting("net/ipv4/ip_local_port_range")
+    machine.work(["cp", f"{machine.folder}/server/other", f"{machine.folder}/server/copy"], "wrong", 10.0)
+    seen["worked"] = machine.read("server/copy")
+    with pytest.raises(SiteError, match="no copy was made"):
+        machine.work(["cp", "/none/at/all", "/none"], "no copy was made", 10.0)
+    with pytest.raises(SiteError, match="not below"):
+        machine.read("../outside")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        number = free.getsockname()[1]
+        seen["listeners"] = [(one["pid"], one["address"]) for one in machine.listeners(number)]
+    part = Listening(machine, labs.Place("server", "127.0.0.1", number))
+    part.ensure()
+    try:
+        seen["holds"] = part.holds_port() and part.is_up and part.seen().keys() - {"host"}
+        seen["listens"] = machine.listening(part.child.pid) == [("127.0.0.1", number)]
+        seen["strays"] = machine.strays(part.child.pid, "127.0.0.1")
+        with pytest.raises(OSError):
+            machine.ask("server/none.sock", "show info")
+        with pytest.raises(OSError):
+            machine.request("127.0.0.1", 1, "GET", "/")
+    finally:
+        seen["clean"] = part.stop()
+    seen["log"] = part.log_since(0)
+    return seen
+
+
+def test_a_host_answers_its_parts_as_this_machine_does(agents: Agents, tmp_path: Path):
+    agents.serve()
+    host: Any = SimpleNamespace(name="here", folder=str(agents.base / "mine"), call=agents.ok_or_error)
+    look = {"is_root": False, "facts": {"cores": 1}, "open_files": -1, "user": "nobody"}
+    lab = labs.Lab(tmp_path / "lab", "token")
+    lab.own("run", None)
+    there = asked_of(OnHost(host, look, lab))
+    assert there == asked_of(Here(lab))
+    # "port=1\nname=ä\n" is 15 bytes, 14 characters; the eighth byte begins the second line.
+    assert there["sizes"] == [15, None, 15] and there["read"][1:] == ["name=ä\n", None]
+    assert there["holds"] and there["listens"] and there["clean"] and there["strays"] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +11,9 @@ import pytest
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_hosts import Tiup
-from benchbook.sites import haproxy
-from benchbook.sites.ssh import arrange, possible, proxies
+from benchbook.sites import lab as labs
+from benchbook.sites.proxies import haproxy
+from benchbook.sites.ssh import arrange, possible
 
 
 def target(name: str, *roles: str) -> Target:
@@ -167,11 +168,13 @@ def test_haproxy_on_a_host_names_every_server_with_the_arms_settings_in_place_of
     hosts = dict(HOSTS)
     asked = study({"direct": {}, "proxy": {"access": "haproxy", "proxy": {"settings": {"maxconn": 500}}}})
     part = arrange.chains(asked, hosts)["proxy"].proxy
-    host: Any = SimpleNamespace(name=part.host, folder="/lab")
-    look = {"is_root": True, "open_files": -1, "facts": {"cores": 2}}
-    made = proxies.HAProxy(host, part, look, "haproxy")
-    text = made.text()
+    machine: Any = SimpleNamespace(
+        folder=PurePosixPath("/lab"), cores=2, open_files=-1, account=str, socket="/lab/{}".format
+    )
     server = part.to.reached_at[0]
+    place = labs.Place(part.name, part.address, part.port)
+    made = haproxy.HAProxy(machine, place, [f"{server.address}:{server.port}"], asked.arms["proxy"].proxy)
+    text = made.text()
     assert f"backend server\n    server db {server.address}:{server.port}\n" in text
     assert text.count("    maxconn 500\n") == 2 and f"bind {part.address}:{part.port}" in text
     assert haproxy.server_lines(["a:1", "b:2"]) == "    server db a:1\n    server db2 b:2"

@@ -16,6 +16,8 @@ from benchbook.core import load
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import supervised
+from benchbook.sites.agent import listening
+from benchbook.sites.machine.here import Here
 
 STUDIES = Path(__file__).parents[2] / "studies"
 LISTEN = """
@@ -27,7 +29,7 @@ time.sleep(60)
 
 class Part(supervised.Supervised):
     def ensure(self) -> None:
-        self._begin([sys.executable, "-c", LISTEN, str(self.place.port)], self._holds_port)
+        self._begin([sys.executable, "-c", LISTEN, str(self.place.port)], self.holds_port)
 
 
 @pytest.fixture
@@ -40,8 +42,8 @@ def port() -> int:
 
 @pytest.fixture
 def part(tmp_path: Path, port: int) -> Iterator[Part]:
-    made = Part(labs.Lab(tmp_path, "token"), labs.Place("part", "127.0.0.1", port))
-    made.lab.own("run", None)
+    made = Part(Here(labs.Lab(tmp_path, "token")), labs.Place("part", "127.0.0.1", port))
+    made.machine.own("run", None)
     yield made
     made.stop()
 
@@ -72,7 +74,7 @@ class Opened(supervised.Supervised):
 
     def ensure(self) -> None:
         argv = ["unshare", "-n", sys.executable, "-c", OPEN, str(self.place.port), self.address]
-        self._begin(argv, lambda: bool(supervised.ports.of_process(self.running().pid)))
+        self._begin(argv, lambda: bool(listening.of_process(self.running().pid)))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
@@ -80,8 +82,8 @@ class Opened(supervised.Supervised):
 def test_a_part_that_listens_off_loopback_is_named_and_stopped(
     tmp_path: Path, port: int, address: str
 ) -> None:
-    made = Opened(labs.Lab(tmp_path, "token"), labs.Place("part", "127.0.0.1", port))
-    made.lab.own("run", None)
+    made = Opened(Here(labs.Lab(tmp_path, "token")), labs.Place("part", "127.0.0.1", port))
+    made.machine.own("run", None)
     made.address = address
     with pytest.raises(SiteError, match=f"listens on {address}:{port}, and may on 127.0.0.1 alone"):
         made.ensure()
@@ -105,7 +107,7 @@ def test_a_port_that_a_connection_keeps_is_told_of_with_the_remedy(part: Part, m
         remedy = rf"goes out from port {part.place.port}, .* set a site.port below \d+ in the study"
         with pytest.raises(SiteError, match=remedy):
             part.ensure()
-        assert not part.is_up and not part.lab.pidfile("part").exists()
+        assert not part.is_up and not part.machine.lab.pidfile("part").exists()
 
 
 @pytest.mark.parametrize("study", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
@@ -119,10 +121,10 @@ def test_somebody_elses_server_on_the_port_is_left_alone_and_told_of(part: Part,
     with socket.create_server(("127.0.0.1", part.place.port)):
         with pytest.raises(SiteError, match="did not start"):
             part.ensure()
-        assert not part.is_up and not part.lab.pidfile("part").exists()
+        assert not part.is_up and not part.machine.lab.pidfile("part").exists()
 
 
 def test_one_that_ends_at_once_is_told_with_its_last_words(part: Part) -> None:
     with pytest.raises(SiteError, match=r"the server did not start; see .*\n  no such thing"):
-        part._begin([sys.executable, "-c", "raise SystemExit('no such thing')"], part._holds_port)
+        part._begin([sys.executable, "-c", "raise SystemExit('no such thing')"], part.holds_port)
     assert part.stop() and part.log_since(0) == ["no such thing"]

@@ -213,7 +213,7 @@ def _plan(arguments: argparse.Namespace) -> int:
         return 0
     print(schedule.summary(arguments.study, study))
     if study.site.kind == "local":
-        from benchbook.sites import machine
+        from benchbook.sites.machine import facts as machine
 
         print(f"  machine     {machine.busy()}")
     if study.site.kind == "ssh":

@@ -24,7 +24,8 @@ from typing import Any
 from benchbook.commands import answer
 from benchbook.core import files, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.sites import machine, process, procfs
+from benchbook.sites import process, procfs
+from benchbook.sites.machine import facts as machine
 
 LOW_BYTES = 500 << 20
 # The pages about everything; each would ask for the pages of all studies, and so for their measuring.

@@ -17,10 +17,12 @@ SEVERAL = frozenset({"kubernetes", "local", "ssh"})
 # Where others run the server, several clients are ours to start all the same.
 SEVERAL_CLIENTS = SEVERAL | {"existing"}
 ENGINES = {
-    "mariadb": "benchbook.sites.mariadb:MariaDB",
+    "mariadb": "benchbook.sites.engines.mariadb:MariaDB",
     "postgresql": "benchbook.sites.postgresql.server:PostgreSQL",
-    "tidb": "benchbook.sites.tidb.server:TiDB",
+    "tidb": "benchbook.sites.engines.tidb:TiDB",
 }
+# The programs that a host needs for each, the first of which says the version.
+PROGRAMS = {"mariadb": ("mariadbd", "mariadb-install-db"), "tidb": ("tidb-server",)}
 # Engines that speak another protocol than MySQL's, with the name of sysbench's driver for it.
 DRIVERS = {"postgresql": "pgsql"}
 # Engines that are not made on every kind of site.
@@ -38,16 +40,22 @@ WITHOUT_ACCOUNTS = frozenset({"tidb"})
 # None: no program runs between client and server. A service is a rule of the kernel (`sites.service`).
 ACCESS = {
     "direct": None,
-    "haproxy": "benchbook.sites.haproxy:HAProxy",
+    "haproxy": "benchbook.sites.proxies.haproxy:HAProxy",
     "service": None,
-    "load_balancer": "benchbook.sites.haproxy:HAProxy",
-    "pgbouncer": "benchbook.sites.pgbouncer:PgBouncer",
-    "tiproxy": "benchbook.sites.tiproxy:TiProxy",
+    "load_balancer": "benchbook.sites.proxies.haproxy:HAProxy",
+    "pgbouncer": "benchbook.sites.proxies.pgbouncer:PgBouncer",
+    "tiproxy": "benchbook.sites.proxies.tiproxy:TiProxy",
 }
 # Proxies that understand what they relay, with the one driver of sysbench that they serve.
 OF_DRIVER = {"pgbouncer": "pgsql", "tiproxy": "mysql"}
 # Reached through a virtual address that the kernel rewrites to the server's.
 THROUGH_SERVICE = frozenset({"service", "load_balancer"})
+
+# The programs among them, which hosts too can run between client and server.
+PROXIES = tuple(name for name, kind in ACCESS.items() if kind is not None and name not in THROUGH_SERVICE)
+# How many ports in a row a program takes where it is more than one: these answer questions about themselves
+# on the port after their own.
+PORTS = {"tiproxy": 2, "tidb": 2}
 
 # Proxies that can record the traffic that goes through them.
 CAPTURING = frozenset({"tiproxy"})

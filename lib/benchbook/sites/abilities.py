@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from benchbook.sites import machine
+from benchbook.sites.machine import facts as machine
 from benchbook.sites.process import PATH
 
 PACKAGES = {

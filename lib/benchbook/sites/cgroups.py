@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import machine
+from benchbook.sites.machine import facts as machine
 from benchbook.sites.network import lab_id
 
 ROOT = Path("/sys/fs/cgroup")

@@ -10,6 +10,7 @@ from typing import Any
 import pymysql
 
 from benchbook.sites import lab as labs
+from benchbook.sites.machine.contract import Machine
 from benchbook.sites.supervised import Supervised
 
 PINGS = 21
@@ -25,13 +26,12 @@ class Delay(Supervised):
 
     def __init__(
         self,
-        lab: labs.Lab,
+        machine: Machine,
         place: labs.Place,
         server: str,
-        keep: tuple[int, ...] = (),
         latency_ms: float = 0.0,
     ) -> None:
-        super().__init__(lab, place, keep)
+        super().__init__(machine, place)
         self.server, self.latency_ms = server, latency_ms
 
     def ensure(self) -> None:
@@ -42,7 +42,7 @@ class Delay(Supervised):
         listen = f"{self.place.address}:{self.place.port}"
         self._begin(
             [sys.executable, "-m", "benchbook.sites.relay", listen, self.server, str(self.latency_ms)],
-            self._holds_port,
+            self.holds_port,
         )
 
     def identity(self) -> dict[str, Any]:

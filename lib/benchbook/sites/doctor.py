@@ -12,22 +12,15 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.sites import (
-    abilities,
-    capture,
-    haproxy,
-    loads,
-    lock,
-    machine,
-    pgbouncer,
-    ports,
-    procfs,
-    tiproxy,
-)
+from benchbook.core import registry
+from benchbook.sites import abilities, capture, load, loads, lock, ports, procfs
 from benchbook.sites.abilities import Ability, install_command, judge, manager
 from benchbook.sites.lab import free_bytes, lab_root
+from benchbook.sites.machine import facts as machine
+from benchbook.sites.machine import here
 from benchbook.sites.postgresql import data as postgresql
 from benchbook.sites.process import PATH
+from benchbook.sites.proxies.haproxy import HAProxy
 from benchbook.sites.tidb import build
 
 GIB = 1 << 30
@@ -45,9 +38,8 @@ def examine(clone: Path | None = None, port: int = 23060) -> list[Ability]:
     found += [_optional("go", "version", "only for TiDB, which is built from its Go module")]
     found += [
         _postgresql(),
-        _pgbouncer(),
         _tidb(),
-        _tiproxy(),
+        *(_proxy(name) for name in registry.PROXIES if name != "haproxy"),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
     ]
     # Loaded here: the client of Kubernetes takes longer to load than all else takes to look.
@@ -71,7 +63,7 @@ def _python() -> Ability:
 
 
 def _tool(name: str) -> Ability:
-    found = haproxy.version() if name == "haproxy" else _version(name)
+    found = HAProxy.installed() if name == "haproxy" else _version(name)
     return judge(name, found is not None, found or "not installed", install_command(name))
 
 
@@ -150,12 +142,13 @@ def _congestion() -> Ability:
     return judge("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
 
 
-def _tiproxy() -> Ability:
-    path = tiproxy.find()
-    remedy = f"put it into the PATH, or its path into {tiproxy.VARIABLE}; without it such arms are skipped"
-    can = "" if path is None or capture.is_able(path) else "; too old to capture traffic"
-    detail = f"{path}{can}" if path else "not found; only for arms with `access: tiproxy`"
-    return judge("tiproxy", path is not None, detail, remedy, is_needed=False)
+def _proxy(name: str) -> Ability:
+    path, why = here.find(name), load(registry.ACCESS[name]).obstacle()
+    is_old = path is not None and name in registry.CAPTURING and not capture.is_able(Path(path).resolve())
+    detail = f"{path}{'; too old to capture traffic' if is_old else ''}"
+    remedy = f"{(why or '').partition('; ')[2]}; without it such arms are skipped"
+    missing = f"not found; only for arms with `access: {name}`"
+    return judge(name, path is not None, detail if path else missing, remedy, is_needed=False)
 
 
 def _tidb() -> Ability:
@@ -175,13 +168,6 @@ def _postgresql() -> Ability:
     detail += "; only for `engine.name: postgresql`"
     remedy = f"{install_command('postgres')}; without it such arms are skipped"
     return judge("postgresql", bool(found), detail, remedy, is_needed=False)
-
-
-def _pgbouncer() -> Ability:
-    found = pgbouncer.version()
-    detail = f"{found or 'not installed'}; only for arms with `access: pgbouncer`"
-    remedy = f"{install_command('pgbouncer')}; without it such arms are skipped"
-    return judge("pgbouncer", found is not None, detail, remedy, is_needed=False)
 
 
 def _optional(name: str, flag: str, purpose: str) -> Ability:

@@ -9,8 +9,9 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites import capture, cgroups, delay, loads, machine, neighbour, procfs
+from benchbook.sites import capture, cgroups, delay, loads, neighbour, procfs
 from benchbook.sites.layout import Chain, Part
+from benchbook.sites.machine import facts as machine
 from benchbook.sites.parts import Parts
 
 # What is told of an arm's servers after the first, which have the same settings.
@@ -92,9 +93,10 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
         parts.lab, chain.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
     )
     entry = parts.address(chain.entry)
+    proxy = parts.get(chain.proxy) if chain.proxy is not None else None
     load = loads.beside(parts.lab, chain.load, entry, chain.client.cpus, parts.keep)
     whole = getattr(parts.get(chain.server), "beside", contextlib.nullcontext)()
-    with busy as beside, load as borne, capture.beside(parts, chain) as captured, whole as cluster:
+    with busy as beside, load as borne, capture.beside(proxy, chain.captures) as captured, whole as cluster:
         record |= {"cluster": cluster} if cluster else {}
         record |= {"load": borne} if borne else {}
         record |= {"capture": captured} if captured else {}

@@ -20,10 +20,11 @@ from benchbook.core import files
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.sites import begin, leaving, lock, machine, monitor, process, sql
+from benchbook.sites import begin, leaving, lock, monitor, process, sql
 from benchbook.sites import existing_server as server
 from benchbook.sites import lab as labs
 from benchbook.sites.contract import Site
+from benchbook.sites.machine import facts as machine
 
 MARKS = "existing.json"
 TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from benchbook.core import registry
 from benchbook.core.engines import program_of
 from benchbook.core.study_arm import Arm, Kernel
 from benchbook.core.study_sections import Engine
-from benchbook.sites import abilities, capture, kernel, load, loads, procfs, tiproxy
+from benchbook.sites import abilities, capture, kernel, load, loads, procfs
 from benchbook.sites.layout import Chain, suits_netem
-from benchbook.sites.process import PATH
+from benchbook.sites.proxies import tiproxy
 
 CLIENT_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 # With fewer, one of our ports is hardly ever among them.
@@ -33,9 +32,6 @@ def obstacle(arm: Arm, chain: Chain, engine: Engine | None = None) -> str | None
         found += _lacking(*NEEDED_BY["service"])
     ask = getattr(load(program_of(engine)), "obstacle", None) if engine is not None else None
     found += [reason] if ask is not None and (reason := ask(engine)) else []
-    proxy = registry.ACCESS[arm.access]
-    ask = getattr(load(proxy), "obstacle", None) if proxy is not None else None
-    found += [reason] if ask is not None and (reason := ask()) else []
     return "; ".join(dict.fromkeys(found)) or None
 
 
@@ -51,10 +47,9 @@ def _obstacles(arm: Arm, chain: Chain) -> Iterator[str]:
     for need, is_asked in needs.items():
         if is_asked:
             yield from _lacking(*NEEDED_BY[need])
-    if arm.access in ("haproxy", "load_balancer") and shutil.which("haproxy", path=PATH) is None:
-        yield f"haproxy is not installed; `{abilities.install_command('haproxy')}`"
-    if arm.access == "tiproxy" and tiproxy.find() is None:
-        yield f"tiproxy is not in the PATH; put it there, or its path into {tiproxy.VARIABLE}"
+    program = registry.ACCESS[arm.access]
+    if program is not None and (reason := load(program).obstacle()):
+        yield reason
     elif arm.capture and not capture.is_able(tiproxy.find()):
         yield f"{tiproxy.find()} can't capture traffic; TiProxy can since 1.3.0"
     if arm.load is not None:

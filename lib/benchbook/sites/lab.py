@@ -23,6 +23,7 @@ import secrets
 import shutil
 import stat
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,11 +79,15 @@ def user_of(account: int) -> str:
     return USER if account == 0 else f"{USER}_{account}"
 
 
+def _loopback() -> Sequence[str]:
+    return (LOOPBACK,)
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a part of a lab lives: its name, which names its files too, its address, and where it runs.
 
-    `peers` are the addresses its connections come from, `connections` those it must bear beside sysbench's,
+    `peers` gives the addresses its connections come from, `connections` those it must bear beside sysbench's,
     `prepared` is the folder of the copy of its data.
     """
 
@@ -90,7 +95,7 @@ class Place:
     address: str
     port: int
     where: Where = ANYWHERE
-    peers: tuple[str, ...] = (LOOPBACK,)
+    peers: Callable[[], Sequence[str]] = _loopback
     connections: int = 0
     prepared: str = "snapshot"
 

@@ -17,8 +17,6 @@ from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour
 from benchbook.sites.cgroups import CORE_SHARES, LOWEST_SHARES
 
 SERVICE_PORT = 3306
-# TiProxy and TiDB answer questions about themselves on the port after their own.
-PORTS = {"tiproxy": 2, "tidb": 2}
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ def chains(
             role = {"server": "server", "relay": "relay", "service": "service"}.get(kind, "proxy")
             rank = sum(part.name.partition("-")[0] == role for part in made.values())
             number = used.get("ports", 0)
-            used["ports"] = number + ((wide or PORTS.get(program or kind, 1)) if listens else 0)
+            used["ports"] = number + ((wide or registry.PORTS.get(program or kind, 1)) if listens else 0)
             name = role if rank == 0 else f"{role}-{rank + 1}"
             made[key] = Part(name, kind, rank, port + number if listens else SERVICE_PORT, **rest)
         return made[key]

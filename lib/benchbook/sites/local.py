@@ -28,6 +28,7 @@ from benchbook.sites import (
     lock,
     monitor,
     parts,
+    prepared,
     process,
     procfs,
     turns,
@@ -35,7 +36,6 @@ from benchbook.sites import (
 from benchbook.sites import lab as labs
 from benchbook.sites.before_exec import Where
 from benchbook.sites.contract import Site
-from benchbook.sites.prepared import Prepared
 
 
 class LocalSite(Site):
@@ -246,19 +246,13 @@ class LocalSite(Site):
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Keep a copy of the data of an arm's server under a label, for all arms that share them."""
-        self._prepared.save(label, arm or self.study.baseline)
+        prepared.keep(self._server(arm), self._prepared_servers(), label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        return self._prepared.has(label, arm or self.study.baseline)
+        return prepared.is_kept(self._server(arm), label)
 
     def restore(self, label: str | None = None) -> None:
-        self._prepared.restore(label)
-
-    @property
-    def _prepared(self) -> Prepared:
-        able = self.able
-        twins = [name for name in self._arms if name not in able and self.study.deployed(name) in able]
-        return Prepared(self.lab, self.study, self._parts, self.chains, [*able, *twins], self._keep)
+        prepared.put_back(self._prepared_servers(), label)
 
     def hold(self) -> None:
         with contextlib.suppress(KeyboardInterrupt):
@@ -289,6 +283,13 @@ class LocalSite(Site):
 
     def _servers(self, arm: str | None) -> list[Any]:
         return [self._parts.get(part) for part in self._chain(arm).servers]
+
+    def _prepared_servers(self) -> list[Any]:
+        """Return every distinct server of the arms that this machine can make, and of their twins."""
+        able = self.able
+        arms = [name for name in self._arms if name in able or self.study.deployed(name) in able]
+        parts = dict.fromkeys(part for arm in arms for part in self.chains[arm].servers)
+        return [self._parts.get(part) for part in parts]
 
     def _endpoint(self, part: layout.Part, driver: str) -> Endpoint:
         host, port = self._parts.address(part)

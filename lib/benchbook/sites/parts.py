@@ -9,11 +9,12 @@ from typing import Any
 from benchbook.core import registry
 from benchbook.core.engines import engine_of, program_of
 from benchbook.core.study import Study
-from benchbook.sites import cgroups, kernel, load, network, snapshot
+from benchbook.sites import cgroups, kernel, load, network, prepared
 from benchbook.sites import lab as labs
 from benchbook.sites.before_exec import Where
 from benchbook.sites.delay import Delay
 from benchbook.sites.layout import Chain, Part
+from benchbook.sites.machine.here import Here
 from benchbook.sites.service import Service
 from benchbook.sites.tcp_bytes import Hop
 from benchbook.sites.tidb import zones
@@ -24,6 +25,7 @@ class Parts:
 
     def __init__(self, lab: labs.Lab, study: Study, chains: dict[str, Chain], keep: tuple[int, ...]) -> None:
         self.lab, self.study, self.chains, self.keep = lab, study, chains, keep
+        self.machine = Here(lab, keep)
         self.network = network.Network(lab.token)
         self.alive: dict[str, Any] = {}
         self._first: dict[str, Part] = {}
@@ -134,26 +136,23 @@ class Parts:
             return Service(self.network, part.name, part.rank, part.port, *self.address(part.to))
         address, port = self.address(part)
         where, peers = self.where(part), self._peers(part)
-        place = labs.Place(part.name, address, port, where, peers, self.connections, part.prepared)
+        place = labs.Place(part.name, address, port, where, lambda: peers, self.connections, part.prepared)
         if part.kind == "server":
             arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
             asked = engine_of(self.study, self.study.deployed(arm))
             if asked.cluster is not None and asked.cluster.zones_ms is not None:
-                place = replace(place, peers=(self.network.gateway,))
+                place = replace(place, peers=lambda: (self.network.gateway,))
                 hops = zones.Zones(self.network, part.rank, asked.cluster.stores, asked.cluster.zones_ms)
-                engine = load(program_of(asked))(self.lab, asked, place, self.keep, zones=hops)
+                engine = load(program_of(asked))(self.machine, asked, place, zones=hops)
             else:
-                engine = load(program_of(asked))(self.lab, asked, place, self.keep)
-            snapshot.heal(engine.data)
+                engine = load(program_of(asked))(self.machine, asked, place)
+            prepared.heal(engine)
             return engine
         assert part.to is not None
         behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
-        to = behind[0]
         if part.kind == "relay":
-            return Delay(self.lab, place, to, self.keep, part.latency_ms or 0.0)
-        program = load(registry.ACCESS[part.kind])
-        others = {"others": behind[1:]} if len(behind) > 1 else {}
-        proxy = program(self.lab, place, to, self.keep, **others)
+            return Delay(self.machine, place, behind[0], part.latency_ms or 0.0)
+        proxy = load(registry.ACCESS[part.kind])(self.machine, place, behind)
         there = self._first.get(part.name, part)
         if there != part:
             assert there.to is not None

@@ -1,78 +1,167 @@
-"""The prepared data of a lab's servers: one copy for all arms that share data, put back for each block."""
+"""The data of servers: made, kept as a copy, brought to other machines, and put back for each block.
+
+All of it happens on the server's machine. A copy is complete or absent: it is made under another name and
+renamed. Where the disk can share blocks (XFS, Btrfs) it costs next to nothing.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from benchbook.core.engines import data_groups
 from benchbook.core.errors import SiteError
-from benchbook.core.study import Study
-from benchbook.sites import lab as labs
-from benchbook.sites import layout, parts, snapshot
+from benchbook.sites.machine.contract import Machine
+
+COPY_S = 3600.0
+FREE_BYTES, SPARE_BYTES = 1 << 30, 256 << 20
 
 
-class Prepared:
-    """The copies of one lab. `able` are the arms that this machine can make, `keep` what children inherit."""
+def make(server: Any) -> None:
+    """Make a server's data folder unless it is there, made with the same: from the copy, or by `create`.
 
-    def __init__(
-        self,
-        lab: labs.Lab,
-        study: Study,
-        living: parts.Parts,
-        chains: dict[str, layout.Chain],
-        able: Sequence[str],
-        keep: tuple[int, ...],
-    ) -> None:
-        self.lab, self.living, self.chains, self.able, self.keep = lab, living, chains, able, keep
-        self.groups = [kept for arms in data_groups(study.arms) if (kept := [a for a in arms if a in able])]
+    It is made as `new`, so that it is whole or absent. A folder made with something else is removed, and so
+    is the copy: both can be loaded again.
+    """
+    machine, role, copy = server.machine, server.role, server.place.prepared
+    heal(server)
+    if _json(machine, f"{role}/made.json") == server.made_with and machine.size(f"{role}/data") is not None:
+        return
+    machine.remove(role)
+    if (_json(machine, _record(server)) or {}).get("made_with") != server.made_with:
+        machine.remove(copy)
+    if machine.free() < FREE_BYTES:
+        raise SiteError(f"{_place(machine)}: less than 1 GiB free; {_more(machine)}")
+    is_prepared = is_kept(server, None)
+    for name in (role, f"{role}/tmp", *([] if is_prepared else [f"{role}/new"])):
+        machine.own(name, server.user)
+    # A server that is new has what the others with the same data have.
+    if is_prepared:
+        _copy(machine, f"{copy}/data", f"{role}/new")
+    else:
+        server.create()
+    machine.rename(f"{role}/new", f"{role}/data")
+    machine.write(f"{role}/made.json", json.dumps(server.made_with), server.user)
 
-    def save(self, label: str, arm: str) -> None:
-        """Shut an arm's server down cleanly, keep a copy of its data under a label, and start it again.
 
-        Other servers with the same data that are up get the copy.
-        """
-        server = self._server(arm)
-        server.ensure()
-        if not server.stop():
-            raise SiteError(
-                "the server did not shut down by itself, so its data cannot be copied; "
-                f"see {server.log} and run the prepare stage again"
-            )
-        name = server.place.prepared
-        snapshot.save(self.lab, server.data, server.made_with, label, server.user, self.keep, name)
-        for other in self._servers():
-            if other is not server and other.child is not None and other.place.prepared == name:
-                self._put_back(other)
-        server.ensure()
+def heal(server: Any) -> None:
+    """Bring a data folder back that a crash caught between two names, and remove half-made copies."""
+    machine, role = server.machine, server.role
+    has_data, has_old = (machine.size(f"{role}/{name}") is not None for name in ("data", "old"))
+    if not has_data and has_old:
+        machine.rename(f"{role}/old", f"{role}/data")
+    for stale in ("fresh", "old"):
+        machine.remove(f"{role}/{stale}")
 
-    def has(self, label: str | None, arm: str) -> bool:
-        """Say whether there is prepared data for an arm, under this label (None: under any)."""
-        server = self._server(arm)
-        return snapshot.has(self.lab, server.made_with, label, server.place.prepared)
 
-    def restore(self, label: str | None) -> None:
-        """Put the prepared data back on every server and start it: cold, the same bytes every time."""
-        if not all(self.has(label, group[0]) for group in self.groups):
-            raise SiteError(
-                "the lab holds no prepared data of this engine and data set; run the prepare stage again"
-            )
-        for server in self._servers():
-            self._put_back(server)
+def keep(server: Any, servers: Sequence[Any], label: str) -> None:
+    """Shut a server down cleanly, keep a copy of its data under a label, and start it again.
 
-    def _server(self, arm: str) -> Any:
-        return self.living.get(self.chains[arm].server)
+    `servers` are all: those with the same data get the copy, on other machines too.
+    """
+    server.ensure()
+    if not server.has_copies:
+        server.mark(label)
+        return
+    if not server.stop():
+        raise SiteError(
+            f"the server{_on(server.machine)} did not shut down by itself, so its data cannot be copied; "
+            f"see {server.log} and run the prepare stage again"
+        )
+    _save(server, label)
+    mine = [one for one in servers if one.has_copies and one is not server]
+    mine = [one for one in mine if one.place.prepared == server.place.prepared]
+    others = {one.machine.host: one for one in mine if one.machine.host != server.machine.host}
+    for other in others.values():
+        server.machine.carry(server.place.prepared, other.machine, other.user)
+    for other in mine:
+        if other.child is not None:
+            _put_back(other)
+    server.ensure()
 
-    def _servers(self) -> list[Any]:
-        """Return every distinct server of the arms that this machine can make."""
-        parts = dict.fromkeys(part for arm in self.able for part in self.chains[arm].servers)
-        return [self.living.get(part) for part in parts]
 
-    def _put_back(self, server: Any) -> None:
-        if not server.data.is_dir():
-            # It was never up in this lab: its folder, its accounts and what it was made with come first.
+def is_kept(server: Any, label: str | None) -> bool:
+    """Say whether there is a whole copy, made by this engine and under this label (None: under any)."""
+    if not server.has_copies:
+        return bool(server.is_marked(label))
+    record = _json(server.machine, _record(server)) or {}
+    return record.get("made_with") == server.made_with and label in (None, record.get("label"))
+
+
+def put_back(servers: Sequence[Any], label: str | None) -> None:
+    """Put the prepared data back on every server and start it: cold, the same bytes every time.
+
+    A cluster without copies is started as it is.
+    """
+    if lacking := [server for server in servers if not is_kept(server, label)]:
+        raise SiteError(
+            f"{_place(lacking[0].machine)} holds no prepared data of this engine and data set; run the "
+            "prepare stage again"
+        )
+    for server in servers:
+        _put_back(server)
+
+
+def _put_back(server: Any) -> None:
+    machine, role = server.machine, server.role
+    if server.has_copies:
+        heal(server)
+        if machine.size(f"{role}/data") is None:
+            # It was never up there: its folder, its accounts and what it was made with come first.
             server.ensure()
         server.stop()
-        snapshot.heal(server.data)
-        snapshot.put_back(self.lab, server.data, self.keep, server.place.prepared)
-        server.ensure()
+        _copy(machine, f"{server.place.prepared}/data", f"{role}/fresh")
+        machine.rename(f"{role}/data", f"{role}/old")
+        machine.rename(f"{role}/fresh", f"{role}/data")
+        machine.remove(f"{role}/old")
+    server.ensure()
+
+
+def _save(server: Any, label: str) -> None:
+    machine, copy = server.machine, server.place.prepared
+    machine.remove(copy)
+    machine.own(copy, server.user)
+    _copy(machine, f"{server.role}/data", f"{copy}/data")
+    record = {
+        "label": label,
+        "made_with": server.made_with,
+        "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    machine.write(_record(server), json.dumps(record), server.user)
+
+
+def _copy(machine: Machine, name: str, to: str) -> None:
+    used = machine.size(name) or 0
+    if machine.free() < used + SPARE_BYTES:
+        raise SiteError(
+            f"{_place(machine)}: {used >> 20} MiB are needed for a copy of the data; {_more(machine)}"
+        )
+    source, target = f"{machine.folder}/{name}", f"{machine.folder}/{to}"
+    # Written out before the server starts, so that the disk is not busy with it while we measure.
+    for argv in (["cp", "-a", "--reflink=auto", source, target], ["sync", "-f", target]):
+        machine.work(argv, "the data could not be copied", COPY_S)
+
+
+def _record(server: Any) -> str:
+    return f"{server.place.prepared}/snapshot.json"
+
+
+def _json(machine: Machine, name: str) -> Any:
+    try:
+        return json.loads(machine.read(name) or "null")
+    except ValueError:
+        return None
+
+
+def _on(machine: Machine) -> str:
+    return f" on {machine.host}" if machine.host is not None else ""
+
+
+def _place(machine: Machine) -> str:
+    return f"{machine.folder}{_on(machine)}"
+
+
+def _more(machine: Machine) -> str:
+    is_here = machine.host is None
+    return f"free some space{', or set BENCHBOOK_LAB_DIR to another disk' if is_here else ' there'}"

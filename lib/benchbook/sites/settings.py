@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 from benchbook.core import reserved as core_reserved
@@ -129,7 +129,7 @@ def read_back(key: str, variables: Mapping[str, str]) -> str | None:
 
 
 def taken(
-    asked: Mapping[str, Value], chosen: Mapping[str, Value], variables: Mapping[str, str], folder: Path
+    asked: Mapping[str, Value], chosen: Mapping[str, Value], variables: Mapping[str, str], folder: PurePath
 ) -> dict[str, Any]:
     """Return what a MariaDB says of itself, wherever it is; SettingsDiffer where it did not take a setting.
 
@@ -166,7 +166,7 @@ def same(asked: Value, got: str) -> bool:
     return _parts(wanted) == _parts(have)
 
 
-def digest(variables: Mapping[str, str], folder: Path) -> str:
+def digest(variables: Mapping[str, str], folder: PurePath) -> str:
     """Return the SHA-256 of all variables that mean the same at the next start and in another place."""
     kept = sorted(
         (key, value.replace(str(folder), "SERVER"))
@@ -176,12 +176,12 @@ def digest(variables: Mapping[str, str], folder: Path) -> str:
     return hashlib.sha256("\n".join(f"{key}={value}" for key, value in kept).encode()).hexdigest()
 
 
-def hash_config(path: Path, folder: Path, moved: Mapping[str, str] | None = None) -> str:
-    """Return the SHA-256 of a settings file, the same wherever the lab and the server's place in it are.
+def hash_config(text: str, folder: PurePath, moved: Mapping[str, str] | None = None) -> str:
+    """Return the SHA-256 of a settings file's text, the same wherever the lab and the server in it are.
 
     `moved` maps addresses in it to those at the part's first place.
     """
-    text = path.read_text(encoding="utf-8").replace(str(folder), "SERVER")
+    text = text.replace(str(folder), "SERVER")
     if moved:
         # In one pass, since two parts may have changed places with each other.
         text = re.sub("|".join(f"{re.escape(one)}(?!\\d)" for one in moved), lambda hit: moved[hit[0]], text)

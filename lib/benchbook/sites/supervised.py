@@ -1,29 +1,33 @@
-"""What servers, proxies and hops of a lab share: one supervised process, proven ready, known, ended."""
+"""What servers, proxies and hops share on every machine: one process, proven ready, known, ended."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import ports, process, settings
+from benchbook.sites import settings
+from benchbook.sites.machine.contract import Machine
 
 LAST_LINES = 5
 IN_USE = re.compile(r"[Aa]ddress already in use")
 TRIES, TRY_AGAIN_S = 5, 0.5
+GIVEN_AWAY = "net/ipv4/ip_local_port_range"
 
 
 class Supervised:
-    """One process of a lab at one place, in a folder of its own. Nothing is started before `_begin`.
+    """One process of a machine at one place, in a folder of its own. Nothing is started before `_begin`.
 
-    `what` names it in messages. `keep` are file descriptors that it inherits, `user` whom it runs as (None:
-    us). A class sets `config`, its settings file, if it has one, and `leftovers`, what goes when it ends.
-    `gentle` is the signal that asks it to end; with `has_children`
-    its work is done by processes that it begins.
+    `what` names it in messages. `user` is whom it runs as (None: us). A class names its settings file
+    (`config_name`), the signal that asks it to end (`gentle`), what goes when it ends (`leftovers`, files of
+    its folder), and what a line of its log holds that tells of an error (`crash`). With `has_children` its
+    work is done by processes that it starts.
     """
 
     what = "the server"
@@ -31,126 +35,183 @@ class Supervised:
     stop_s = 5.0
     gentle = signal.SIGTERM
     has_children = False
+    config_name = "config"
+    leftovers: tuple[str, ...] = ()
+    crash = re.compile(r"(?!)")
+    has_probes = False
+    has_copies = True
 
-    def __init__(
-        self, lab: labs.Lab, place: labs.Place, keep: tuple[int, ...] = (), user: str | None = None
-    ) -> None:
-        self.lab, self.place, self.keep, self.user = lab, place, keep, user
+    def __init__(self, machine: Machine, place: labs.Place, user: str | None = None) -> None:
+        self.machine, self.place, self.user = machine, place, user
         self.role = place.name
-        self.child: process.Child | None = None
-        self.folder = lab.own(self.role, user)
-        self.log = lab.run / f"{self.role}.log"
-        self.leftovers: tuple[Path, ...] = ()
+        self.child: Any = None
         self.moved: dict[str, str] = {}
-        self.config: Path
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """Its folder on its machine."""
+        return self.machine.folder / self.role
+
+    @property
+    def config(self) -> PurePosixPath:
+        """Its settings file."""
+        return self.folder / self.config_name
+
+    @property
+    def log(self) -> PurePosixPath:
+        """Its log."""
+        return self.machine.folder / self._log
 
     @property
     def is_up(self) -> bool:
         """Say whether its process runs."""
-        return self.child is not None and self.child.is_alive
+        return self.child is not None and bool(self.child.is_alive)
 
     @property
     def config_hash(self) -> str:
         """SHA-256 of the settings file as it is on disk now, with the addresses of its first place (`moved`:
         address now to address then)."""
-        return settings.hash_config(self.config, self.folder, self.moved)
+        text = self.machine.read(f"{self.role}/{self.config_name}") or ""
+        return settings.hash_config(text, self.folder, self.moved)
+
+    @property
+    def processes(self) -> dict[str, list[int]]:
+        """Its processes by host; that of this machine is empty."""
+        return {self.machine.host or "": [self.running().pid]}
 
     def stop(self) -> bool:
         """End it, and say whether it went by itself, so that what it wrote is whole."""
         if self.child is None:
             return True
-        was_alive = self.child.is_alive
-        clean = process.stop(self.child, grace_s=self.stop_s, gentle=self.gentle) and was_alive
-        self.child = None
-        for leftover in (self.lab.pidfile(self.role), *self.leftovers):
-            leftover.unlink(missing_ok=True)
-        return clean
+        child, self.child = self.child, None
+        is_clean = self.machine.stop(child, self.stop_s, self.gentle)
+        with contextlib.suppress(SiteError):
+            self._clear()
+        return is_clean
 
-    def running(self) -> process.Child:
-        """Return its process; SiteError if it has ended."""
-        if self.child is None or not self.child.is_alive:
-            raise SiteError(f"{self.what} does not run; see {self.log}, then call site.up(arm) again")
+    def running(self) -> Any:
+        """Return its process; SiteError with what its log says last if it has ended."""
+        if not self.is_up:
+            last = "; ".join(self.log_errors(0)[-2:])
+            raise SiteError(
+                f"{self._named} does not run{': ' + last if last else ''}; see {self.log}, then call "
+                "site.up(arm) again"
+            )
         return self.child
 
     def log_mark(self) -> int:
         """Return a place in its log."""
-        return self.log.stat().st_size if self.log.exists() else 0
+        return self.machine.size(self._log) or 0
 
     def log_since(self, mark: int) -> list[str]:
         """Return the lines of its log since a place."""
-        if not self.log.exists():
-            return []
-        with self.log.open("rb") as file:
-            file.seek(mark)
-            return file.read().decode("utf-8", "replace").splitlines()
+        return (self.machine.read(self._log, mark) or "").splitlines()
+
+    def log_errors(self, mark: int) -> list[str]:
+        """Return the lines of its log since a place that tell of an error or a crash."""
+        return [line for line in self.log_since(mark) if self.crash.search(line)]
+
+    def seen(self, prefix: str = "") -> dict[str, Any]:
+        """Return what tells this very process from any other, with its settings."""
+        child, host = self.running(), self.machine.host
+        found = {"host": host} if host is not None else {}
+        found |= {"pid": child.pid, "started": child.started, "config_hash": self.config_hash}
+        return {f"{prefix}{key}": value for key, value in found.items()}
+
+    @property
+    def _log(self) -> str:
+        return f"run/{self.role}.log"
+
+    @property
+    def _named(self) -> str:
+        return f"{self.what}{self._where}"
+
+    @property
+    def _where(self) -> str:
+        return f" on {self.machine.host}" if self.machine.host is not None else ""
+
+    def _configure(self, text: str) -> None:
+        """Write its settings file, which only its user reads."""
+        self.machine.own(self.role, self.user)
+        self.machine.write(f"{self.role}/{self.config_name}", text, self.user)
+
+    def _clear(self) -> None:
+        for name in self.leftovers:
+            self.machine.remove(f"{self.role}/{name}")
 
     def _must_have_ports(self, *numbers: int) -> None:
-        """Raise SiteError if a process listens on our ports; a namespace of its own has all of them."""
-        if self.place.is_here:
-            for number in numbers:
-                ports.must_be_free(number, self.what)
+        """Refuse to start where another program listens, naming it; a namespace of its own has all ports."""
+        for number in numbers if self.place.is_here else ():
+            if taken := self.machine.listeners(number):
+                who = ", ".join(
+                    f"pid {one['pid']}: {one['command']}" if one["pid"] else one["command"] for one in taken
+                )
+                raise SiteError(
+                    f"{self.what}: port {number}{self._where} is taken by {who}; end that server yourself, "
+                    "run `make down` if it is ours, or set another site.port in the study"
+                )
 
-    def _holds_port(self) -> bool:
-        """Say whether the port is its own, without connecting."""
-        return self.child is not None and self.child.pid in ports.holders(self.place.port)
+    def holds_port(self) -> bool:
+        """Say whether it, and no other program, listens on its port at its address, without connecting."""
+        pid, place = self.child.pid if self.child is not None else 0, self.place
+        if not place.is_here:
+            return (place.address, place.port) in self.machine.listening(pid)
+        there = self.machine.listeners(place.port)
+        return [(one["pid"], one["address"]) for one in there] == [(pid, place.address)]
 
     def _begin(
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> None:
         """Start the process and wait until `is_ready`, which may raise OSError or KeyError until then.
 
-        Where no process listens on its port and it is in use all the same, another connection goes out
-        from it for a moment (the kernel gives such ports to any program): it is started again.
+        Where nothing listens on its port and it is in use all the same, a connection goes out from it for a
+        moment (the kernel gives such ports to any program that asks): it is started again. On any error it
+        is ended.
         """
         for tries_left in reversed(range(TRIES)):
             mark = self.log_mark()
-            self._start(argv, env)
             try:
+                self.machine.own(self.role, self.user)
+                self._clear()
+                self.child = self.machine.start(
+                    self.role, argv, user=self.user, where=self.place.where, env=env
+                )
                 self._wait(is_ready, mark)
                 return
             except SiteError:
                 is_borrowed = IN_USE.search("\n".join(self.log_since(mark)))
                 self.stop()
-                if not is_borrowed or ports.listeners(self.place.port):
+                if not is_borrowed or self.machine.listeners(self.place.port):
                     raise
                 if not tries_left:
-                    raise SiteError(ports.borrowed(self.place.port, self.what)) from None
+                    low = self.machine.kernel_setting(GIVEN_AWAY).split()[0]
+                    raise SiteError(
+                        f"{self.what}: a connection goes out from port {self.place.port}{self._where}, so "
+                        f"nothing can listen there; set a site.port below {low} in the study: the kernel "
+                        "gives none of those to connections"
+                    ) from None
                 time.sleep(TRY_AGAIN_S)
             except BaseException:
                 self.stop()
                 raise
 
-    def _start(self, argv: Sequence[str], env: Mapping[str, str] | None) -> None:
-        self.child = process.start(
-            self.role,
-            argv,
-            token=self.lab.token,
-            folder=self.lab.folder,
-            out=self.log,
-            pidfile=self.lab.pidfile(self.role),
-            user=self.user,
-            where=self.place.where,
-            keep=self.keep,
-            cwd=self.folder,
-            env=env,
-        )
-
     def _wait(self, is_ready: Callable[[], bool], mark: int) -> None:
         deadline = time.monotonic() + self.start_s
         while not self._is_ready(is_ready):
             if not self.is_up:
-                raise SiteError(f"{self.what} did not start; see {self.log}:\n  {self._last_words(mark)}")
+                last = self._last_words(mark)
+                raise SiteError(f"{self._named} did not start; see {self.log}:\n  {last}")
             if time.monotonic() > deadline:
-                raise SiteError(f"{self.what} was not ready within {self.start_s:.0f} s; see {self.log}")
-            time.sleep(0.02)
+                raise SiteError(f"{self._named} was not ready within {self.start_s:.0f} s; see {self.log}")
+            time.sleep(self.machine.look_s)
         self._must_listen_here()
 
     def _must_listen_here(self) -> None:
         """Raise SiteError if it listens where others could reach it: off loopback and its own address."""
-        found = ports.strays(self.running().pid, self.place.address) if self.is_up else []
+        found = self.machine.strays(self.child.pid, self.place.address) if self.is_up else []
         if found:
             raise SiteError(
-                f"{self.what} listens on {', '.join(found)}, and may on {self.place.address} alone; it was "
+                f"{self._named} listens on {', '.join(found)}, and may on {self.place.address} alone; it was "
                 "stopped before anything connected. Look for a setting that opens it, under engine.settings "
                 "(bind_address, extra_port, status-host and their like are not a study's to set)"
             )
@@ -164,7 +225,7 @@ class Supervised:
 
     def _last_words(self, mark: int) -> str:
         """Return what the log says about why it ended."""
-        return tail(self.log)
+        return "\n  ".join(self.log_errors(mark)[-LAST_LINES:] or self.log_since(mark)[-LAST_LINES:])
 
 
 def tail(log: Path) -> str:

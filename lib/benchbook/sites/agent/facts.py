@@ -12,18 +12,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchbook.core import registry
 from benchbook.sites.process import PATH, PLAIN
 
 SYS = Path("/sys")
-TOOLS = {
-    "sysbench": ("sysbench", "--version"),
-    "mariadbd": ("mariadbd", "--no-defaults", "--version"),
-    "mariadb-install-db": None,
-    "haproxy": ("haproxy", "-v"),
-    "tidb-server": ("tidb-server", "-V"),
-    "tiproxy": ("tiproxy", "--version"),
-    "tiup": ("tiup", "--version"),
-}
+# What is looked for on a host, by the name of its version among the facts; the first program says it.
+PROGRAMS = {"sysbench": ("sysbench",), **registry.PROGRAMS, "tiup": ("tiup",)}
+PROGRAMS |= {name: (name,) for name in registry.PROXIES}
+# How a program is asked, where it is not by `--version`.
+ASKED = {"mariadbd": ("--no-defaults", "--version"), "tidb-server": ("-V",), "haproxy": ("-v",)}
 NONE: dict[str, str] = {}
 
 
@@ -49,12 +46,7 @@ def facts(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
         "somaxconn": _number("/proc/sys/net/core/somaxconn"),
         "clocksource": _read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
         "disk": _disk(folder),
-        "sysbench": tool("sysbench", programs),
-        "mariadb": tool("mariadbd", programs),
-        "haproxy": tool("haproxy", programs),
-        "tidb": tool("tidb-server", programs),
-        "tiproxy": tool("tiproxy", programs),
-        "tiup": tool("tiup", programs),
+        **{name: tool(needed[0], programs) for name, needed in PROGRAMS.items()},
     }
 
 
@@ -72,7 +64,7 @@ def look(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
     return {
         "facts": facts(folder, programs),
         "moment": moment(folder),
-        "tools": {name: which(name, programs) for name in TOOLS},
+        "tools": {name: which(name, programs) for needed in PROGRAMS.values() for name in needed},
         "user": _account().pw_name,
         "home": _account().pw_dir,
         "is_root": os.geteuid() == 0,
@@ -90,14 +82,18 @@ def which(name: str, programs: dict[str, str] = NONE) -> str | None:
 
 def tool(name: str, programs: dict[str, str] = NONE) -> str | None:
     """Return the version that a program prints, or None if it is not installed."""
-    argv = TOOLS[name]
     path = which(name, programs)
-    if path is None or argv is None:
+    if path is None:
         return None
     env = {**PLAIN, "HOME": _account().pw_dir}
     try:
         done = subprocess.run(
-            [path, *argv[1:]], capture_output=True, text=True, timeout=20, stdin=-3, env=env
+            [path, *ASKED.get(name, ("--version",))],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            stdin=-3,
+            env=env,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

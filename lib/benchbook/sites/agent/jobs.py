@@ -17,7 +17,7 @@ from benchbook.sites import procfs
 from benchbook.sites.before_exec import Where, dies_with
 from benchbook.sites.process import FOLDER, PLAIN, TOKEN
 
-GRACE_S = 20.0
+GRACE_S, GENTLE = 20.0, int(signal.SIGTERM)
 
 
 class Job:
@@ -114,12 +114,12 @@ class Jobs:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(job.pid, signum)
 
-    def stop(self, name: str, grace_s: float = GRACE_S) -> Job:
+    def stop(self, name: str, grace_s: float = GRACE_S, signum: int = GENTLE) -> Job:
         """Ask a job to end; `tick` ends it by force after the grace."""
         job = self.get(name)
         if job.code is None and job.kill_at is None:
             job.kill_at = time.monotonic() + grace_s
-            self.signal(name, signal.SIGTERM)
+            self.signal(name, signum)
             self.signal(name, signal.SIGCONT)
         return job
 

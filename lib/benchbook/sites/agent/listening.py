@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import os
 import socket
 import struct
@@ -42,6 +44,41 @@ def readable(address: str) -> str:
     words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
     packed = b"".join(struct.pack("=I", word) for word in words)
     return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
+
+
+def of_process(pid: int) -> list[tuple[str, int]]:
+    """Return (address, port) of each TCP socket that a process listens on, as its own namespace has it."""
+    mine: set[str] = set()
+    try:
+        for entry in os.scandir(procfs.PROC / str(pid) / "fd"):
+            with contextlib.suppress(OSError):
+                mine.add(os.readlink(entry.path))
+    except OSError:
+        return []
+    found = []
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in (procfs.PROC / str(pid) / "net" / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == LISTEN and f"socket:[{fields[9]}]" in mine:
+                    address, number = fields[1].rsplit(":", 1)
+                    found.append((readable(address), int(number, 16)))
+    return found
+
+
+def strays(pid: int, allowed: str) -> list[str]:
+    """Return ADDRESS:PORT of what a process listens on beside loopback and one address that it may have."""
+    return [
+        f"{address}:{port}"
+        for address, port in of_process(pid)
+        if address != allowed and not _is_loopback(address)
+    ]
+
+
+def _is_loopback(address: str) -> bool:
+    found = ipaddress.ip_address(address)
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback
 
 
 def _owners(inodes: set[int]) -> dict[int, int]:

@@ -18,9 +18,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from benchbook.core.study import Study
-from benchbook.sites.haproxy import DEFAULTS
 from benchbook.sites.kube import engines, pods
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked
+from benchbook.sites.proxies.haproxy import DEFAULTS
 
 HERE = Path(__file__).parent
 # What a pod finds in /opt/benchbook.

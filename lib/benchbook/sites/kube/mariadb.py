@@ -7,13 +7,14 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import mariadb_accounts, settings, sql
+from benchbook.sites import settings, sql
+from benchbook.sites.engines import mariadb_accounts
+from benchbook.sites.engines.mariadb import CRASH
 from benchbook.sites.kube import connect
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Part
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
-from benchbook.sites.mariadb import CRASH
 
 
 class MariaDB(Server):

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import settings
+from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.kube import connect, wait
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.pods import HOME
@@ -19,7 +20,6 @@ from benchbook.sites.kube.tidb_pod import PodStatus
 from benchbook.sites.kube.tunnel import get
 from benchbook.sites.tidb import config, pools
 from benchbook.sites.tidb.placement import Placement
-from benchbook.sites.tidb.server import CRASH
 from benchbook.sites.tidb.status import flat
 
 # Ports that the operator gives them, and the administrator of a new cluster.

@@ -12,6 +12,7 @@ import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import settings, sql
+from benchbook.sites.engines.tidb import CRASH, STORAGE
 from benchbook.sites.kube import connect, engines
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Part
@@ -19,7 +20,6 @@ from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tunnel import get
 from benchbook.sites.tidb import build, config, data
-from benchbook.sites.tidb.server import CRASH, STORAGE
 from benchbook.sites.tidb.status import ABSENT, Status
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,11 +15,11 @@ import sqlalchemy
 from benchbook.core import files, reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import process
 from benchbook.sites.abilities import install_command
+from benchbook.sites.machine.here import Here
 from benchbook.sites.postgresql import config, data
 from benchbook.sites.postgresql.words import WORDS
-from benchbook.sites.supervised import Supervised, tail
+from benchbook.sites.supervised import LAST_LINES, Supervised
 
 CRASH = re.compile(
     r"\b(PANIC|FATAL):|was terminated by signal|terminating any other active|"
@@ -38,17 +39,18 @@ FROM pg_control_system()"""
 class PostgreSQL(Supervised):
     """One server at one address, known by its pid file, its folder and a word drawn at each start.
 
-    `keep` are file descriptors the server inherits. Nothing is started until `ensure`.
+    Nothing is started until `ensure`.
     """
 
+    config_name = "postgresql.conf"
     start_s = 180.0
     stop_s = 120.0
     gentle = signal.SIGINT
     has_children = True
 
-    def __init__(self, lab: labs.Lab, engine: Any, place: labs.Place, keep: tuple[int, ...] = ()) -> None:
-        super().__init__(lab, place, keep, labs.service_user("postgres"))
-        self.engine = engine
+    def __init__(self, machine: Here, engine: Any, place: labs.Place) -> None:
+        super().__init__(machine, place, machine.account("postgres"))
+        self.engine, self.lab = engine, machine.lab
         self.binary = data.find_binary(engine.binary, engine.version)
         self.version = data.binary_version(self.binary)
         forbidden = reserved.postgresql(engine.settings)
@@ -57,11 +59,11 @@ class PostgreSQL(Supervised):
                 f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
             )
         self.asked = config.complete(engine.settings)
-        self.data = self.folder / "data"
+        self.data = Path(self.folder) / "data"
         # Sockets are named after the port.
-        self.socket = lab.socket(self.folder / f".s.PGSQL.{place.port}")
-        self.config = self.folder / "postgresql.conf"
-        self.leftovers = (self.socket, self.socket.with_name(f"{self.socket.name}.lock"))
+        name = f".s.PGSQL.{place.port}"
+        self.socket = machine.socket(f"{self.role}/{name}")
+        self.leftovers = (name, f"{name}.lock")
         self._admin: sqlalchemy.Engine | None = None
         self._opened = 0
 
@@ -93,7 +95,7 @@ class PostgreSQL(Supervised):
         places = [part for key, value in here.items() for part in ("-c", f"{key}={value}")]
         self._begin([str(self.binary), f"--config-file={self.config}", *places], self._answers_to_owner)
         try:
-            data.prove(self.lab, self.folder, self.place, self.running().pid, self.data, word, begun)
+            data.prove(self.lab, Path(self.folder), self.place, self.running().pid, self.data, word, begun)
         except psycopg.Error as error:
             self.stop()
             raise SiteError(
@@ -126,7 +128,7 @@ class PostgreSQL(Supervised):
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
-        child = self.running()
+        seen = self.seen()
         try:
             with self._connect() as connection:
                 row = connection.execute(IDENTITY).fetchone()
@@ -136,7 +138,7 @@ class PostgreSQL(Supervised):
         names = ("server_uid", "version", "datadir", "port", "postmaster_started", "word")
         said = dict(zip(names, row, strict=True)) | {"server_uid": str(row[0])}
         said["version"] = str(row[1]).split(" ")[0]
-        return {"pid": child.pid, "started": child.started} | said | {"config_hash": self.config_hash}
+        return seen | said
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
@@ -152,7 +154,7 @@ class PostgreSQL(Supervised):
             "tls": "off",
             "settings": read,
             "variables": len(rows),
-            "variables_sha256": config.digest(rows, self.folder),
+            "variables_sha256": config.digest(rows, Path(self.folder)),
             "binary": str(self.binary),
             "binary_sha256": files.sha256(self.binary),
             "config_hash": self.config_hash,
@@ -162,20 +164,13 @@ class PostgreSQL(Supervised):
         """Return the lines since a place that tell of an error or a crash."""
         return [line for line in self.log_since(mark) if CRASH.search(line) and not HARMLESS.search(line)]
 
-    def running(self) -> process.Child:
-        """Return its process; SiteError with what its log says last if it has ended."""
-        if not self.is_up:
-            last = "; ".join(self.log_errors(0)[-2:])
-            raise SiteError(f"the server does not run{': ' + last if last else ''}; call site.up(arm) first")
-        return super().running()
-
     def _make_data(self) -> None:
-        place = self.place
-        data.make(self.lab, self.binary, self.made_with, self.user, place.name, self.keep, place.prepared)
+        keep, place = self.machine.keep, self.place
+        data.make(self.lab, self.binary, self.made_with, self.user, place.name, keep, place.prepared)
 
     def _connect(self) -> psycopg.Connection:
         self._opened += 1
-        return data.connect(self.folder, self.place.port)
+        return data.connect(Path(self.folder), self.place.port)
 
     def _inform(self, _: Any, record: Any) -> None:
         record.info.update(dialect=WORDS, opened=lambda: self._opened)
@@ -191,13 +186,13 @@ class PostgreSQL(Supervised):
     def _answers_to_owner(self) -> bool:
         """Say whether it takes a connection before there is a database to measure."""
         try:
-            data.connect(self.folder, self.place.port, "postgres").close()
+            data.connect(Path(self.folder), self.place.port, "postgres").close()
         except psycopg.Error:
             return False
         return True
 
     def _write_config(self) -> None:
-        hba, ident = data.access(self.folder, self.place.peers, self.user)
+        hba, ident = data.access(Path(self.folder), tuple(self.place.peers()), self.user)
         places = {
             "data_directory": self.data,
             "hba_file": hba,
@@ -206,8 +201,9 @@ class PostgreSQL(Supervised):
             "unix_socket_permissions": "0700",
             "logging_collector": "off",
         }
-        labs.write_private(self.config, config.written(self.asked, places), self.user)
+        self._configure(config.written(self.asked, places))
 
     def _last_words(self, mark: int) -> str:
         # What is wrong with a setting stands in the lines before the last.
-        return f"{tail(self.log)}\n  (or check engine.settings)"
+        last = "\n  ".join(self.log_since(mark)[-LAST_LINES:])
+        return f"{last}\n  (or check engine.settings)"

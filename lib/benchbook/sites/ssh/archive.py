@@ -16,7 +16,14 @@ from benchbook.core.errors import SiteError
 PACKAGE = Path(benchbook.__file__).parent
 # Imported by the agent; the package's own beginnings are left empty there, as they import more.
 NEEDED = (
-    *("core/errors.py", "sites/procfs.py", "sites/before_exec.py", "sites/process.py", "sites/tcp_bytes.py"),
+    *(
+        "core/errors.py",
+        "core/registry.py",
+        "sites/procfs.py",
+        "sites/before_exec.py",
+        "sites/process.py",
+        "sites/tcp_bytes.py",
+    ),
     *("sites/begin.py", "sites/lab.py", "sites/handshake.py", "sites/driver.py"),
 )
 EMPTY = ("__init__.py", "core/__init__.py", "sites/__init__.py")

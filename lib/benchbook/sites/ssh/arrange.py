@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchbook.core import registry
 from benchbook.core.engines import data_groups, engine_of, variant
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
@@ -14,8 +15,6 @@ from benchbook.core.study_arm import Arm, Kernel
 from benchbook.core.study_hosts import Numa
 from benchbook.sites.ssh import possible
 
-# Ports that a part takes on its host: TiDB and TiProxy tell of themselves on the second of theirs.
-PORTS = {"tidb": 2, "tiproxy": 2}
 # A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
 CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62
 
@@ -179,7 +178,7 @@ class _Makes:
     def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
         program, made = engine_of(self.study, name).name, variant(arm)
         return self._share(
-            *(("server", host, cpus, arm.kernel, made), "server", host, PORTS.get(program, 1)),
+            *(("server", host, cpus, arm.kernel, made), "server", host, registry.PORTS.get(program, 1)),
             **{"cpus": cpus, "kernel": arm.kernel, "program": program, "arm": name, "variant": made},
             prepared=self.prepared[name],
         )
@@ -190,7 +189,7 @@ class _Makes:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         key = ("proxy", arm.access, host, cpus, server, said, arm.load)
         return self._share(
-            *(key, "proxy", host, PORTS.get(arm.access, 1)),
+            *(key, "proxy", host, registry.PORTS.get(arm.access, 1)),
             **{"cpus": cpus, "to": server, "program": arm.access, "arm": name, "variant": said},
             connections=max(
                 (one.load.connections for one in self.study.arms.values() if one.load), default=0

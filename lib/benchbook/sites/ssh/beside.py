@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import urllib.parse
 import uuid
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -13,13 +12,11 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study_arm import Arm, Load
 from benchbook.sites import capture, loads
 from benchbook.sites.lab import SCHEMA, Lab
-from benchbook.sites.ssh import archive, far
+from benchbook.sites.ssh import archive
 from benchbook.sites.ssh.arrange import Chain, Place
 from benchbook.sites.ssh.client import carried
 from benchbook.sites.ssh.host import Host
 
-LOOPBACK = "127.0.0.1"
-FORM = "application/x-www-form-urlencoded"
 WAIT_S = 2.0
 
 
@@ -30,7 +27,7 @@ def of_arm(arm: Arm, chain: Chain, living: Any, lab: Lab) -> Iterator[dict[str, 
     proxy = living.part(chain.proxy) if chain.proxy is not None else None
     with (
         load(first, lab, arm.load, chain.endpoints[0], cpus) as borne,
-        captured(proxy, arm.capture) as taken,
+        capture.beside(proxy, arm.capture) as taken,
     ):
         yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})
 
@@ -75,26 +72,3 @@ def load(
             lines, cpu_s = loads.told(said()), round(known["cpu_s"], 3)
             host.call("remove", name=job)
         record |= loads.ended(lines, asked, record) | {"stayed": stayed, "cpu_s": cpu_s}
-
-
-@contextlib.contextmanager
-def captured(proxy: Any, is_asked: bool) -> Iterator[dict[str, Any]]:
-    """Let an arm's proxy capture on its host while the block runs; the record is that of `capture.beside`."""
-    record: dict[str, Any] = {}
-    if not is_asked:
-        yield record
-        return
-    host, port, name = proxy.host, proxy.part.port + 1, f"{proxy.role}/capture"
-
-    def ask(path: str, form: dict[str, str] | None) -> str:
-        body = None if form is None else urllib.parse.urlencode(form)
-        return far.request(host, LOOPBACK, port, "GET" if form is None else "POST", path, body, FORM)
-
-    host.call("remove", name=name)
-    try:
-        with capture.recorded(ask, f"{host.folder}/{name}", record):
-            yield record
-    finally:
-        with contextlib.suppress(SiteError):
-            record["written_mib"] = round(host.call("usage", name=name) / capture.MIB, 3)
-            host.call("remove", name=name)

@@ -20,14 +20,16 @@ import sqlalchemy
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
+from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.lab import Lab
-from benchbook.sites.ssh import cluster_facts, far, stream, tidb, topology
+from benchbook.sites.machine.host import READ_S, OnHost
+from benchbook.sites.ssh import cluster_facts, far, stream, topology
 from benchbook.sites.ssh.arrange import TIKV_AT, Part, Place
-from benchbook.sites.ssh.far import FarStatus
 from benchbook.sites.ssh.host import Host
 from benchbook.sites.ssh.tiup import Commands
 from benchbook.sites.tidb import data as accounts
 from benchbook.sites.tidb import pools
+from benchbook.sites.tidb.status import MachineStatus
 
 LOOK_S = 1.0
 REFUSED = 1045
@@ -46,10 +48,11 @@ class Cluster:
         looks: Mapping[str, dict[str, Any]],
         lab: Lab,
         peers: Callable[[], list[str]],
+        machine: OnHost,
     ) -> None:
         self.part, self.hosts, self.looks, self.lab, self.peers = part, hosts, looks, lab, peers
-        self.role, self.host = part.name, hosts[part.host]
-        self.job: str | None = None
+        self.role, self.host, self.machine = part.name, hosts[part.host], machine
+        self.child: str | None = None
         self.control = hosts[dict(part.others)["control"]]
         self.engine = engine_of(study, part.arm)
         assert study.site.tiup is not None
@@ -63,7 +66,10 @@ class Cluster:
         self.config_hash = _hash(self.topology, folders.values())
         name, look = f"{self.control.lab}-{part.name}", looks[self.control.name]
         self.commands = Commands(self.control, look, self.tiup, name)
-        self.statuses = [FarStatus(one.address, one.port + 1, host=hosts[one.host]) for one in part.places]
+        self.statuses = [
+            MachineStatus(one.address, one.port + 1, machine=OnHost(hosts[one.host], looks[one.host], lab))
+            for one in part.places
+        ]
         self._admins: dict[int, sqlalchemy.Engine] = {}
         self.id = ""
 
@@ -75,10 +81,10 @@ class Cluster:
     @property
     def is_up(self) -> bool:
         """Say whether every TiDB of it answers."""
-        return self.job is not None and all(status.answers for status in self.statuses)
+        return self.child is not None and all(status.answers for status in self.statuses)
 
     @property
-    def pids(self) -> dict[str, dict[str, list[int]]]:
+    def processes(self) -> dict[str, dict[str, list[int]]]:
         """The processes of its parts by host, found by their ports."""
         return cluster_facts.pids(self.hosts, self.part, self.numa)
 
@@ -100,7 +106,7 @@ class Cluster:
             self.commands.note()
         self.commands.start()
         self._await()
-        self.job = uuid.uuid4().hex
+        self.child = uuid.uuid4().hex
         try:
             for place in self.part.places:
                 self._close(place)
@@ -113,17 +119,17 @@ class Cluster:
 
     def stop(self) -> bool:
         """Stop it, its data kept, and say that it went by itself."""
-        if self.job is not None:
-            self.job = None
+        if self.child is not None:
+            self.child = None
             self.commands.stop()
         return True
 
     def running(self) -> str:
         """Return what stands for this start of it; SiteError if a TiDB does not answer."""
         for place, status in zip(self.part.places, self.statuses, strict=True):
-            if self.job is None or not status.answers:
+            if self.child is None or not status.answers:
                 raise SiteError(f"TiDB on {place.host}, port {place.port}, does not answer")
-        return str(self.job)
+        return str(self.child)
 
     def admin(self, number: int | None = None) -> sqlalchemy.Engine:
         """Return the administrative account on one TiDB with its own books; None: on the first, with those
@@ -132,14 +138,14 @@ class Cluster:
         if key not in self._admins:
             place = self.part.places[number or 0]
             statuses = self.statuses if number is None else [self.statuses[number]]
-            self._admins[key] = tidb.engine(lambda: self._connect(place), statuses)
+            self._admins[key] = accounts.admin(lambda: self._connect(place), statuses)
         return self._admins[key]
 
-    def seen_from(self, host: Host, address: str, port: int) -> bool:
+    def seen_from(self, machine: OnHost, address: str, port: int) -> bool:
         """Say whether the benchmark's account reaches a TiDB of this cluster from another host."""
         mine = [one for one in self.part.places if (one.address, one.port) == (address, port)]
         connects = [partial(self._connect, one) for one in (mine or self.part.places)]
-        return tidb.is_seen(self.lab, connects, host, address, port)
+        return accounts.is_seen(connects, machine, address, port)
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very cluster, at this start, from any other; opens no session."""
@@ -147,7 +153,7 @@ class Cluster:
         said = [status.who() for status in self.statuses]
         versions = [{key: one[key] for key in ("version", "git_hash")} for one in said]
         known = {"host": self.host.name, "cluster": self.id, "port": self.part.port, **versions[0]}
-        return known | {"servers": versions, "pids": self.pids, "config_hash": self.config_hash}
+        return known | {"servers": versions, "pids": self.processes, "config_hash": self.config_hash}
 
     def facts(self) -> dict[str, Any]:
         """Return what each part says it is; SettingsDiffer if one did not take what was asked."""
@@ -188,7 +194,7 @@ class Cluster:
         found = []
         for one, at in zip(self.part.places, mark, strict=True):
             said = self.hosts[one.host].call("read", name=self._log(one), at=at) or ""
-            found += [line for line in said.splitlines() if tidb.CRASH.search(line)]
+            found += [line for line in said.splitlines() if CRASH.search(line)]
         return found
 
     def _deploy(self, is_there: bool, made: Mapping[str, Any]) -> None:
@@ -236,7 +242,7 @@ class Cluster:
         known = accounts.secret(self.lab) if password is None else password
         return stream.connect(
             *(self.hosts[place.host], (place.address, place.port)),
-            **{"user": accounts.ADMIN, "password": known, "read_timeout": tidb.READ_S},
+            **{"user": accounts.ADMIN, "password": known, "read_timeout": READ_S},
         )
 
     def _record(self, name: str) -> dict[str, Any]:

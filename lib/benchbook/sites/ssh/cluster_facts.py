@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import sqlalchemy
@@ -11,10 +12,10 @@ from sqlalchemy import Connection, text
 from benchbook.core.errors import SettingsDiffer
 from benchbook.core.study_hosts import Numa
 from benchbook.sites import settings as values
-from benchbook.sites.ssh import tidb
 from benchbook.sites.ssh.arrange import PD_AT, TIKV_AT, Part
-from benchbook.sites.ssh.far import FarStatus
 from benchbook.sites.ssh.host import Host
+from benchbook.sites.tidb import data
+from benchbook.sites.tidb.status import MachineStatus
 
 NOT_READ = "not read back: this version doesn't tell"
 
@@ -51,7 +52,7 @@ def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
         "storage": "TiKV, as tiup made it; no copy of the tables is kept",
         "settings": told,
         "variables": len(variables),
-        "variables_sha256": tidb.digest(variables, "DATA"),
+        "variables_sha256": data.digest(variables, PurePath("DATA")),
         "config_hash": cluster.config_hash,
         "cluster": {
             "version": shown["cluster_meta"].get("cluster_version"),
@@ -63,7 +64,7 @@ def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def settings(cluster: Any, statuses: Sequence[FarStatus]) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings(cluster: Any, statuses: Sequence[MachineStatus]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return asked and got of every setting of TiDB, and what any of them did not take.
 
     A setting of ours, not the study's, that a version doesn't know is told and no fault.

@@ -9,20 +9,8 @@ from dataclasses import dataclass
 from benchbook.core.errors import SiteError
 from benchbook.sites.ssh.host import Host
 from benchbook.sites.ssh.stream import FarSocket
-from benchbook.sites.tidb.status import Status
 
 WAIT_S = 10.0
-
-
-@dataclass(frozen=True)
-class FarStatus(Status):
-    """The status port of a TiDB, asked from a host. Raises OSError if none answers."""
-
-    host: Host | None = None
-
-    def _get(self, path: str) -> str:
-        assert self.host is not None
-        return request(self.host, self.address, self.port, "GET", path)
 
 
 @dataclass(frozen=True)

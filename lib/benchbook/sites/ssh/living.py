@@ -9,22 +9,25 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from benchbook.core import registry
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Kernel
+from benchbook.core.study_hosts import HostProxy
+from benchbook.sites import lab as labs
+from benchbook.sites import load
+from benchbook.sites.before_exec import Where
 from benchbook.sites.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.lab import Lab
+from benchbook.sites.machine.host import OnHost
 from benchbook.sites.network import lab_id
 from benchbook.sites.ssh import clean, far
 from benchbook.sites.ssh.arrange import Chain, Part, Place, chains
 from benchbook.sites.ssh.cluster import Cluster
 from benchbook.sites.ssh.connect import Refused
 from benchbook.sites.ssh.host import Host, Unreachable
-from benchbook.sites.ssh.mariadb import MariaDB
-from benchbook.sites.ssh.proxies import KINDS
-from benchbook.sites.ssh.tidb import TiDB
 
 # How many renewals of a lease may be lost before it is over.
 RENEWALS = 6
@@ -58,7 +61,7 @@ class Living:
             self._hosts[name].begin(self.owner)
             # What ran there has ended with the agent.
             for part in [part for part in self.parts if part.host == name]:
-                self.parts[part].job = None
+                self.parts[part].child = None
         return self._hosts[name]
 
     def look(self, name: str) -> dict[str, Any]:
@@ -66,6 +69,10 @@ class Living:
         if name not in self._looks:
             self._looks[name] = self.host(name).look_again()
         return self._looks[name]
+
+    def machine(self, name: str) -> OnHost:
+        """Return a host as its parts see it."""
+        return OnHost(self.host(name), self.look(name), self.lab)
 
     def part(self, part: Part) -> Any:
         """Return a part, made but not started."""
@@ -75,25 +82,33 @@ class Living:
         return self.parts[part]
 
     def _make(self, part: Part, host: Host) -> Any:
-        look = self.look(part.host)
-        if part.kind == "proxy":
-            kind, user = KINDS[part.program]
-            return kind(host, part, look, user)
+        machine = self.machine(part.host)
 
         def peers() -> list[str]:
             return self._peers(part)
 
+        nofile = part.kernel.nofile if part.kernel is not None else None
+        where = Where(part.cpus, nofile=nofile)
+        place = labs.Place(
+            *(part.name, part.address, part.port, where, peers),
+            connections=part.connections,
+            prepared=part.prepared,
+        )
+        if part.kind == "proxy":
+            assert part.to is not None
+            servers = [f"{one.address}:{one.port}" for one in part.to.reached_at]
+            asked = HostProxy.model_validate_json(part.variant or "{}")
+            return load(registry.ACCESS[part.program])(machine, place, servers, asked, part.arm)
+
         if part.program == "cluster":
             names = {part.host, *(one.host for one in part.places), *(name for _, name in part.others)}
             hosts, looks = ({name: get(name) for name in names} for get in (self.host, self.look))
-            return Cluster(self.study, part, hosts, looks, self.lab, peers)  # type: ignore[arg-type]
+            return Cluster(self.study, part, hosts, looks, self.lab, peers, machine)  # type: ignore[arg-type]
         engine = engine_of(self.study, part.arm)
-        if part.program == "tidb":
-            return TiDB(host, part, look, engine, self.lab, peers)
         chain = next(one for one in chains(self.study, self.targets).values() if part in one.servers)
         is_closed = self.study.site.tls == "required"
-        tls_from = (lambda: self.host(chain.client)) if is_closed else None
-        return MariaDB(host, part, look, engine, self.lab, peers, tls_from)
+        tls_from = {"tls_from": lambda: self.machine(chain.client)} if is_closed else {}
+        return load(registry.ENGINES[part.program])(machine, engine, place, **tls_from)
 
     def ensure(self, chain: Chain) -> None:
         """Start what does not run of an arm, and see that its client reaches this very server."""
@@ -101,18 +116,18 @@ class Living:
             if server.kernel is not None:
                 self._set_kernel(server, server.kernel)
         for part in chain.parts:
-            one, was = self.part(part), self.part(part).job
+            one, was = self.part(part), self.part(part).child
             server = one if part.kind == "server" else self.part(chain.server)
             one.ensure()
-            if one.job != was:
+            if one.child != was:
                 for name, place in itertools.product(dict.fromkeys(chain.clients), part.reached_at):
-                    self._must_see(server, one, self.host(name), place)
+                    self._must_see(server, one, self.machine(name), place)
 
-    def _must_see(self, server: Any, part: Any, client: Host, place: Place) -> None:
+    def _must_see(self, server: Any, part: Any, client: OnHost, place: Place) -> None:
         if not server.seen_from(client, place.address, place.port):
             part.stop()
             raise SiteError(
-                f"{place.address}:{place.port}, seen from {client.name}, is another server than ours; "
+                f"{place.address}:{place.port}, seen from {client.host}, is another server than ours; "
                 "correct `address` in the inventory, or set another site.port in the study"
             )
 
@@ -127,7 +142,7 @@ class Living:
             except (Refused, Unreachable):
                 raise
             except SiteError:
-                lost = [one for one in self.parts.values() if one.job is not None and not one.is_up]
+                lost = [one for one in self.parts.values() if one.child is not None and not one.is_up]
                 is_gone = any(host.is_gone for host in self._hosts.values())
                 if wait_s is None or not (lost or is_gone):
                     raise
@@ -162,7 +177,7 @@ class Living:
         found: dict[str, dict[str, list[int]]] = {}
         for part in chain.parts:
             one = self.part(part)
-            known = one.pids if part.places else {part.kind: one.pids}
+            known = one.processes if part.places else {part.kind: one.processes}
             for kind, by_host in known.items():
                 for name, pids in by_host.items():
                     for what in dict.fromkeys((kind, part.kind)):
@@ -172,7 +187,7 @@ class Living:
     def has_probes(self, chain: Chain) -> bool:
         """Say whether a proxy that is up, of whichever arm, asks these servers now and then if they live."""
         return any(
-            part.to in chain.servers and one.has_probes and one.job is not None
+            part.to in chain.servers and one.has_probes and one.child is not None
             for part, one in self.parts.items()
             if part.kind == "proxy"
         )
@@ -213,7 +228,7 @@ class Living:
         }
         return sorted(
             {
-                self.host(name).call("source", address=place.address, port=place.port)
+                self.machine(name).source(place.address, place.port)
                 for name, place in itertools.product(used, server.reached_at)
             }
         )

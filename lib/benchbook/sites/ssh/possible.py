@@ -5,33 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchbook.core import inventory
+from benchbook.core import inventory, registry
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import InputErrors
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
-from benchbook.sites.haproxy import FOR_SYSBENCH
 from benchbook.sites.loads import files_needed
+from benchbook.sites.proxies.haproxy import FOR_SYSBENCH
 
 # What an arm may ask for here; anything else that it sets leaves it out by name.
 KNOWN = frozenset({
     "access", "capture", "clients", "cpu", "data", "engine", "hosts", "kernel", "load", "numa",
     "options_by", "parts", "proxy", "servers",
 })  # fmt: skip
-WAYS = ("direct", "haproxy", "tiproxy")
+WAYS = ("direct", *registry.PROXIES)
 # What a host needs for its role; what a server needs depends on the engine.
 TOOLS = {"proxy": ("haproxy",), "client": ("sysbench",), "control": ("tiup",)}
 # What is asked of a host before a study is at hand.
-OF_ROLE = {"server": ("mariadbd", "mariadb-install-db"), **TOOLS}
-OF_ENGINE = {"mariadb": ("mariadbd", "mariadb-install-db"), "tidb": ("tidb-server",)}
+OF_ROLE = {"server": registry.PROGRAMS["mariadb"], **TOOLS}
 
 
 def needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
     """Return the programs that a host needs for a role of an arm; `server-2` is a server too."""
     role = role.partition("-")[0]
     if role == "server":
-        return () if study.site.tiup is not None else OF_ENGINE[engine_of(study, arm).name]
+        return () if study.site.tiup is not None else registry.PROGRAMS[engine_of(study, arm).name]
     return (study.arms[arm].access,) if role == "proxy" else TOOLS.get(role, ())
 
 
@@ -59,7 +58,7 @@ def obstacle(study: Study, name: str, hosts: Mapping[str, Target]) -> str | None
     if engine_of(study, name).binary is not None:
         return "engine.binary is not used on the site ssh; write `programs` in the inventory, or remove it"
     if arm.access not in WAYS:
-        return f"access {arm.access} is not made on the site ssh; it knows {' and '.join(WAYS)}"
+        return f"access {arm.access} is not made on the site ssh; it knows {', '.join(WAYS)}"
     for key in arm.setting:
         if key not in KNOWN:
             return f"{key} is not made on the site ssh"

@@ -18,9 +18,9 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites import leaving, lock
+from benchbook.sites import leaving, lock, prepared, tls
 from benchbook.sites.contract import Site
-from benchbook.sites.ssh import arrange, beside, copies, possible, tls
+from benchbook.sites.ssh import arrange, beside, possible
 from benchbook.sites.ssh import facts as found
 from benchbook.sites.ssh.client import RemoteClient
 from benchbook.sites.ssh.connect import Refused
@@ -117,8 +117,8 @@ class SshSite(Site):
         for part in chain.parts:
             living = self._living.part(part)
             said = living.identity()
-            if hasattr(living, "place"):
-                seen[f"{part.name}_place"] = living.place
+            if not part.places:
+                seen[f"{part.name}_place"] = living.machine.place(living.running().pid)
             seen |= {part.name: said} if part in chain.servers[1:] else said
         return seen
 
@@ -210,19 +210,19 @@ class SshSite(Site):
         Other servers with the same data get them, on other hosts too. Of a cluster there is no copy: it is
         noted that its tables are loaded.
         """
-        copies.keep(self._server(arm), self._servers(), label)
+        prepared.keep(self._server(arm), self._servers(), label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        return copies.is_kept(self._server(arm), label)
+        return prepared.is_kept(self._server(arm), label)
 
     def restore(self, label: str | None = None) -> None:
-        self._living.persevere(lambda: copies.put_back(self._servers(), label))
+        self._living.persevere(lambda: prepared.put_back(self._servers(), label))
 
     def hold(self) -> None:
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 for part in self._living.parts.values():
-                    if part.job is not None:
+                    if part.child is not None:
                         part.running()
                 time.sleep(1.0)
 

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from benchbook.core.study_hosts import Tiup
-from benchbook.sites.ssh import data
+from benchbook.sites.machine.host import work
 from benchbook.sites.ssh.host import Host
 
 
@@ -59,7 +59,7 @@ class Commands:
     def _do(self, *words: str) -> str:
         wrong = f"`tiup cluster {words[0]}` failed"
         argv = [self.binary, "cluster", *words]
-        return data.work(self.control, wrong, argv, self.tiup.wait_s, None, self._env)
+        return work(self.control, wrong, argv, self.tiup.wait_s, None, self._env)
 
     @property
     def _env(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from benchbook.core import files, surroundings
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import process
+from benchbook.sites.machine import here
 from benchbook.sites.supervised import tail
 
 VARIABLE = "BENCHBOOK_ENGINES"
@@ -191,12 +193,9 @@ def program(lab: labs.Lab, version: str | None, binary: str | None, keep: tuple[
     return _build(lab, recipe, keep)
 
 
-def said_version(binary: Path) -> str:
+def said_version(binary: str | Path, says: Callable[[list[str]], str] = here.says) -> str:
     """Return the version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
-    try:
-        said = subprocess.run([str(binary), "-V"], capture_output=True, text=True, timeout=60).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SiteError(f"{binary} cannot be run: {error}; check engine.binary") from None
+    said = says([str(binary), "-V"])
     version = version_in(said)
     if version is None:
         raise SiteError(

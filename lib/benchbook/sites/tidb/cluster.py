@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from benchbook.core import files
 from benchbook.core.errors import SiteError
 from benchbook.core.study_cluster import Cluster as Asked
 from benchbook.sites import lab as labs
-from benchbook.sites import settings, sql
-from benchbook.sites.tidb import build, config, data, events, members, placement, server
-from benchbook.sites.tidb.status import ABSENT
-from benchbook.sites.tidb.zones import Hop, Zones
+from benchbook.sites import settings
+from benchbook.sites.delay import Delay
+from benchbook.sites.machine.here import Here
+from benchbook.sites.tidb import build, config, data, events, members, placement
+from benchbook.sites.tidb.zones import Zones
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
 READY_S = 240.0
@@ -39,27 +41,29 @@ TRIES = 4
 class Cluster:
     """The parts of one cluster at ports from a place on. Nothing is started until `ensure`.
 
-    `keep` are file descriptors that the parts inherit. Where there are no programs yet, they are built now.
+    Where there are no programs yet, they are built now.
     """
+
+    has_copies = True
 
     def __init__(
         self,
-        lab: labs.Lab,
+        machine: Here,
         engine: Any,
         place: labs.Place,
-        keep: tuple[int, ...] = (),
         zones: Zones | None = None,
     ) -> None:
         assert engine.cluster is not None
-        self.lab, self.engine, self.place, self.keep = lab, engine, place, keep
+        lab = machine.lab
+        self.machine, self.lab, self.engine, self.place = machine, lab, engine, place
         self.size: Asked = engine.cluster
-        self.programs = build.cluster(lab, engine.version, keep)
+        self.programs = build.cluster(lab, engine.version, machine.keep)
         self.version = build.said_version(self.programs["tidb-server"])
         self.asked = config.complete(engine.settings, self.version)
-        self.user = server.user()
+        self.user = data.user(machine)
         self.role, self.folder = place.name, lab.own(place.name, self.user)
         self.data, self.log = self.folder / "data", lab.run / f"{place.name}-tidb-1.log"
-        self.zones, self.hops = zones, dict[str, Hop]()
+        self.zones, self.hops = zones, dict[str, Delay]()
         self._opened = 0
         self._admin: sqlalchemy.Engine | None = None
         self._make()
@@ -83,7 +87,7 @@ class Cluster:
         def given(name: str, number: int, program: str, asked: dict[str, Any]) -> tuple[Any, ...]:
             place = replace(places[in_zone[name]], name=f"{self.role}-{name}", port=number)
             return (
-                *(self.lab, place, self.keep, self.user),
+                *(self.machine, place, self.user),
                 *(self.programs[program], self.data / name, asked),
             )
 
@@ -179,8 +183,8 @@ class Cluster:
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account over the first TiDB's socket, with the books of all."""
         if self._admin is None:
-            self._admin = sql.engine(self._connect, lambda: self._opened)
-            sqlalchemy.event.listen(self._admin, "connect", self._inform)
+            statuses = [one.status for one in self.servers]
+            self._admin = data.admin(self._connect, statuses, lambda: self._opened, self._books)
         return self._admin
 
     def identity(self) -> dict[str, Any]:
@@ -261,7 +265,9 @@ class Cluster:
 
     def log_errors(self, mark: dict[str, int]) -> list[str]:
         """Return the lines since a place that tell of a crash, each with the part that wrote it."""
-        return [f"{self._short(one)}: {line}" for one in self.members for line in one.crashes(mark[one.role])]
+        return [
+            f"{self._short(one)}: {line}" for one in self.members for line in one.log_errors(mark[one.role])
+        ]
 
     @property
     def _own_hosts(self) -> list[str]:
@@ -302,12 +308,7 @@ class Cluster:
         try:
             self._start_below()
             first = self.servers[0]
-            child, log = data.begin(first, first.private())
-            try:
-                with data.first(first.socket, child, log) as connection, connection.cursor() as cursor:
-                    data.close(cursor, data.secret(self.lab), self._own_hosts)
-            finally:
-                data.end(child, log, first.socket)
+            data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
         finally:
             self.stop()
         labs.write_private(self.folder / "made.json", json.dumps(self.made_with), self.user)
@@ -342,16 +343,15 @@ class Cluster:
         """Make the benchmark's account, and prove each port to be of the TiDB that was started for it."""
         with self._connect() as connection, connection.cursor() as cursor:
             data.set_variables(cursor, self.asked.variables)
-            data.admit(cursor, self.lab.password(), self.place.peers)
+            data.admit(cursor, self.lab.password(), tuple(self.place.peers()))
         for one in self.servers:
-            with self._connect(one) as connection:
-                with connection.cursor() as cursor:
-                    cursor.execute("FLUSH PRIVILEGES")
-                data.prove(self.lab, one.place, connection, one.running().pid, Path(one.pd))
+            with self._connect(one) as connection, connection.cursor() as cursor:
+                cursor.execute("FLUSH PRIVILEGES")
+            data.prove(one, partial(self._connect, one), one.pd)
 
     def _connect(self, one: members.Server | None = None) -> pymysql.Connection:
         self._opened += 1
-        return data.connect((one or self.servers[0]).socket, data.secret(self.lab))
+        return data.connect(one or self.servers[0])
 
     def _books(self) -> tuple[dict[str, int], float]:
         """Return the counters of all TiDB, added up once clients have left those that we don't look at."""
@@ -361,16 +361,6 @@ class Cluster:
         each = [one.status.books() for one in self.servers]
         counters = {name: sum(one[0].get(name, 0) for one in each) for name in each[0][0]}
         return counters, min(one[1] for one in each)
-
-    def _inform(self, connection: pymysql.Connection, record: Any) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT CONNECTION_ID()")
-            record.info["session"] = int(cursor.fetchone()[0])
-        record.info.update(
-            books=self._books,
-            absent=ABSENT,
-            connected=lambda: sum(one.status.connected() for one in self.servers),
-        )
 
     def _record(self) -> Any:
         return data.read(self.folder / "made.json")

@@ -6,29 +6,33 @@ listens on nothing but a socket in a folder of its own, and that account is gone
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import secrets
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pymysql
+import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import process
+from benchbook.sites import settings, sql
+from benchbook.sites.machine.contract import Machine, Process
 from benchbook.sites.settings import Value, same
-from benchbook.sites.supervised import tail
-from benchbook.sites.tidb.config import assignment
+from benchbook.sites.tidb.config import VOLATILE, assignment
+from benchbook.sites.tidb.status import ABSENT, Status
 
 ADMIN = "root"
+# Of a server's sockets the one that it keeps, and that of its first start.
+SOCKET, FIRST = "t.sock", "b.sock"
+# Whom it runs as on this machine, the first that there is; on hosts, where either may be missing, the last.
+USERS, OTHERWISE = ("mysql",), "nobody"
 FREE_BYTES = 1 << 30
-FIRST_START_S = 180.0
-# struct ucred of socket(7): pid, uid, gid.
-CREDENTIALS_BYTES = 12
+FIRST_START_S, STOP_S, LAST_LINES = 180.0, 60.0, 5
 
 
 def secret(lab: labs.Lab) -> str:
@@ -46,95 +50,51 @@ def locks(lab: labs.Lab) -> str:
     return hashlib.sha256(f"{secret(lab)} {lab.password()}".encode()).hexdigest()[:12]
 
 
-def connect(path: Path, password: str, read_timeout: float | None = None) -> pymysql.Connection:
+def connect(part: Any, socket: str = SOCKET, password: str | None = None, **how: Any) -> pymysql.Connection:
     """Open the administrator's connection over a server's socket."""
-    return pymysql.connect(
-        unix_socket=str(path),
-        user=ADMIN,
-        password=password,
-        ssl_disabled=True,
-        connect_timeout=10,
-        read_timeout=read_timeout,
-        autocommit=True,
-    )
+    known = secret(part.machine.lab) if password is None else password
+    return part.machine.connect(f"{part.role}/{socket}", user=ADMIN, password=known, **how)
 
 
-def make(
-    lab: labs.Lab,
-    place: labs.Place,
-    argv: Callable[[Path, Path], list[str]],
-    made_with: dict[str, Any],
-    user: str | None,
-    keep: tuple[int, ...],
-    env: dict[str, str],
-) -> None:
-    """Make a server's data folder unless it is there, made with the same; complete or absent.
+def user(machine: Machine) -> str | None:
+    """Return whom a server runs as: not root."""
+    for name in USERS if machine.host is None else ():
+        with contextlib.suppress(SiteError):
+            return machine.account(name)
+    return machine.account(OTHERWISE)
 
-    `argv` gives the program's command line for a data folder and a socket, with no port at all. A folder made
-    with something else is removed, and so is the prepared copy: both can be loaded again.
+
+def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = ("localhost",)) -> None:
+    """Start a new TiDB that listens on a socket alone, close its administrator's account, and end it.
+
+    SiteError if it did not go by itself, so that what it wrote may not be whole. `hosts` as in `close`.
     """
-    folder = lab.own(place.name, user)
-    record, data, new = folder / "made.json", folder / "data", folder / "new"
-    if data.is_dir() and read(record) == made_with:
-        return
-    labs.remove(lab, place.name)
-    if read(lab.folder / place.prepared / "snapshot.json").get("made_with") != made_with:
-        labs.remove(lab, place.prepared)
-    if labs.free_bytes(lab.folder) < FREE_BYTES:
-        raise SiteError(
-            f"{lab.folder}: less than 1 GiB free; free some space, or set BENCHBOOK_LAB_DIR to another disk"
-        )
-    for name in (place.name, f"{place.name}/new", f"{place.name}/tmp"):
-        lab.own(name, user)
-    path, log = folder / "b.sock", lab.run / "install.log"
-    child = process.start(
-        "install",
-        argv(new, path),
-        token=lab.token,
-        folder=lab.folder,
-        out=log,
-        user=user,
-        keep=keep,
-        append=False,
-        cwd=folder,
-        env=env,
-    )
+    machine, mark = part.machine, part.log_mark()
+    child = machine.start(part.role, argv, user=part.user, env=part.env)
     try:
-        with first(path, child, log) as connection, connection.cursor() as cursor:
-            close(cursor, secret(lab))
+        with _first(part, child, socket, mark) as connection, connection.cursor() as cursor:
+            close(cursor, secret(machine.lab), hosts)
     finally:
-        is_clean = process.stop(child, grace_s=60.0)
+        is_clean = machine.stop(child, STOP_S)
+        machine.remove(f"{part.role}/{socket}")
     if not is_clean:
-        raise SiteError(f"TiDB's data folder could not be made; see {log}:\n  {tail(log)}")
-    path.unlink(missing_ok=True)
-    new.rename(data)
-    labs.write_private(record, json.dumps(made_with), user)
+        raise SiteError(_not_made(part, mark))
 
 
-def begin(part: Any, argv: list[str]) -> tuple[process.Child, Path]:
-    """Start a cluster's first TiDB as its command line for the first start says; return it and its log."""
-    log = part.lab.run / "install.log"
-    child = process.start(
-        "install",
-        argv,
-        token=part.lab.token,
-        folder=part.lab.folder,
-        out=log,
-        user=part.user,
-        keep=part.keep,
-        append=False,
-        cwd=part.folder,
-        env={"HOME": str(part.folder), "TMPDIR": str(part.folder)},
-    )
-    return child, log
+def _first(part: Any, child: Process, socket: str, mark: int) -> pymysql.Connection:
+    """Return the first connection to a new server, as its administrator without a password."""
+    deadline = time.monotonic() + FIRST_START_S
+    while child.is_alive and time.monotonic() < deadline:
+        try:
+            return connect(part, socket, "", read_timeout=60)
+        except (pymysql.err.OperationalError, OSError):
+            time.sleep(0.05)
+    raise SiteError(_not_made(part, mark))
 
 
-def end(child: process.Child, log: Path, path: Path) -> None:
-    """End a first start; SiteError if it did not go by itself, so that what it wrote may not be whole."""
-    is_clean = process.stop(child, grace_s=60.0)
-    path.unlink(missing_ok=True)
-    if not is_clean:
-        raise SiteError(f"TiDB's data could not be made; see {log}:\n  {tail(log)}")
+def _not_made(part: Any, mark: int) -> str:
+    said = "\n  ".join(part.log_since(mark)[-LAST_LINES:])
+    return f"{part.what}: TiDB's data folder could not be made; see {part.log}:\n  {said}"
 
 
 def admit(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...]) -> None:
@@ -176,61 +136,88 @@ def set_variables(cursor: pymysql.cursors.Cursor, asked: Mapping[str, Value]) ->
                 raise SiteError(f"engine.settings.{name}: {value}: the server says: {error}") from None
 
 
-def prove(lab: labs.Lab, place: labs.Place, over_socket: pymysql.Connection, pid: int, data: Path) -> None:
+def prove(part: Any, connect: Callable[[], pymysql.Connection], data: str) -> None:
     """Check that socket and port lead to the process just started; SiteError naming each difference.
 
-    The kernel tells whose socket it is. A connection over TCP must stand in the list of sessions that this
-    socket shows, by number and by the port that it comes from: no other server can have it there.
+    The kernel tells whose port it is. A session over TCP must stand in the list that the socket shows: no
+    other server can have it there. Clients on other hosts look by themselves (`is_seen`).
     """
-    peer = over_socket._sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS_BYTES)
-    wrong = []
-    if int.from_bytes(peer[:4], "little") != pid:
-        wrong.append("its socket is another process's")
-    with _over_tcp(lab, place) as over_tcp, over_tcp.cursor() as theirs, over_socket.cursor() as ours:
-        theirs.execute("SELECT CONNECTION_ID(), @@datadir, @@port")
-        number, datadir, port = theirs.fetchone()
-        mine = over_tcp._sock.getsockname()[1]
-        ours.execute("SHOW PROCESSLIST")
-        known = {(int(row[0]), str(row[2]).rpartition(":")[2]) for row in ours.fetchall()}
-        if (int(number), str(mine)) not in known:
-            wrong.append("a session made there is not one of ours")
-        if Path(datadir) != data or int(port) != place.port:
-            wrong.append(f"its data are in {datadir}, its port is {port}")
+    place, machine, wrong = part.place, part.machine, []
+    if not part.holds_port():
+        wrong.append("its port is another process's")
+    if machine.host is None and not is_seen([connect], machine, place.address, place.port):
+        wrong.append("a session made there is not one of ours")
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT @@datadir, @@port")
+        datadir, port = cursor.fetchone()
+    if str(datadir).rstrip("/") != data or int(port) != place.port:
+        wrong.append(f"its data are in {datadir}, its port is {port}")
     if wrong:
+        where = "" if machine.host is None else f" on {machine.host}"
         raise SiteError(
-            f"{place.address}:{place.port} leads to a server that is not ours ({'; '.join(wrong)}); "
+            f"{place.address}:{place.port}{where} leads to a server that is not ours ({'; '.join(wrong)}); "
             "end that server yourself, or set another site.port in the study"
         )
 
 
-def _over_tcp(lab: labs.Lab, place: labs.Place) -> pymysql.Connection:
+def is_seen(
+    connects: Sequence[Callable[[], pymysql.Connection]], machine: Machine, address: str, port: int
+) -> bool:
+    """Say whether a session that the benchmark's account opens from a machine is one of a server of ours."""
+    account = {"user": labs.USER, "password": machine.lab.password(), "database": labs.SCHEMA}
     try:
-        return pymysql.connect(
-            host=place.address,
-            port=place.port,
-            user=labs.USER,
-            password=lab.password(),
-            database=labs.SCHEMA,
-            ssl_disabled=True,
-            connect_timeout=10,
-            read_timeout=30,
-        )
-    except pymysql.err.OperationalError as error:
+        with (
+            machine.connect((address, port), read_timeout=30, **account) as theirs,
+            theirs.cursor() as cursor,
+        ):
+            cursor.execute("SELECT CONNECTION_ID()")
+            number = int(cursor.fetchone()[0])
+            for connect in connects:
+                with connect() as ours, ours.cursor() as known:
+                    known.execute("SHOW PROCESSLIST")
+                    if (number, labs.USER) in {(int(row[0]), str(row[1])) for row in known.fetchall()}:
+                        return True
+            return False
+    except pymysql.err.Error as error:
+        seen_by = "" if machine.host is None else f" {machine.host}"
         raise SiteError(
-            f"{place.address}:{place.port} does not answer: {error.args[1]}; "
-            f"look at the end of {lab.run / place.name}.log"
+            f"{address}:{port} does not answer{seen_by}: {error.args[-1]}; look at the server's log, at "
+            "firewalls between hosts, and at `address` in the inventory"
         ) from None
 
 
-def first(path: Path, child: process.Child, log: Path) -> pymysql.Connection:
-    """Return the first connection to a new server, as its administrator without a password."""
-    deadline = time.monotonic() + FIRST_START_S
-    while child.is_alive and time.monotonic() < deadline:
-        try:
-            return connect(path, "", read_timeout=60)
-        except pymysql.err.OperationalError:
-            time.sleep(0.05)
-    raise SiteError(f"TiDB's data folder could not be made; see {log}:\n  {tail(log)}")
+def admin(
+    connect: Callable[[], pymysql.Connection],
+    statuses: Sequence[Status],
+    opened: Callable[[], int] | None = None,
+    books: Callable[[], tuple[dict[str, int], float]] | None = None,
+) -> sqlalchemy.Engine:
+    """Return an administrative account whose counters are those of some servers, added up.
+
+    Each connection has in `info` its own number in the list of sessions (`session`), what counts sessions
+    (`connected`), what reads counters and uptime (`books`), and the counters that there are not (`absent`).
+    """
+    made = sql.engine(connect, opened)
+
+    def added() -> tuple[dict[str, int], float]:
+        each = [status.books() for status in statuses]
+        counters = {name: sum(one[0].get(name, 0) for one in each) for name in each[0][0]}
+        return counters, min(one[1] for one in each)
+
+    def inform(connection: pymysql.Connection, record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT CONNECTION_ID()")
+            record.info["session"] = int(cursor.fetchone()[0])
+        connected = lambda: sum(status.connected() for status in statuses)  # noqa: E731
+        record.info.update(books=books or added, absent=ABSENT, connected=connected)
+
+    sqlalchemy.event.listen(made, "connect", inform)
+    return made
+
+
+def digest(variables: Mapping[str, str], folder: PurePath) -> str:
+    """Return the SHA-256 of all variables that mean the same at the next start and in another place."""
+    return settings.digest({key: value for key, value in variables.items() if key not in VOLATILE}, folder)
 
 
 def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)) -> None:

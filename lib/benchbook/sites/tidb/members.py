@@ -12,6 +12,7 @@ from typing import Any
 
 from benchbook.core.errors import SettingsDiffer
 from benchbook.sites import lab as labs
+from benchbook.sites.machine.here import Here
 from benchbook.sites.settings import Value, same, text
 from benchbook.sites.supervised import Supervised
 from benchbook.sites.tidb import config
@@ -38,22 +39,23 @@ class Member(Supervised):
     """One part of a cluster: `kind` as the monitor's tables name it, `data` where its data lie."""
 
     kind = "server"
+    config_name = "config.toml"
+    crash = CRASH
     stop_s = 60.0
     start_s = 120.0
 
     def __init__(
         self,
-        lab: labs.Lab,
+        machine: Here,
         place: labs.Place,
-        keep: tuple[int, ...],
         user: str | None,
         binary: Path,
         data: Path,
         asked: Mapping[str, Value],
     ) -> None:
-        super().__init__(lab, place, keep, user)
+        super().__init__(machine, place, user)
+        self.lab = machine.lab
         self.binary, self.data, self.asked = binary, data, dict(asked)
-        self.config = self.folder / "config.toml"
         self.what = f"{place.name} of the cluster"
 
     @property
@@ -64,7 +66,7 @@ class Member(Supervised):
     @property
     def config_hash(self) -> str:
         """SHA-256 of the settings file as it is on disk now, the same wherever the cluster is."""
-        lines = self.config.read_text(encoding="utf-8").splitlines()
+        lines = (self.machine.read(f"{self.role}/{self.config_name}") or "").splitlines()
         kept = [line for line in lines if line.partition("=")[0].strip() not in PLACES]
         return hashlib.sha256("\n".join(kept).encode()).hexdigest()
 
@@ -74,20 +76,17 @@ class Member(Supervised):
             return {"ended": True}
         return {"pid": self.child.pid, "started": self.child.started, "config_hash": self.config_hash}
 
-    def crashes(self, mark: int) -> list[str]:
-        """Return the lines of its log since a place that tell of a crash."""
-        return [line for line in self.log_since(mark) if CRASH.search(line)]
-
     def start(self) -> None:
         """Start it unless it runs."""
         if self.is_up:
             return
         self._must_have_ports(self.place.port, self.place.port + 1)
-        labs.write_private(self.config, self._toml(), self.user)
-        self._begin(self._argv(), self._is_ready_now, self._env)
+        self._configure(self._toml())
+        self._begin(self._argv(), self._is_ready_now, self.env)
 
     @property
-    def _env(self) -> dict[str, str]:
+    def env(self) -> dict[str, str]:
+        """What its program finds in its environment."""
         return {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
 
     def _toml(self) -> str:
@@ -169,17 +168,17 @@ class Server(Member):
     """A TiDB; its status port is the one after its own, its socket in its own folder."""
 
     kind = "tidb"
+    leftovers = ("t.sock",)
 
     def __init__(self, *given: Any, pd: str) -> None:
         super().__init__(*given)
         self.pd = pd
         self.status = Status(self.place.address, self.place.port + 1)
-        self.socket = self.lab.socket(self.folder / "t.sock")
-        self.leftovers = (self.socket,)
+        self.socket = Path(self.machine.socket(f"{self.role}/t.sock"))
 
     def private(self) -> list[str]:
         """Return the command line of the first start of all, on which nothing but its socket listens."""
-        labs.write_private(self.config, self._toml(), self.user)
+        self._configure(self._toml())
         return [*self._common(), "-P=0", "-report-status=false"]
 
     def _common(self) -> list[str]:

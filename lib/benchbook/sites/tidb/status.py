@@ -13,6 +13,8 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
+from benchbook.sites.machine.contract import Machine
+
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 STATEMENTS = {
@@ -68,6 +70,17 @@ class Status:
         plain = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with plain.open(f"http://{self.address}:{self.port}{path}", timeout=self.wait_s) as answer:
             return answer.read().decode("utf-8")
+
+
+@dataclass(frozen=True)
+class MachineStatus(Status):
+    """The status port of one server, asked from a machine."""
+
+    machine: Machine | None = None
+
+    def _get(self, path: str) -> str:
+        assert self.machine is not None
+        return self.machine.request(self.address, self.port, "GET", path)
 
 
 def counters(samples: Samples) -> dict[str, int]:

@@ -11,20 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.sites import lab as labs
-from benchbook.sites import ports
 from benchbook.sites.delay import Delay
 from benchbook.sites.network import Network
 
 # Namespaces of clusters come behind those of pods; ports of hops are a namespace's own.
 FIRST, MOST, HOPS_AT = 70, 8, 4000
-
-
-class Hop(Delay):
-    """A relay in a zone before one part. Nothing is started until `ensure`."""
-
-    def _holds_port(self) -> bool:
-        here = (self.place.address, self.place.port)
-        return self.child is not None and here in ports.of_process(self.child.pid)
 
 
 @dataclass(frozen=True)
@@ -41,12 +32,12 @@ class Zones:
         namespace, address = self.network.pod(self._number(zone))
         return replace(place, address=address, where=replace(place.where, namespace=namespace))
 
-    def hop(self, member: Any, zone: int, number: int) -> Hop:
+    def hop(self, member: Any, zone: int, number: int) -> Delay:
         """Return the hop before a part, with what leads there all that comes from other zones."""
         port, to = HOPS_AT + number, member.place
         self.network.redirect(self._number(zone), to.port, port)
         place = replace(to, name=f"{to.name}-hop", port=port)
-        return Hop(member.lab, place, f"{to.address}:{to.port}", member.keep, self.latency_ms)
+        return Delay(member.machine, place, f"{to.address}:{to.port}", self.latency_ms)
 
     def facts(self) -> dict[str, Any]:
         """Return what the zones are."""

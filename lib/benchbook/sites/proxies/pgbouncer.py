@@ -8,21 +8,17 @@ with its client: one kept open would be a stranger on the server between two run
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from benchbook.core import files
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import process
-from benchbook.sites.supervised import Supervised
+from benchbook.sites.machine.contract import Machine
+from benchbook.sites.proxies.proxy import Proxy
 
 INSTALL = "apt-get install pgbouncer"
+USERS = "users.txt"
 DRIVER = "pgsql"
 MAX_CONNECTIONS = 4096
 # The administrator of its own console.
@@ -53,47 +49,29 @@ READ_BACK = (
 )
 
 
-class PgBouncer(Supervised):
-    """One pool in front of one server. Nothing is started until `ensure`.
+class PgBouncer(Proxy):
+    """One pool in front of one server."""
 
-    `server` is where it leads, as ADDRESS:PORT.
-    """
+    program, service, missing = "pgbouncer", "postgres", f"is not installed; `{INSTALL}`"
+    version_words = re.compile(r"PgBouncer ([0-9.]+)")
+    config_name = "pgbouncer.ini"
 
-    what = "the proxy"
     pools_sessions = True
 
-    def __init__(
-        self,
-        lab: labs.Lab,
-        place: labs.Place,
-        server: str,
-        keep: tuple[int, ...] = (),
-        others: Sequence[str] = (),
-    ) -> None:
-        found = shutil.which("pgbouncer", path=process.PATH)
-        if found is None:
-            raise SiteError(
-                f"pgbouncer is not installed; run `{INSTALL}`, or leave the arm with `access: pgbouncer` out"
-            )
-        super().__init__(lab, place, keep, labs.service_user("postgres"))
-        self.server, self.binary = server, Path(found)
-        self.socket = lab.socket(self.folder / f".s.PGSQL.{place.port}")
-        self.config = self.folder / "pgbouncer.ini"
-        self.users = self.folder / "users.txt"
-        self.leftovers = (self.socket, self.socket.with_name(f"{self.socket.name}.lock"))
+    def __init__(self, machine: Machine, place: labs.Place, *given: Any) -> None:
+        super().__init__(machine, place, *given)
+        self.lab = machine.lab
+        name = f".s.PGSQL.{place.port}"
+        self.socket = machine.socket(f"{self.role}/{name}")
+        self.leftovers = (name, f"{name}.lock")
         self._accounts = {0}
-
-    @staticmethod
-    def obstacle() -> str | None:
-        """Return why this machine can't make one, or None."""
-        return None if version() else f"pgbouncer is not installed; `{INSTALL}`"
 
     def ensure(self) -> None:
         """Start the proxy if it does not run, and prove that the port is its own without connecting to it."""
         if self.is_up:
             return
         self._must_have_ports(self.place.port)
-        address, _, port = self.server.rpartition(":")
+        address, _, port = self.servers[0].rpartition(":")
         lines = [
             "[databases]",
             f"{labs.SCHEMA} = host={address} port={port} dbname={labs.SCHEMA}",
@@ -102,14 +80,14 @@ class PgBouncer(Supervised):
             f"listen_port={self.place.port}",
             f"unix_socket_dir={self.folder}",
             "unix_socket_mode=0700",
-            f"auth_file={self.users}",
+            f"auth_file={self.folder / USERS}",
             f"stats_users={CONSOLE}",
             f"admin_users={CONSOLE}",
             *(f"{key}={value}" for key, value in SETTINGS.items()),
         ]
-        labs.write_private(self.config, "\n".join(lines) + "\n", self.user)
+        self._configure("\n".join(lines) + "\n")
         self._write_users()
-        self._begin([str(self.binary), str(self.config)], self._is_answering)
+        self._begin([self.binary, str(self.config)], self._is_answering)
 
     def let_in(self, account: int) -> None:
         """Make one more of sysbench's accounts known to it."""
@@ -120,21 +98,16 @@ class PgBouncer(Supervised):
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very proxy from any other, and what was set since it began."""
-        child = self.running()
+        seen = super().identity()
         try:
             held = self._settings()
         except psycopg.Error as error:
             raise SiteError(f"the proxy does not answer on {self.socket}: {error}; see {self.log}") from None
-        return {
-            "proxy_pid": child.pid,
-            "proxy_started": child.started,
-            "proxy_config_hash": self.config_hash,
-            "proxy_settings": held,
-        }
+        return seen | {"proxy_settings": held}
 
     def facts(self) -> dict[str, Any]:
         """Return what the proxy says it is, over its console; SiteError where a setting was not taken."""
-        self.running()
+        said = super().facts()
         found = self._settings()
         wrong = [
             f"{key} is {found.get(key)}, asked {SETTINGS[key]}"
@@ -143,16 +116,8 @@ class PgBouncer(Supervised):
         ]
         if wrong:
             raise SiteError(f"PgBouncer did not take its settings: {'; '.join(wrong)}; see {self.log}")
-        return {
-            "name": "pgbouncer",
-            "version": version(),
-            "binary": str(self.binary),
-            "binary_sha256": files.sha256(self.binary),
-            "threads": 1,
-            "max_connections": int(found["max_client_conn"]),
-            "pool_mode": found["pool_mode"],
-            "config_hash": self.config_hash,
-        }
+        own = {"max_connections": int(found["max_client_conn"]), "pool_mode": found["pool_mode"]}
+        return said | {"threads": 1} | own
 
     def _settings(self) -> dict[str, str]:
         return {key: value for key, value in self._config().items() if key in READ_BACK}
@@ -165,7 +130,7 @@ class PgBouncer(Supervised):
             self._config()
         except psycopg.Error:
             return False
-        return self._holds_port()
+        return self.holds_port()
 
     def _ask(self, command: str) -> list[tuple[Any, ...]]:
         """Ask its console over its socket; it takes plain statements only."""
@@ -187,14 +152,4 @@ class PgBouncer(Supervised):
         known = {labs.user_of(one): self.lab.password(one, DRIVER) for one in sorted(self._accounts)}
         known[CONSOLE] = self.lab.password(0, DRIVER)
         lines = [f'"{name}" "{word}"' for name, word in known.items()]
-        labs.write_private(self.users, "\n".join(lines) + "\n", self.user)
-
-
-def version() -> str | None:
-    """Return the version of the installed PgBouncer, or None."""
-    found = shutil.which("pgbouncer", path=process.PATH)
-    if found is None:
-        return None
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=20).stdout
-    match = re.search(r"PgBouncer ([0-9.]+)", said)
-    return match[1] if match else None
+        self.machine.write(f"{self.role}/{USERS}", "\n".join(lines) + "\n", self.user)

@@ -1,0 +1,1 @@
+"""Servers of databases, each written once for this machine and for hosts."""

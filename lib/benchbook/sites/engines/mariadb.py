@@ -1,0 +1,280 @@
+"""MariaDB as the OS package ships it, in a folder of its own, known by a word drawn at each start.
+
+Waiting until something answers is no proof: a server left behind, or another program's, answers just as well.
+Each start therefore carries a word, and socket and port must both return it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any
+
+import pymysql
+import sqlalchemy
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
+from benchbook.sites import prepared, settings, sql, tls
+from benchbook.sites.engines import mariadb_accounts as accounts
+from benchbook.sites.machine.contract import Machine
+from benchbook.sites.supervised import Supervised
+
+CRASH = re.compile(
+    r"\[ERROR\]|got signal|Assertion|Segmentation|[Cc]orrupt|Out of memory|No space left", re.ASCII
+)
+INSTALL, INSTALL_S = "apt-get install mariadb-server", 180.0
+SOCKET, PID = "m.sock", "m.pid"
+
+
+class MariaDB(Supervised):
+    """One server. Nothing is started until `ensure`.
+
+    With `tls_from`, which gives the machine of a client, the benchmark's account is let in with TLS only.
+    """
+
+    config_name, leftovers, crash = "my.cnf", (SOCKET, PID), CRASH
+    start_s, stop_s = 180.0, 120.0
+
+    def __init__(
+        self,
+        machine: Machine,
+        engine: Any,
+        place: labs.Place,
+        tls_from: Callable[[], Machine] | None = None,
+    ) -> None:
+        super().__init__(machine, place, machine.account("mysql"))
+        self.engine, self.lab, self.tls_from = engine, machine.lab, tls_from
+        self.word, self._opened = "", 0
+        self._admin: sqlalchemy.Engine | None = None
+        self.binary = self._find()
+        self.version = self._said_version()
+        if not sql.is_version(self.version, engine.version):
+            key = "in engine.binary" if machine.host is None else "under `programs` in the inventory"
+            raise SiteError(
+                f"engine.version: asked {engine.version}, {self.binary}{self._where} is {self.version}; "
+                f"install that version (`{INSTALL}`), or name its program {key}"
+            )
+        if forbidden := settings.reserved(engine.settings):
+            raise SiteError(
+                f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study"
+            )
+        self.asked = settings.complete(engine.settings)
+
+    @property
+    def data(self) -> PurePosixPath:
+        """Its data folder."""
+        return self.folder / "data"
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What a data folder depends on: another value needs another folder."""
+        fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
+        return {"engine": "mariadb", "version": self.version, "settings": fixed}
+
+    def ensure(self) -> None:
+        """Start the server unless it runs and answers, making its data at need; prove that it is ours.
+
+        To see that it answers costs one connection.
+        """
+        if self.is_up and self._answers():
+            return
+        self.stop()
+        self._must_have_ports(self.place.port)
+        prepared.make(self)
+        self.word = uuid.uuid4().hex
+        if self.tls_from is not None:
+            for name, text in tls.of_server(self.lab).items():
+                self.machine.write(f"{self.role}/{name}", text, self.user)
+        self._configure(self._text())
+        started_s = time.monotonic()
+        argv = [self.binary, f"--defaults-file={self.config}", f"--report-host={self.word}"]
+        self._begin(argv, self._answers)
+        try:
+            self._admit(started_s)
+        except BaseException:
+            self.stop()
+            raise
+
+    def create(self) -> None:
+        """Make a new data folder.
+
+        The administrator comes in over the socket by the name of our user there; there are no anonymous
+        accounts.
+        """
+        argv = [
+            self._installer(),
+            "--no-defaults",
+            f"--datadir={self.folder}/new",
+            f"--tmpdir={self.folder}/tmp",
+            "--auth-root-authentication-method=socket",
+            f"--auth-root-socket-user={self.machine.user}",
+            "--skip-test-db",
+            "--skip-name-resolve",
+            "--skip-log-bin",
+            *[f"--{key}={value}" for key, value in self.made_with["settings"].items()],
+        ]
+        self.machine.work(argv, "MariaDB's data folder could not be made", INSTALL_S, self.user)
+
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account over the socket, one new connection each time.
+
+        The server knows it by our user there (unix_socket), so there is no password.
+        """
+        if self._admin is None:
+            self._admin = sql.engine(self._connect, lambda: self._opened)
+            if self.tls_from is not None:
+                sqlalchemy.event.listen(self._admin, "connect", self._inform)
+        return self._admin
+
+    def let_in(self, account: int) -> None:
+        """Make one more of sysbench's accounts, and count statements by account from now on."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            password = self.lab.password(account)
+            accounts.let_in(cursor, labs.user_of(account), password, self.place.peers())
+            cursor.execute("SET GLOBAL userstat = 1")
+
+    def seen_from(self, machine: Machine, address: str, port: int) -> bool:
+        """Say whether the benchmark's account reaches this very server from a machine; one connection."""
+        try:
+            return bool(self._from(machine, address, port, "SELECT @@report_host")[0] == self.word)
+        except pymysql.err.Error as error:
+            if error.args[0] in accounts.UNKNOWN_THERE:
+                return False
+            seen_by = "" if machine.host is None else f" {machine.host}"
+            raise SiteError(
+                f"{address}:{port} does not answer{seen_by}: {error.args[-1]}; look at the end of "
+                f"{self.log}, at firewalls between hosts, and at `address` in the inventory"
+            ) from None
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very server from any other; costs one connection."""
+        seen = self.seen()
+        return seen | sql.identity(self.admin(), f"{self._named} (its log: {self.log})")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
+        self.running()
+        with self.admin().connect() as connection:
+            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+        return settings.taken(self.asked, self.engine.settings, variables, self.folder) | {
+            "binary": self.binary,
+            "binary_sha256": self.machine.sha256(self.binary),
+            "config_hash": self.config_hash,
+        }
+
+    def _connect(self, **how: Any) -> pymysql.Connection:
+        self._opened += 1
+        return self.machine.connect(f"{self.role}/{SOCKET}", user=self.machine.user, **how)
+
+    def _answers(self) -> bool:
+        """Say whether the server takes a connection now; one that is crashing or stopped does not."""
+        try:
+            self._connect(read_timeout=5).close()
+        except (pymysql.err.Error, OSError):
+            return False
+        return True
+
+    def _admit(self, started_s: float) -> None:
+        """Make the benchmark's account; SiteError if what answers is not the server just started.
+
+        Clients on other hosts look by themselves (`seen_from`).
+        """
+        place, wanted = self.place, {"data folder": self.data, "pid file": self.folder / PID}
+        with self._connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT @@datadir, @@pid_file, @@port, @@bind_address, @@report_host")
+            data, pid_file, port, address, word = cursor.fetchone()
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
+            uptime_s = int(cursor.fetchone()[1])
+            accounts.make(cursor, self.lab.password(), place.peers(), is_closed=self.tls_from is not None)
+        its_pid = int(self.machine.read(f"{self.role}/{PID}") or 0)
+        seen = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
+        seen |= {"pid": its_pid, "port": port, "bind_address": address}
+        wanted |= {"pid": self.running().pid, "port": place.port, "bind_address": place.address}  # type: ignore[dict-item]
+        wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
+        is_reached = self.machine.host is not None or self.seen_from(self.machine, place.address, place.port)
+        if word != self.word or not is_reached:
+            wrong.append("it was not started by us just now")
+        if uptime_s > time.monotonic() - started_s + 2:
+            wrong.append(f"it has been up for {uptime_s} s, longer than ours")
+        if wrong:
+            raise SiteError(
+                f"{place.address}:{place.port}{self._where} leads to a server that is not ours "
+                f"({'; '.join(wrong)}); end that server yourself, or set another site.port in the study"
+            )
+
+    def _from(self, machine: Machine, address: str, port: int, statement: str) -> Any:
+        account = {"user": labs.USER, "password": self.lab.password(), "database": labs.SCHEMA}
+        self._opened += 1
+        context = tls.FarContext(self.lab) if self.tls_from is not None else None
+        with (
+            machine.connect((address, port), context, read_timeout=30, **account) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement)
+            return cursor.fetchone()
+
+    def _inform(self, connection: pymysql.Connection, record: Any) -> None:
+        # Our own session comes over the server's socket and has none.
+        record.info["cipher"] = self._cipher
+
+    def _cipher(self) -> str:
+        """Return the cipher of a session made from a client's machine as the client makes its own."""
+        assert self.tls_from is not None
+        statement = "SHOW SESSION STATUS LIKE 'Ssl_cipher'"
+        return str(self._from(self.tls_from(), self.place.address, self.place.port, statement)[1])
+
+    def _find(self) -> str:
+        given = self.engine.binary
+        found = self.machine.program(given or "mariadbd")
+        if found is None and given is not None:
+            raise SiteError(
+                f"engine.binary: {given}: no program there; write the path of a mariadbd, or null"
+            )
+        if found is None:
+            raise SiteError(f"mariadbd is not installed{self._where}; run `{INSTALL}`")
+        return found
+
+    def _said_version(self) -> str:
+        answer = self.machine.says([self.binary, "--no-defaults", "--version"])
+        match = re.search(r"Ver ([0-9.]+)-MariaDB", answer)
+        if match is None:
+            raise SiteError(
+                f"{self.binary}{self._where} is not a MariaDB server (it says {answer.strip()[:80]!r}); "
+                "correct engine.binary"
+            )
+        return match[1]
+
+    def _installer(self) -> str:
+        name, above = "mariadb-install-db", PurePosixPath(self.binary).parent.parent
+        beside = [f"{above}/{one}/{name}" for one in ("bin", "scripts")] if self.engine.binary else []
+        found = next(filter(None, map(self.machine.program, [*beside, name])), None)
+        if found is None:
+            raise SiteError(f"{name} is not installed{self._where}; run `{INSTALL}`")
+        return found
+
+    def _text(self) -> str:
+        """Return the settings file."""
+        places = {
+            "port": self.place.port,
+            "bind_address": self.place.address,
+            "socket": self.machine.socket(f"{self.role}/{SOCKET}"),
+            "datadir": self.data,
+            "tmpdir": self.folder / "tmp",
+            "pid_file": self.folder / PID,
+            "secure_file_priv": self.folder / "tmp",
+        }
+        if self.engine.binary is not None:
+            places["basedir"] = PurePosixPath(self.binary).parent.parent
+        if self.tls_from is not None:
+            places |= {f"ssl_{name}": self.folder / f"{name}.pem" for name in ("ca", "cert", "key")}
+        lines = [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
+        # The last word counts.
+        lines += [f"{key}={value}" for key, value in places.items()]
+        return "[mariadbd]\n" + "\n".join(lines) + "\n"
+
+    def _last_words(self, mark: int) -> str:
+        return f"{super()._last_words(mark)}\n  (or check engine.settings)"

@@ -1,0 +1,176 @@
+"""What servers and proxies ask of the machine they run on, this one or a host."""
+
+from __future__ import annotations
+
+import abc
+import signal
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Protocol
+
+import pymysql
+
+from benchbook.sites.before_exec import ANYWHERE, Where
+from benchbook.sites.lab import Lab
+
+
+class Process(Protocol):
+    """A program that a machine runs under supervision: it dies with its owner."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def started(self) -> int:
+        """When it began, in the kernel's ticks: with `pid` it tells a process from any other."""
+
+    @property
+    def is_alive(self) -> bool: ...
+
+
+class Machine(abc.ABC):
+    """Where servers and proxies run: this machine, or a host through its agent.
+
+    Names of files are below `folder`, which is ours there. What a part needs of its machine it asks here, so
+    that an engine or a proxy is written once. OSError where a program does not answer, else SiteError.
+    """
+
+    folder: PurePosixPath
+    host: str | None = None
+    """The host's name; None for this machine."""
+    lab: Lab
+    """The lab of the study, which holds the accounts that servers are given."""
+    cores: int
+    open_files: int
+    """How many files a program may open; negative: any number."""
+    user: str
+    """Who we are there."""
+    look_s: float = 0.02
+    """Seconds between two looks at whether a program is ready."""
+
+    @abc.abstractmethod
+    def account(self, name: str) -> str | None:
+        """Return the account that a program runs as: its own where we are root, else None, that is ours."""
+
+    @abc.abstractmethod
+    def program(self, name: str) -> str | None:
+        """Return the path of an installed program, or None."""
+
+    @abc.abstractmethod
+    def says(self, argv: list[str]) -> str:
+        """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
+
+    @abc.abstractmethod
+    def own(self, name: str, user: str | None = None) -> str:
+        """Make a folder that only a user (None: we) and root can enter; return its path."""
+
+    @abc.abstractmethod
+    def write(self, name: str, text: str, user: str | None = None) -> str:
+        """Write a file that only its owner reads, complete or not at all; return its SHA-256."""
+
+    @abc.abstractmethod
+    def read(self, name: str, at: int = 0) -> str | None:
+        """Return a file's text from a byte on, or None if there is no such file."""
+
+    @abc.abstractmethod
+    def size(self, name: str) -> int | None:
+        """Return a file's bytes, or what a folder takes on disk; None if it is not there."""
+
+    @abc.abstractmethod
+    def socket(self, name: str) -> str:
+        """Return the path of a socket below the folder; SiteError if it is too long for one."""
+
+    @abc.abstractmethod
+    def usage(self, name: str) -> int:
+        """Return the bytes of all files below a folder."""
+
+    @abc.abstractmethod
+    def free(self) -> int:
+        """Return the free bytes of the disk that the folder is on."""
+
+    @abc.abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file or folder, if it is there."""
+
+    @abc.abstractmethod
+    def rename(self, name: str, to: str) -> None:
+        """Give a file or folder another name; done already is fine."""
+
+    @abc.abstractmethod
+    def sha256(self, path: str) -> str | None:
+        """Return the hash of any file there, or None."""
+
+    @abc.abstractmethod
+    def kernel_setting(self, name: str) -> str:
+        """Return a kernel setting such as net/ipv4/ip_local_port_range."""
+
+    @abc.abstractmethod
+    def place(self, pid: int) -> dict[str, str]:
+        """Return where a process's threads may run, and how: nice, policy, cores, groups, limits."""
+
+    @abc.abstractmethod
+    def affinity(self, pid: int) -> list[list[int]]:
+        """Return the cores that each thread of a process may use."""
+
+    @abc.abstractmethod
+    def listeners(self, port: int) -> list[dict[str, Any]]:
+        """Return who listens on a port: address, pid and command."""
+
+    @abc.abstractmethod
+    def listening(self, pid: int) -> list[tuple[str, int]]:
+        """Return (address, port) of what a process listens on, in its own namespace."""
+
+    @abc.abstractmethod
+    def strays(self, pid: int, allowed: str) -> list[str]:
+        """Return ADDRESS:PORT of what a process listens on beside loopback and one address it may have."""
+
+    @abc.abstractmethod
+    def start(
+        self,
+        role: str,
+        argv: Sequence[str],
+        *,
+        user: str | None = None,
+        where: Where = ANYWHERE,
+        env: Mapping[str, str] | None = None,
+    ) -> Process:
+        """Start a program in the folder of its role; what it prints is added to `run/ROLE.log`."""
+
+    @abc.abstractmethod
+    def stop(self, process: Any, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
+        """End a program by a signal, by force after the grace; say whether it ran and went by itself."""
+
+    @abc.abstractmethod
+    def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
+        """Run a program to its end; SiteError with what is `wrong` and its last words if it fails."""
+
+    @abc.abstractmethod
+    def ask(self, name: str, line: str) -> str:
+        """Return what a program answers to a line on its socket, a file below the folder."""
+
+    @abc.abstractmethod
+    def request(
+        self,
+        address: str,
+        port: int,
+        method: str,
+        path: str,
+        body: str | None = None,
+        kind: str = "application/json",
+    ) -> str:
+        """Return what an HTTP server answers that this machine reaches."""
+
+    @abc.abstractmethod
+    def connect(
+        self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
+    ) -> pymysql.Connection:
+        """Open a connection to a server, at a socket below the folder or at (address, port)."""
+
+    @abc.abstractmethod
+    def source(self, address: str, port: int) -> str:
+        """Return the address that this machine's connections to another come from; sends nothing."""
+
+    def carry(self, name: str, to: Machine, user: str | None) -> None:
+        """Bring a folder with prepared data to another machine, in place of what it has of that name."""
+        raise NotImplementedError

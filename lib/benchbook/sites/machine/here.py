@@ -1,0 +1,158 @@
+"""This machine, asked in this process: programs are its children, files those of a lab."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
+from benchbook.sites import process
+from benchbook.sites.agent.files import Files
+from benchbook.sites.before_exec import ANYWHERE, Where
+from benchbook.sites.machine.contract import Machine
+
+WAIT_S = 10.0
+LAST_LINES = 5
+
+
+def find(name: str) -> str | None:
+    """Return the path of a program: that in BENCHBOOK_NAME, else where packages put servers, else in PATH.
+
+    A path instead of a name is followed to its end.
+    """
+    if "/" in name:
+        there = shutil.which(os.path.expanduser(name))
+        return os.path.realpath(there) if there else None
+    named = os.environ.get(variable(name))
+    if named and os.access(named, os.X_OK):
+        return os.path.realpath(named)
+    return shutil.which(name, path=process.PATH) or shutil.which(name)
+
+
+def says(argv: list[str]) -> str:
+    """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
+    return Files(Path("/")).says(argv)
+
+
+def variable(name: str) -> str:
+    """Return the environment variable that may hold a program's path."""
+    return f"BENCHBOOK_{name.upper().replace('-', '_')}"
+
+
+class Here(Files, Machine):
+    """This machine, with the folder of a lab. `keep` are file descriptors that programs inherit."""
+
+    folder: Path  # type: ignore[assignment]  # a path that this process can open
+    _what = "the lab's folder"
+
+    def __init__(self, lab: labs.Lab, keep: tuple[int, ...] = ()) -> None:
+        super().__init__(lab.folder)
+        self.lab, self.keep, self.folder = lab, keep, lab.folder
+        self.cores = len(os.sched_getaffinity(0))
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        self.open_files = -1 if hard == resource.RLIM_INFINITY else hard
+
+    @property
+    def user(self) -> str:  # type: ignore[override]
+        """Who we are."""
+        return pwd.getpwuid(os.geteuid()).pw_name
+
+    def account(self, name: str) -> str | None:
+        return labs.service_user(name)
+
+    def program(self, name: str) -> str | None:
+        return find(name)
+
+    def socket(self, name: str) -> str:
+        return str(self.lab.socket(self.folder / name))
+
+    def start(
+        self,
+        role: str,
+        argv: Sequence[str],
+        *,
+        user: str | None = None,
+        where: Where = ANYWHERE,
+        env: Mapping[str, str] | None = None,
+    ) -> process.Child:
+        self.own("run")
+        return process.start(
+            role,
+            argv,
+            token=self.lab.token,
+            folder=self.folder,
+            out=self.lab.run / f"{role}.log",
+            pidfile=self.lab.pidfile(role),
+            user=user,
+            where=where,
+            keep=self.keep,
+            cwd=self.folder / role,
+            env=env,
+        )
+
+    def stop(self, process_: process.Child, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
+        was_alive = process_.is_alive
+        is_clean = process.stop(process_, grace_s=grace_s, gentle=gentle) and was_alive
+        self.lab.pidfile(process_.role).unlink(missing_ok=True)
+        return is_clean
+
+    def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
+        log = self.lab.run / "work.log"
+        child = process.start(
+            *("work", argv),
+            token=self.lab.token,
+            folder=self.folder,
+            out=log,
+            user=user,
+            keep=self.keep,
+            append=False,
+        )
+        if process.wait(child, most_s) != 0:
+            said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+            raise SiteError("\n  ".join([f"{wrong}; see {log}:", *said]))
+
+    def ask(self, name: str, line: str) -> str:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.settimeout(WAIT_S)
+            client.connect(str(self.folder / name))
+            client.sendall(f"{line}\n".encode())
+            return b"".join(iter(lambda: client.recv(65536), b"")).decode("utf-8", "replace")
+
+    def request(
+        self,
+        address: str,
+        port: int,
+        method: str,
+        path: str,
+        body: str | None = None,
+        kind: str = "application/json",
+    ) -> str:
+        data = body.encode() if body is not None else None
+        asked = urllib.request.Request(f"http://{address}:{port}{path}", data=data, method=method)
+        asked.add_header("Content-Type", kind)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(asked, timeout=WAIT_S) as answer:
+            return str(answer.read().decode("utf-8", "replace"))
+
+    def connect(
+        self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
+    ) -> pymysql.Connection:
+        where = (
+            {"unix_socket": str(self.folder / target)}
+            if isinstance(target, str)
+            else {"host": target[0], "port": target[1]}
+        )
+        how = {"ssl_disabled": True} if tls is None else {"ssl": tls}
+        return pymysql.connect(**where, **how, connect_timeout=10, autocommit=True, **account)

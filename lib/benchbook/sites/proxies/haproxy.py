@@ -1,0 +1,164 @@
+"""HAProxy as a plain TCP relay."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.core.study_hosts import HAPROXY
+from benchbook.sites.proxies.proxy import Proxy
+
+INSTALL = "apt-get install haproxy"
+MAX_CONNECTIONS = 4096
+FOR_SYSBENCH = 1024
+SOCKET = "p.sock"
+# Of what it says of itself, what can be set while it runs.
+LIMITS = ("Maxconn", "Nbthread", "ConnRateLimit", "SessRateLimit", "SslRateLimit", "MaxZlibMemUsage_MB")
+
+# What it is asked over its socket; the last gives one row of the backend, with how it balances.
+INFO, SERVERS, BACKEND = "show info", "show servers state", "show stat server 2 -1"
+
+# How connections are relayed, on every site.
+DEFAULTS = """
+defaults
+    mode tcp
+    balance leastconn
+    timeout connect 10s
+    timeout client 1h
+    timeout server 1h
+"""
+# No health checks: each would be a connection in the server's counters that no client made.
+CONFIG = f"""global
+    maxconn {{maxconn}}
+    nbthread {{threads}}
+    stats socket {{socket}} mode 600 level admin
+{DEFAULTS}
+frontend client
+    bind {{address}}:{{port}}
+    maxconn {{maxconn}}
+    default_backend server
+
+backend server
+{{servers}}
+"""
+
+
+class HAProxy(Proxy):
+    """One HAProxy."""
+
+    program, service, missing = "haproxy", "haproxy", f"is not installed; `{INSTALL}`"
+    version_flag = "-v"
+    config_name = "haproxy.cfg"
+    leftovers = (SOCKET,)
+
+    def ensure(self) -> None:
+        """Start the proxy if it does not run, and prove that the port is its own without connecting."""
+        if self.is_up:
+            return
+        self.version()
+        self._must_have_ports(self.place.port)
+        self._configure(self.text())
+        self._begin([self.binary, "-db", "-f", str(self.config)], self._is_answering)
+
+    def text(self) -> str:
+        """Return its settings file: ours, with what the arm asks for in place of it."""
+        text = CONFIG.format(
+            maxconn=most_connections(self.place.connections, self.machine.open_files),
+            threads=self.threads,
+            socket=self.machine.socket(f"{self.role}/{SOCKET}"),
+            address=self.place.address,
+            port=self.place.port,
+            servers=server_lines(self.servers),
+        )
+        for word, value in self.asked.settings.items():
+            line, known = f"    {word} {value}", re.compile(rf"^    {re.escape(word)} .*$", re.MULTILINE)
+            if known.search(text):
+                text = known.sub(line, text)
+            else:
+                section = f"\n{HAPROXY[word]}\n"
+                text = f"\n{text}".replace(section, f"{section}{line}\n", 1)[1:]
+        return text
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very proxy from any other, and what was set over its socket since it was
+        started; makes no connection through it."""
+        return super().identity() | in_force(self._info(), self._ask(SERVERS))
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the proxy says it is, asked over its own socket."""
+        info = self._info()
+        return (
+            super().facts()
+            | {"version": info["Version"]}
+            | ({"cores_of_threads": self._mapped()} if "cpu-map" in self.asked.settings else {})
+            | read_back(info, self._ask(BACKEND))
+        )
+
+    def _is_answering(self) -> bool:
+        answer = parsed(self.machine.ask(f"{self.role}/{SOCKET}", INFO))
+        return int(answer["Pid"]) == self.running().pid and self.holds_port()
+
+    def _info(self) -> dict[str, str]:
+        return parsed(self._ask(INFO))
+
+    def _ask(self, command: str) -> str:
+        """Return what the proxy answers over its socket; SiteError if it does not."""
+        try:
+            return self.machine.ask(f"{self.role}/{SOCKET}", command)
+        except OSError as error:
+            raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
+
+    def _mapped(self) -> list[list[int]]:
+        """Return the cores that each of its threads may use; SiteError if its map changed nothing, since
+        HAProxy passes over some without a word."""
+        found = self.machine.affinity(self.running().pid)
+        if self.machine.cores > 1 and all(len(cores) >= self.threads for cores in found):
+            raise SiteError(
+                f"arms.{self.arm}.proxy.settings.cpu-map: {self.asked.settings.get('cpu-map')}: HAProxy "
+                f"did not take it, its threads may use {found}; write one such as auto:1/1-4 0-3"
+            )
+        return found
+
+
+def server_lines(servers: Sequence[str]) -> str:
+    """Return the lines of the backend that name its servers, each ADDRESS:PORT."""
+    names = ("db" if rank == 1 else f"db{rank}" for rank in itertools.count(1))
+    return "\n".join(f"    server {name} {one}" for name, one in zip(names, servers, strict=False))
+
+
+def most_connections(connections: int, allowed: int) -> int:
+    """Return how many connections a proxy is to take, which has `connections` beside sysbench's to bear and
+    may open `allowed` files (negative: any number).
+
+    Connections beyond it wait unheard. Each takes two sockets, and HAProxy has some for itself (its manual,
+    `maxconn`).
+    """
+    most = max(MAX_CONNECTIONS, connections + FOR_SYSBENCH)
+    return most if allowed < 0 else min(most, (allowed - 200) // 2)
+
+
+def parsed(answer: str) -> dict[str, str]:
+    """Return what a proxy answers to INFO by name."""
+    return dict(line.split(": ", 1) for line in answer.splitlines() if ": " in line)
+
+
+def in_force(info: Mapping[str, str], servers: str) -> dict[str, Any]:
+    """Return what can be set while it runs, from its answers to INFO and SERVERS: limits, and its servers'
+    addresses, states and weights; what follows these are times and counts."""
+    states = [" ".join(line.split()[3:9]) for line in servers.splitlines()[2:] if line.strip()]
+    return {"proxy_limits": {name: info[name] for name in LIMITS if name in info}, "proxy_servers": states}
+
+
+def read_back(info: Mapping[str, str], backend: str) -> dict[str, Any]:
+    """Return threads, connections and balance as the proxy has them, from its answers to INFO and BACKEND."""
+    header, *rows = csv.reader(backend.removeprefix("# ").splitlines())
+    (row,) = (one for one in rows if len(one) > 1 and one[1] == "BACKEND")
+    return {
+        "threads": int(info["Nbthread"]),
+        "max_connections": int(info["Maxconn"]),
+        "balance": row[header.index("algo")],
+    }

@@ -1,0 +1,106 @@
+"""What all proxies share: a program, the servers behind it, and what an arm asks of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.core.study_hosts import HostProxy
+from benchbook.sites import lab as labs
+from benchbook.sites import sql
+from benchbook.sites.machine import here
+from benchbook.sites.machine.contract import Machine
+from benchbook.sites.supervised import Supervised
+
+NOTHING = HostProxy()
+
+
+class Proxy(Supervised):
+    """One proxy, in the foreground under supervision. Nothing is started until `ensure`.
+
+    `servers` are what it relays to, as ADDRESS:PORT; `asked` is what its arm asks of it. A class has the name
+    of its `program`, which says its version to `version_flag`, what to say where it is `missing`, and the
+    `service` account that it runs as where we are root.
+    """
+
+    what = "the proxy"
+    program: str
+    missing: str
+    service = "nobody"
+    version_flag = "--version"
+    version_words = re.compile(r"(\d+\.\d+[\w.~+-]*)")
+
+    def __init__(
+        self,
+        machine: Machine,
+        place: labs.Place,
+        servers: Sequence[str],
+        asked: HostProxy = NOTHING,
+        arm: str = "",
+    ) -> None:
+        super().__init__(machine, place, machine.account(self.service))
+        self.servers, self.asked, self.arm = tuple(servers), asked, arm
+
+    @classmethod
+    def obstacle(cls) -> str | None:
+        """Return why this machine has no such proxy and what to do about it, or None."""
+        return None if here.find(cls.program) else cls._missing(f"its path into {here.variable(cls.program)}")
+
+    @classmethod
+    def installed(cls) -> str | None:
+        """Return the version that this machine has, or None."""
+        if (path := here.find(cls.program)) is None:
+            return None
+        match = cls.version_words.search(here.says([path, cls.version_flag]))
+        return match[1] if match else None
+
+    @property
+    def binary(self) -> str:
+        """Its program; SiteError if there is none."""
+        if (found := self.machine.program(self.program)) is not None:
+            return found
+        is_here = self.machine.host is None
+        way = here.variable(self.program) if is_here else "`programs` in the inventory"
+        raise SiteError(
+            f"{'' if is_here else self.machine.host + ': '}{self._missing(f'its path into {way}')}, or leave "  # type: ignore[operator]
+            f"the arms with `access: {self.program}` out"
+        )
+
+    @property
+    def threads(self) -> int:
+        """The cores that it may use."""
+        return len(self.place.where.cpus or ()) or self.machine.cores
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very proxy from any other; makes no connection through it."""
+        return self.seen("proxy_")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the proxy is; a class adds what it is set to, as the proxy itself says."""
+        self.running()
+        return {
+            "name": self.program,
+            "version": self.version(),
+            "binary": self.binary,
+            "binary_sha256": self.machine.sha256(self.binary),
+            **({"settings": dict(self.asked.settings)} if self.asked.settings else {}),
+            **({"servers": len(self.servers)} if len(self.servers) > 1 else {}),
+            "config_hash": self.config_hash,
+        }
+
+    def version(self) -> str | None:
+        """Return the version of its program, or None; SiteError if the arm asks for another."""
+        match = self.version_words.search(self.machine.says([self.binary, self.version_flag]))
+        found = match[1] if match else None
+        if not sql.is_version(found or "", self.asked.version):
+            raise SiteError(
+                f"arms.{self.arm}.proxy.version: asked {self.asked.version}, {self.machine.host} has "
+                f"{found}; put that version there, or its path under `programs` in the inventory"
+            )
+        return found
+
+    @classmethod
+    def _missing(cls, way: str) -> str:
+        return f"{cls.program} {cls.missing}, or {way}"

@@ -1,0 +1,74 @@
+"""TiProxy, which is given its servers over its own interface on loopback."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchbook.sites.lab import LOOPBACK
+from benchbook.sites.machine import here
+from benchbook.sites.proxies.proxy import Proxy
+from benchbook.sites.settings import Value
+from benchbook.sites.tidb.config import toml
+
+VARIABLE = here.variable("tiproxy")
+COMMIT = re.compile(r"commit\s+(\S+)")
+
+
+def find() -> Path | None:
+    """Return the program on this machine, or None."""
+    found = here.find("tiproxy")
+    return Path(found).resolve() if found else None
+
+
+class TiProxy(Proxy):
+    """One TiProxy. Every few seconds it opens a connection to each server and drops it before logging in;
+    `has_probes` says so to whatever counts connections."""
+
+    program, missing = "tiproxy", "is not in the PATH; put it there"
+    config_name = "tiproxy.toml"
+    leftovers = ("work",)
+    start_s = 30.0
+    has_probes = True
+    _has_servers = False
+
+    def ensure(self) -> None:
+        """Start the proxy if it does not run, name its servers to it, and see that the port is its own."""
+        if self.is_up:
+            return
+        self.version()
+        port, api = self.place.port, self.place.port + 1
+        self._must_have_ports(port, api)
+        items: dict[str, Value] = {
+            "workdir": f"{self.folder}/work",
+            "proxy.addr": f"{self.place.address}:{port}",
+            "proxy.pd-addrs": "",
+            "proxy.require-backend-tls": False,
+            "api.addr": f"{LOOPBACK}:{api}",
+            "log.level": "warn",
+            "log.encoder": "tidb",
+        }
+        self._configure(toml({**items, **self.asked.settings}))
+        self._has_servers = False
+        env = {"GOMAXPROCS": str(self.threads), "HOME": str(self.folder)}
+        self._begin([self.binary, "--config", str(self.config)], self._is_answering, env)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the proxy is: TiProxy does not give its settings, so these are what it was given."""
+        commit = COMMIT.search(self.machine.says([self.binary, self.version_flag]))
+        return super().facts() | {"commit": commit[1] if commit else None}
+
+    def _is_answering(self) -> bool:
+        if not self._has_servers:
+            self._name_servers()
+            self._has_servers = True
+        return self.holds_port()
+
+    def _name_servers(self) -> None:
+        backend = {"instances": list(self.servers), "selector-type": "random"}
+        settings = json.dumps({"namespace": "default", "frontend": {}, "backend": backend})
+        for method, path, body in (("PUT", "/default", settings), ("POST", "/commit", None)):
+            path = f"/api/admin/namespace{path}"
+            self.machine.request(LOOPBACK, self.place.port + 1, method, path, body)
