@@ -31,7 +31,7 @@ USED_AS = {
     "papermill": r'"papermill"',
     "nbdime": r"git-nbdiffdriver",
     "pyarrow": r"(to|read)_parquet\(",
-    "pytest-xdist": r'hasplugin\("xdist"\)',
+    "pytest-xdist": r"--dist loadgroup",
     "ruamel-yaml": r"from ruamel\.yaml import",
     "setuptools": r'build-backend = "setuptools',
 }

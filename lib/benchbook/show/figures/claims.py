@@ -87,7 +87,7 @@ def claims(audits: Sequence[Mapping[str, Any]], answers: Answers, name: str = "c
 def is_drawn(claim: Claim) -> bool:
     """Say whether a claim is about a share, has a band, and has cells in its own tables."""
     return bool(
-        claim["is_share"] and claim["band"] and (numbers.is_known(claim.get("mean")) or claim["cells"])
+        claim["is_share"] and claim["band"] and (numbers.is_known(claim.get("mean")) or claim.get("cells"))
     )
 
 
@@ -104,8 +104,9 @@ def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any], bool]]) 
     )
     for study, found, is_answer in answers:
         verdict = (found["verdict"] or "not judged") if is_answer else "illustrates"
-        told = f"{numbers.percent(found['effect'])}  {verdict}"
-        ends = (found["effect"], found["low"], found["high"])
+        is_one = found.get("headline", True)
+        told = f"{numbers.percent(found['effect']) if is_one else found['label']}  {verdict}"
+        ends = tuple(found[key] if is_one else None for key in ("effect", "low", "high"))
         name = theme.short(study, 16)
         yield _Row(name, told, *ends, is_measured=True, is_judged=is_answer, band=claim["band"])
 
