@@ -175,6 +175,7 @@ def test_a_repository_that_cannot_be_written_is_told_before_anything_starts(
     (tmp_path / "studies").mkdir()
     (tmp_path / "lab").mkdir()
     shutil.copy(ROOT / "studies" / "quick.yaml", tmp_path / "studies")
+    shutil.copytree(ROOT / "data" / "published", tmp_path / "data" / "published")
     (tmp_path / "params.yaml").write_text("studies: [quick]\nsources: []\nanalysis: {}\nlimits: {}\n")
     shell = (
         f"mount --bind '{tmp_path}' '{tmp_path}' && mount -o remount,ro,bind '{tmp_path}' && "
