@@ -19,9 +19,9 @@ from sqlalchemy.exc import OperationalError
 from benchbook.core import files, runfolder
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
-from benchbook.measure import books, clients, execute, ledger
+from benchbook.measure import books, clients, execute
 from benchbook.read.sysbench_log import parse
-from benchbook.sites import contract
+from benchbook.sites import contract, dialect
 from tests.read import corpus, synthetic
 
 BEGUN_S = 1000.0
@@ -70,7 +70,7 @@ class Server:
             raise error
         name = statement.rpartition(" ")[2]
         if statement == "SHOW GLOBAL STATUS":
-            known = dict.fromkeys(ledger.COUNTERS, 0) | self.counters
+            known = dict.fromkeys(dialect.COUNTERS, 0) | self.counters
             uptime = ("Uptime", str(int(self.clock.now - BEGUN_S) + 50))
             return [*((one, str(count)) for one, count in known.items()), uptime, ("Version_comment", "made")]
         if statement.startswith("SHOW GLOBAL STATUS LIKE"):

@@ -13,6 +13,7 @@ import pytest
 from benchbook.measure import books, ledger, state
 from benchbook.read import checks_state
 from benchbook.read.evidence import Evidence
+from benchbook.sites.engines.mariadb import SOCKET
 
 pytestmark = pytest.mark.server
 COUNTED = {"Com_select": 0, "Com_insert": 0, "Com_update": 0, "Com_delete": 0}
@@ -27,8 +28,9 @@ class Scene:
     def say(self, *statements: str) -> None:
         """Say something to the server over a connection that is not the site's."""
         server = self.site._server("direct")
+        path = server.machine.socket(f"{server.role}/{SOCKET}")
         with (
-            pymysql.connect(unix_socket=str(server.socket), user="root", autocommit=True) as connection,
+            pymysql.connect(unix_socket=path, user="root", autocommit=True) as connection,
             connection.cursor() as cursor,
         ):
             cursor.execute("USE sbtest")
