@@ -111,11 +111,12 @@ def repacked(archive: Path, change, mtime: int = 1) -> None:
 
 @pytest.fixture
 def broken(at: Path, tmp_path: Path) -> Iterator[Path]:
-    archive = at / "data" / "record" / "made.tar.xz"
+    archive, entries = at / "data" / "record" / "made.tar.xz", index.read()
     shutil.copyfile(archive, tmp_path / "whole")
     shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
     yield archive
     shutil.copyfile(tmp_path / "whole", archive)
+    index.write(entries)
     shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
 
 
