@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -211,7 +212,9 @@ def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -
     assert deletes > 0
     assert grown(folder, "Com_select") == 14 * deletes
     assert grown(folder, "Com_update") == 2 * deletes
-    assert grown(folder, "Com_insert") == deletes
+    # Two clients may want one row: then the transaction ends before its insert, and sysbench counts an error.
+    (errors,) = re.findall(r"ignored errors: +(\d+)", (folder.path / "sysbench.out").read_text())
+    assert deletes - int(errors) <= grown(folder, "Com_insert") <= deletes
     assert 0.9 * 4 * deletes <= grown(folder, "Rows_changed") <= 4 * deletes
     absent = {"Com_begin", "Com_commit", "Com_stmt_execute"}
     # PgBouncer may open a third session while two clients wait for their first.
