@@ -164,7 +164,7 @@ def _tidb() -> Ability:
 
 def _postgresql() -> Ability:
     found = postgresql.programs()
-    detail = postgresql.binary_version(found[0]) if found else "not installed"
+    detail = postgresql.said_version(str(found[0]), here.says) if found else "not installed"
     detail += "; only for `engine.name: postgresql`"
     remedy = f"{install_command('postgres')}; without it such arms are skipped"
     return judge("postgresql", bool(found), detail, remedy, is_needed=False)

@@ -1,16 +1,13 @@
-"""Find a PostgreSQL on this machine, make its data folder, let accounts in, and prove that it answers."""
+"""Find a PostgreSQL on this machine, let accounts in, and prove that it answers."""
 
 from __future__ import annotations
 
-import json
 import os
-import pwd
 import re
 import shutil
-import subprocess
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from psycopg import sql as quoting
@@ -18,15 +15,13 @@ from psycopg import sql as quoting
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import process, sql
+from benchbook.sites.machine import here
 from benchbook.sites.postgresql.words import ADMIN
-from benchbook.sites.supervised import tail
 
 INSTALL = "apt-get install postgresql"
 DRIVER = "pgsql"
 # Debian keeps each version's programs in a folder of its own; others have them in the PATH, or like this.
 FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgresql*/bin")
-INSTALL_S = 180.0
-FREE_BYTES = 1 << 30
 OLDEST = 15
 EXTENSIONS = ("pg_stat_statements", "pg_prewarm")
 
@@ -54,7 +49,7 @@ def find_binary(given: str | None, asked: str | None) -> Path:
     there = programs()
     if not there:
         raise SiteError(f"postgres is not installed; run `{INSTALL}`")
-    versions = {path: binary_version(path) for path in there}
+    versions = {path: said_version(str(path), here.says) for path in there}
     for path, version in versions.items():
         if sql.is_version(version, asked):
             return path
@@ -64,79 +59,28 @@ def find_binary(given: str | None, asked: str | None) -> Path:
     )
 
 
-def binary_version(binary: Path) -> str:
-    """Return the version of a server program, such as 15.18."""
-    try:
-        said = subprocess.run([str(binary), "--version"], capture_output=True, text=True, timeout=20).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SiteError(f"{binary} cannot be run: {error}; check engine.binary") from None
-    match = re.search(r"\(PostgreSQL\) ([0-9.]+)", said)
+def said_version(binary: str, says: Callable[[list[str]], str]) -> str:
+    """Return the version of a server program, such as 15.18; SiteError if it is no PostgreSQL for us."""
+    answer = says([binary, "--version"])
+    match = re.search(r"\(PostgreSQL\) ([0-9.]+)", answer)
     if match is None:
         raise SiteError(
-            f"{binary} is not a PostgreSQL (it says {said.strip()[:80]!r}); correct engine.binary"
+            f"{binary} is not a PostgreSQL (it says {answer.strip()[:80]!r}); correct engine.binary"
         )
     if int(match[1].split(".")[0]) < OLDEST:
         raise SiteError(f"{binary} is PostgreSQL {match[1]}; version {OLDEST} or newer is needed")
     return match[1]
 
 
-def make(
-    lab: labs.Lab,
-    binary: Path,
-    made_with: dict[str, Any],
-    user: str | None,
-    role: str,
-    keep: tuple[int, ...],
-    prepared: str,
-) -> None:
-    """Make a server's data folder unless it is there, made with the same; complete or absent.
+def access(peers: Sequence[str], owner: str) -> dict[str, str]:
+    """Return the text of the files that say who may enter, and whom the administrator comes as.
 
-    A folder made with something else is removed, and so is the prepared copy: both can be loaded again.
-    """
-    folder = lab.own(role, user)
-    record, data, new = folder / "made.json", folder / "data", folder / "new"
-    if data.is_dir() and _read_json(record) == made_with:
-        return
-    labs.remove(lab, role)
-    if (_read_json(lab.folder / prepared / "snapshot.json") or {}).get("made_with") != made_with:
-        labs.remove(lab, prepared)
-    if labs.free_bytes(lab.folder) < FREE_BYTES:
-        raise SiteError(
-            f"{lab.folder}: less than 1 GiB free; free some space, or set BENCHBOOK_LAB_DIR to another disk"
-        )
-    lab.own(role, user)
-    log = lab.run / "install.log"
-    # Only the socket is open before the first account has its password.
-    auth = ["--auth-local=peer", "--auth-host=reject"]
-    argv = [str(binary.with_name("initdb")), f"--pgdata={new}", f"--username={ADMIN}", *auth, "--no-sync"]
-    child = process.start(
-        "install",
-        [*argv, "--no-locale", "--encoding=UTF8"],
-        token=lab.token,
-        folder=lab.folder,
-        out=log,
-        user=user,
-        keep=keep,
-        append=False,
-        cwd=folder,
-    )
-    if process.wait(child, INSTALL_S) != 0:
-        raise SiteError(f"PostgreSQL's data folder could not be made; see {log}:\n  {tail(log)}")
-    new.rename(data)
-    labs.write_private(record, json.dumps(made_with), user)
-
-
-def access(folder: Path, peers: tuple[str, ...], user: str | None) -> tuple[Path, Path]:
-    """Write who may enter, and which user of this system is the administrator; return both files.
-
-    The administrator comes over the socket by the user of this process, all others with a password from the
-    addresses named, to the one database.
+    The administrator comes over the socket by the `owner` of the agent or process there, all others with a
+    password from the addresses named, to the one database.
     """
     rules = [f"local all {ADMIN} peer map=owner"]
     rules += [f"host {labs.SCHEMA} all {peer}/32 scram-sha-256" for peer in peers]
-    owner = pwd.getpwuid(os.geteuid()).pw_name
-    hba = labs.write_private(folder / "hba.conf", "\n".join(rules) + "\n", user)
-    return hba, labs.write_private(folder / "ident.conf", f"owner {owner} {ADMIN}\n", user)
+    return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
 
 
 def connect(socket_folder: Path, port: int, database: str = labs.SCHEMA) -> psycopg.Connection:
@@ -228,10 +172,3 @@ def word_over_tcp(lab: labs.Lab, place: labs.Place) -> str:
             f"{place.address}:{place.port} does not answer: {' '.join(str(error).split())}; "
             f"look at the end of {lab.run / place.name}.log"
         ) from None
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None

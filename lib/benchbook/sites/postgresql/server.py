@@ -15,10 +15,11 @@ import sqlalchemy
 from benchbook.core import files, reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
+from benchbook.sites import prepared
 from benchbook.sites.abilities import install_command
 from benchbook.sites.machine.here import Here
 from benchbook.sites.postgresql import config, data
-from benchbook.sites.postgresql.words import WORDS
+from benchbook.sites.postgresql.words import ADMIN, WORDS
 from benchbook.sites.supervised import LAST_LINES, Supervised
 
 CRASH = re.compile(
@@ -30,6 +31,7 @@ CRASH = re.compile(
 HARMLESS = re.compile(
     r"the database system is (starting up|shutting down)|connection to client lost", re.ASCII
 )
+INSTALL_S = 180.0
 IDENTITY = """
 SELECT system_identifier, current_setting('server_version'), current_setting('data_directory'),
        current_setting('port')::int, pg_postmaster_start_time()::text, current_setting('cluster_name')
@@ -52,7 +54,7 @@ class PostgreSQL(Supervised):
         super().__init__(machine, place, machine.account("postgres"))
         self.engine, self.lab = engine, machine.lab
         self.binary = data.find_binary(engine.binary, engine.version)
-        self.version = data.binary_version(self.binary)
+        self.version = data.said_version(str(self.binary), machine.says)
         forbidden = reserved.postgresql(engine.settings)
         if forbidden:
             raise SiteError(
@@ -88,7 +90,7 @@ class PostgreSQL(Supervised):
             return
         self.stop()
         self._must_have_ports(self.place.port)
-        self._make_data()
+        prepared.make(self)
         word, begun = uuid.uuid4().hex, time.monotonic()
         self._write_config()
         here = {"listen_addresses": self.place.address, "port": self.place.port, "cluster_name": word}
@@ -104,6 +106,13 @@ class PostgreSQL(Supervised):
         except BaseException:
             self.stop()
             raise
+
+    def create(self) -> None:
+        """Make a new data folder; only the socket is open before the first account has its password."""
+        auth = ["--auth-local=peer", "--auth-host=reject", f"--username={ADMIN}"]
+        argv = [str(self.binary.with_name("initdb")), f"--pgdata={self.folder}/new", *auth, "--no-sync"]
+        argv += ["--no-locale", "--encoding=UTF8"]
+        self.machine.work(argv, "PostgreSQL's data folder could not be made", INSTALL_S, self.user)
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account over the socket, one new connection each time.
@@ -164,10 +173,6 @@ class PostgreSQL(Supervised):
         """Return the lines since a place that tell of an error or a crash."""
         return [line for line in self.log_since(mark) if CRASH.search(line) and not HARMLESS.search(line)]
 
-    def _make_data(self) -> None:
-        keep, place = self.machine.keep, self.place
-        data.make(self.lab, self.binary, self.made_with, self.user, place.name, keep, place.prepared)
-
     def _connect(self) -> psycopg.Connection:
         self._opened += 1
         return data.connect(Path(self.folder), self.place.port)
@@ -192,11 +197,12 @@ class PostgreSQL(Supervised):
         return True
 
     def _write_config(self) -> None:
-        hba, ident = data.access(Path(self.folder), tuple(self.place.peers()), self.user)
-        places = {
+        text = data.access(self.place.peers(), self.machine.user)
+        for name, lines in text.items():
+            self.machine.write(f"{self.role}/{name}.conf", lines, self.user)
+        places: dict[str, object] = {
+            **{f"{name}_file": self.folder / f"{name}.conf" for name in text},
             "data_directory": self.data,
-            "hba_file": hba,
-            "ident_file": ident,
             "unix_socket_directories": self.folder,
             "unix_socket_permissions": "0700",
             "logging_collector": "off",
