@@ -159,6 +159,14 @@ class Supervised:
         there = self.machine.listeners(place.port)
         return [(one["pid"], one["address"]) for one in there] == [(pid, place.address)]
 
+    def must_be_ours(self, wrong: Sequence[str]) -> None:
+        """Raise SiteError if anything is `wrong` with what answers in its place, naming all of it."""
+        if wrong:
+            raise SiteError(
+                f"{self.place.address}:{self.place.port}{self._where} leads to a server that is not ours "
+                f"({'; '.join(wrong)}); end that server yourself, or set another site.port in the study"
+            )
+
     def _begin(
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> None:
@@ -225,7 +233,11 @@ class Supervised:
 
     def _last_words(self, mark: int) -> str:
         """Return what the log says about why it ended."""
-        return "\n  ".join(self.log_errors(mark)[-LAST_LINES:] or self.log_since(mark)[-LAST_LINES:])
+        return "\n  ".join(self._telling(mark)[-LAST_LINES:])
+
+    def _telling(self, mark: int) -> list[str]:
+        """Return the lines of its log whose last ones tell why it ended."""
+        return self.log_errors(mark) or self.log_since(mark)
 
 
 def tail(log: Path) -> str:

@@ -20,8 +20,8 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import prepared, settings, sql, tls
 from benchbook.sites.engines import mariadb_accounts as accounts
+from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.supervised import Supervised
 
 CRASH = re.compile(
     r"\[ERROR\]|got signal|Assertion|Segmentation|[Cc]orrupt|Out of memory|No space left", re.ASCII
@@ -30,7 +30,7 @@ INSTALL, INSTALL_S = "apt-get install mariadb-server", 180.0
 SOCKET, PID = "m.sock", "m.pid"
 
 
-class MariaDB(Supervised):
+class MariaDB(Server):
     """One server. Nothing is started until `ensure`.
 
     With `tls_from`, which gives the machine of a client, the benchmark's account is let in with TLS only.
@@ -52,22 +52,13 @@ class MariaDB(Supervised):
         self._admin: sqlalchemy.Engine | None = None
         self.binary = self._find()
         self.version = self._said_version()
-        if not sql.is_version(self.version, engine.version):
-            key = "in engine.binary" if machine.host is None else "under `programs` in the inventory"
-            raise SiteError(
-                f"engine.version: asked {engine.version}, {self.binary}{self._where} is {self.version}; "
-                f"install that version (`{INSTALL}`), or name its program {key}"
-            )
+        remedy = f"install that version (`{INSTALL}`), or name its program"
+        self._must_be(engine.version, remedy, self.version)
         if forbidden := settings.reserved(engine.settings):
             raise SiteError(
                 f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study"
             )
         self.asked = settings.complete(engine.settings)
-
-    @property
-    def data(self) -> PurePosixPath:
-        """Its data folder."""
-        return self.folder / "data"
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -200,11 +191,7 @@ class MariaDB(Supervised):
             wrong.append("it was not started by us just now")
         if uptime_s > time.monotonic() - started_s + 2:
             wrong.append(f"it has been up for {uptime_s} s, longer than ours")
-        if wrong:
-            raise SiteError(
-                f"{place.address}:{place.port}{self._where} leads to a server that is not ours "
-                f"({'; '.join(wrong)}); end that server yourself, or set another site.port in the study"
-            )
+        self.must_be_ours(wrong)
 
     def _from(self, machine: Machine, address: str, port: int, statement: str) -> Any:
         account = {"user": labs.USER, "password": self.lab.password(), "database": labs.SCHEMA}
@@ -275,6 +262,3 @@ class MariaDB(Supervised):
         # The last word counts.
         lines += [f"{key}={value}" for key, value in places.items()]
         return "[mariadbd]\n" + "\n".join(lines) + "\n"
-
-    def _last_words(self, mark: int) -> str:
-        return f"{super()._last_words(mark)}\n  (or check engine.settings)"

@@ -7,7 +7,7 @@ synced to the disk. It shows the SQL layer at work; it is not TiKV.
 from __future__ import annotations
 
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -15,10 +15,10 @@ import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import prepared, settings, sql
+from benchbook.sites import prepared, settings
+from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.here import Here
-from benchbook.sites.supervised import Supervised
 from benchbook.sites.tidb import build, config, data
 from benchbook.sites.tidb.status import MachineStatus
 
@@ -26,7 +26,7 @@ STORAGE = "unistore, embedded: one process, writes not synced"
 CRASH = re.compile(r"\[ERROR\]|\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
 
 
-class TiDB(Supervised):
+class TiDB(Server):
     """One server at one address, its status port on the next. Nothing is started until `ensure`.
 
     Where this machine has no program yet, it is built now; on a host it is found by name.
@@ -41,12 +41,7 @@ class TiDB(Supervised):
         self.binary = self._find()
         self.version = build.said_version(self.binary, machine.says)
         known = (self.version, self.version.partition("-")[0])
-        if not any(sql.is_version(one, engine.version) for one in known):
-            key = "in engine.binary" if machine.host is None else "under `programs` in the inventory"
-            raise SiteError(
-                f"engine.version: asked {engine.version}, {self.binary}{self._where} is {self.version}; "
-                f"name another program {key}"
-            )
+        self._must_be(engine.version, "name another program", *known)
         if forbidden := config.reserved(engine.settings):
             raise SiteError(
                 f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
@@ -60,11 +55,6 @@ class TiDB(Supervised):
     def obstacle(engine: Any) -> str | None:
         """Return why this machine can't make such a server, or None; nothing is built to find out."""
         return build.obstacle(engine.version, engine.binary)
-
-    @property
-    def data(self) -> PurePosixPath:
-        """Its data folder."""
-        return self.folder / "data"
 
     @property
     def env(self) -> dict[str, str]:
@@ -186,6 +176,3 @@ class TiDB(Supervised):
         """Write the settings file; unknown to old versions, the places of scratch files are ignored there."""
         places = {"temp-dir": str(self.folder / "tmp"), "tmp-storage-path": str(self.folder / "tmp")}
         self._configure(config.toml(places | self.asked.items))
-
-    def _last_words(self, mark: int) -> str:
-        return f"{super()._last_words(mark)}\n  (or check engine.settings)"

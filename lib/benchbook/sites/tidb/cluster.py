@@ -7,7 +7,6 @@ keeps its data in badger, so it shows what replication, distance and several TiD
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +21,7 @@ from benchbook.core import files
 from benchbook.core.errors import SiteError
 from benchbook.core.study_cluster import Cluster as Asked
 from benchbook.sites import lab as labs
-from benchbook.sites import settings
+from benchbook.sites import prepared, settings
 from benchbook.sites.delay import Delay
 from benchbook.sites.machine.here import Here
 from benchbook.sites.tidb import build, config, data, events, members, placement
@@ -158,8 +157,7 @@ class Cluster:
         if self.is_up:
             return
         self.stop()
-        if self._record() != self.made_with or not self.data.is_dir():
-            self._make_data()
+        prepared.make(self)
         try:
             self._start_below()
             for one in self.servers:
@@ -275,8 +273,8 @@ class Cluster:
         own = sorted({one.place.address for one in self.servers}) if self.zones is not None else []
         return ["localhost", *own]
 
-    def _make_data(self) -> None:
-        """Make the data, some times over where a store ends by itself.
+    def create(self) -> None:
+        """Make new data, some times over where a store ends by itself.
 
         unistore may end with a panic while a new store gets its first snapshots ("tocommit is out of range").
         """
@@ -293,25 +291,23 @@ class Cluster:
 
     def _first_start(self) -> None:
         """Make the data: a cluster whose first TiDB listens on a socket alone until its account is closed."""
-        labs.remove(self.lab, self.place.name)
-        if json.dumps(self._prepared_with()) != json.dumps(self.made_with):
-            labs.remove(self.lab, self.place.prepared)
-        if labs.free_bytes(self.lab.folder) < data.FREE_BYTES:
-            raise SiteError(
-                f"{self.lab.folder}: less than 1 GiB free; free some space, or set BENCHBOOK_LAB_DIR to "
-                "another disk"
-            )
-        self.lab.own(self.place.name, self.user)
-        self.lab.own(f"{self.place.name}/data", self.user)
+        self._lie_in("new")
+        self.machine.remove(f"{self.role}/new")
         for member in (self.pd, *self.stores.values()):
-            self.lab.own(f"{self.place.name}/data/{self._short(member)}", self.user)
+            for name in ("new", f"new/{self._short(member)}"):
+                self.machine.own(f"{self.role}/{name}", self.user)
         try:
             self._start_below()
             first = self.servers[0]
             data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
         finally:
             self.stop()
-        labs.write_private(self.folder / "made.json", json.dumps(self.made_with), self.user)
+            self._lie_in("data")
+
+    def _lie_in(self, name: str) -> None:
+        """Have all parts keep their data below a folder."""
+        for member in self.members:
+            member.data = self.folder / name / self._short(member)
 
     def _start_below(self) -> None:
         """Start PD and the stores, one after another, and wait until all regions are where they belong."""
@@ -361,12 +357,6 @@ class Cluster:
         each = [one.status.books() for one in self.servers]
         counters = {name: sum(one[0].get(name, 0) for one in each) for name in each[0][0]}
         return counters, min(one[1] for one in each)
-
-    def _record(self) -> Any:
-        return data.read(self.folder / "made.json")
-
-    def _prepared_with(self) -> Any:
-        return data.read(self.lab.folder / self.place.prepared / "snapshot.json").get("made_with")
 
     def _short(self, member: members.Member) -> str:
         return member.role.removeprefix(f"{self.role}-")

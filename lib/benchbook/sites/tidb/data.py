@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 import pymysql
@@ -31,7 +30,6 @@ ADMIN = "root"
 SOCKET, FIRST = "t.sock", "b.sock"
 # Whom it runs as on this machine, the first that there is; on hosts, where either may be missing, the last.
 USERS, OTHERWISE = ("mysql",), "nobody"
-FREE_BYTES = 1 << 30
 FIRST_START_S, STOP_S, LAST_LINES = 180.0, 60.0, 5
 
 
@@ -152,12 +150,7 @@ def prove(part: Any, connect: Callable[[], pymysql.Connection], data: str) -> No
         datadir, port = cursor.fetchone()
     if str(datadir).rstrip("/") != data or int(port) != place.port:
         wrong.append(f"its data are in {datadir}, its port is {port}")
-    if wrong:
-        where = "" if machine.host is None else f" on {machine.host}"
-        raise SiteError(
-            f"{place.address}:{place.port}{where} leads to a server that is not ours ({'; '.join(wrong)}); "
-            "end that server yourself, or set another site.port in the study"
-        )
+    part.must_be_ours(wrong)
 
 
 def is_seen(
@@ -229,11 +222,3 @@ def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = 
         cursor.execute(f"CREATE USER '{ADMIN}'@'{host}' IDENTIFIED BY %s", (password,))
         cursor.execute(f"GRANT ALL PRIVILEGES ON *.* TO '{ADMIN}'@'{host}' WITH GRANT OPTION")
     cursor.execute(f"DROP USER '{ADMIN}'@'%%'", ())
-
-
-def read(path: Path) -> dict[str, Any]:
-    """Return a record of a folder, empty where there is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
