@@ -6,7 +6,6 @@ A change for one kind of site, engine or proxy then asks no study on another one
 from __future__ import annotations
 
 import ast
-import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -27,7 +26,7 @@ def write() -> int:
     """
     for name in load.params().studies:
         found = of_study(load.study(name))
-        shown = {path.relative_to(PACKAGE.parents[1]).as_posix(): _hash(path) for path in found}
+        shown = {path.relative_to(PACKAGE.parents[1]).as_posix(): files.sha256(path) for path in found}
         files.write_json(paths.code(name), shown)
     return 0
 
@@ -89,7 +88,3 @@ def _imports(path: Path) -> tuple[str, ...]:
 def _file(module: str) -> Path | None:
     base = PACKAGE.parent.joinpath(*module.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
