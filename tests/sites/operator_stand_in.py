@@ -45,7 +45,10 @@ PORTS = {"pd": 2379, "tikv": 20160, "tidb": 4000}
 
 
 class Operator(threading.Thread):
-    """Make a namespace's TidbClusters, until `stop`; with `image` None all images are nowhere."""
+    """Make a namespace's TidbClusters within a `with`; with `image` None all images are nowhere.
+
+    What was made stays.
+    """
 
     def __init__(self, namespace: str, image: str | None) -> None:
         super().__init__(daemon=True)
@@ -64,8 +67,11 @@ class Operator(threading.Thread):
             except SiteError as error:
                 self.trouble = error
 
-    def stop(self) -> None:
-        """End at once; what was made stays."""
+    def __enter__(self) -> Operator:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
         self._over.set()
         self.join()
 

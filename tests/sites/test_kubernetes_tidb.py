@@ -217,48 +217,43 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
     spec = operated()
     into = root / "raw"
     into.mkdir()
-    with sites.open_site(spec, folder) as site:
-        operator = Operator(site.ground.namespace, PARTS)
-        operator.start()
-        try:
-            assert site.able == ["service", "direct"]
-            dataset.load(site, spec)
-            assert operator.trouble is None
-            seen = {}
-            for arm in spec.arms:
-                made, judged = run(site, spec, arm, into)
-                assert judged.status == "valid", (arm, judged.reasons)
-                assert judged.ledger == "agrees"
-                seen[arm] = made.evidence()
-                books = seen[arm]["ledger"]
-                # The kubelet knocks at the port each second, and what it drops is not taken for sysbench's.
-                knocked = books["after"]["Aborted_connects"] - books["before"]["Aborted_connects"]
-                assert books["own_connections"] == knocked
-            leads = seen["service"]["identity_before"]["service_leads_to"]
-            assert leads == site._arms.server(site.chains["service"].server).parts.addresses
-            facts = site.facts("service")["engine"]
-            assert {part: one["pods"] for part, one in facts["parts"].items()} == {
-                "pd": 1,
-                "tikv": 3,
-                "tidb": 2,
-            }
-            assert facts["settings"]["tidb_hashagg_final_concurrency"]["got"] == "1"
-            assert facts["settings"]["log.level"]["got"] == "error"
-            assert "no copy" in facts["data"]
-            assert [one.rpartition(" ")[2] for one in facts["stores"]] == ["Up", "Up", "Up"]
-            looks = seen["service"]["arrangement"]["cluster"]
-            stores = {f"server-tikv-{number}" for number in range(3)}
-            for when in ("before", "after"):
-                assert looks[when]["ended"] == [] and set(looks[when]["stores"]) == stores
-                # Each region is on all three stores and has a leader on one of them.
-                assert list(looks[when]["replicas"]) == ["3"]
-                assert set(looks[when]["leaders"].values()) <= stores
-            with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-                pymysql.connect(host=leads[0], port=4000, user="root", password="", ssl_disabled=True)
-            assert site.has_snapshot(dataset.label(spec)) and not site.has_snapshot("another")
-            site.restore(dataset.label(spec))
-        finally:
-            operator.stop()
+    with sites.open_site(spec, folder) as site, Operator(site.ground.namespace, PARTS) as operator:
+        assert site.able == ["service", "direct"]
+        dataset.load(site, spec)
+        assert operator.trouble is None
+        seen = {}
+        for arm in spec.arms:
+            made, judged = run(site, spec, arm, into)
+            assert judged.status == "valid", (arm, judged.reasons)
+            assert judged.ledger == "agrees"
+            seen[arm] = made.evidence()
+            books = seen[arm]["ledger"]
+            # The kubelet knocks at the port each second, and what it drops is not taken for sysbench's.
+            knocked = books["after"]["Aborted_connects"] - books["before"]["Aborted_connects"]
+            assert books["own_connections"] == knocked
+        leads = seen["service"]["identity_before"]["service_leads_to"]
+        assert leads == site._arms.server(site.chains["service"].server).parts.addresses
+        facts = site.facts("service")["engine"]
+        assert {part: one["pods"] for part, one in facts["parts"].items()} == {
+            "pd": 1,
+            "tikv": 3,
+            "tidb": 2,
+        }
+        assert facts["settings"]["tidb_hashagg_final_concurrency"]["got"] == "1"
+        assert facts["settings"]["log.level"]["got"] == "error"
+        assert "no copy" in facts["data"]
+        assert [one.rpartition(" ")[2] for one in facts["stores"]] == ["Up", "Up", "Up"]
+        looks = seen["service"]["arrangement"]["cluster"]
+        stores = {f"server-tikv-{number}" for number in range(3)}
+        for when in ("before", "after"):
+            assert looks[when]["ended"] == [] and set(looks[when]["stores"]) == stores
+            # Each region is on all three stores and has a leader on one of them.
+            assert list(looks[when]["replicas"]) == ["3"]
+            assert set(looks[when]["leaders"].values()) <= stores
+        with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+            pymysql.connect(host=leads[0], port=4000, user="root", password="", ssl_disabled=True)
+        assert site.has_snapshot(dataset.label(spec)) and not site.has_snapshot("another")
+        site.restore(dataset.label(spec))
     with sites.open_site(spec, folder) as site:
         # It has no sleep: what was loaded is there in the next stage.
         assert site.has_snapshot(dataset.label(spec))
@@ -278,34 +273,29 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
     spec = operated()
     into = root / "raw"
     into.mkdir()
-    with sites.open_site(spec, folder) as site:
-        operator = Operator(site.ground.namespace, PARTS)
-        operator.start()
-        try:
-            dataset.load(site, spec)
-            parts = site._arms.server(site.chains["service"].server).parts
-            assert len(parts.addresses) == 2
-            before, _ = parts.books()
-            password = site.ground.lab.password()
-            account = {"user": labs.USER, "password": password, "database": labs.SCHEMA, "ssl_disabled": True}
-            for host in parts.addresses:
-                with pymysql.connect(host=host, port=4000, **account) as one, one.cursor() as cursor:
-                    for _ in range(7):
-                        cursor.execute("SELECT COUNT(*) FROM sbtest1")
-                        assert cursor.fetchone() == (500,), "both see the rows of the same stores"
-            after, _ = parts.books()
-            # Seven selects on each of the two.
-            assert after["Com_select"] - before["Com_select"] == 14
-            own = Cluster()
-            killing = threading.Timer(2.0, lambda: own.run(site.ground.namespace, "server-tikv-1", KILL))
-            killing.start()
-            _, judged = run(site, spec, "direct", into)
-            killing.join()
-            assert judged.status != "valid"
-            assert any("server-tikv-1" in reason for reason in judged.reasons), judged.reasons
-            assert password not in json.dumps(site.identity("service"))
-        finally:
-            operator.stop()
+    with sites.open_site(spec, folder) as site, Operator(site.ground.namespace, PARTS):
+        dataset.load(site, spec)
+        parts = site._arms.server(site.chains["service"].server).parts
+        assert len(parts.addresses) == 2
+        before, _ = parts.books()
+        password = site.ground.lab.password()
+        account = {"user": labs.USER, "password": password, "database": labs.SCHEMA, "ssl_disabled": True}
+        for host in parts.addresses:
+            with pymysql.connect(host=host, port=4000, **account) as one, one.cursor() as cursor:
+                for _ in range(7):
+                    cursor.execute("SELECT COUNT(*) FROM sbtest1")
+                    assert cursor.fetchone() == (500,), "both see the rows of the same stores"
+        after, _ = parts.books()
+        # Seven selects on each of the two.
+        assert after["Com_select"] - before["Com_select"] == 14
+        own = Cluster()
+        killing = threading.Timer(2.0, lambda: own.run(site.ground.namespace, "server-tikv-1", KILL))
+        killing.start()
+        _, judged = run(site, spec, "direct", into)
+        killing.join()
+        assert judged.status != "valid"
+        assert any("server-tikv-1" in reason for reason in judged.reasons), judged.reasons
+        assert password not in json.dumps(site.identity("service"))
 
 
 @needs_parts
@@ -314,16 +304,11 @@ def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(
     root: Path,  # noqa: F811
     definition: None,
 ):
-    with sites.open_site(operated(wait_s=20), folder) as site:
-        operator = Operator(site.ground.namespace, None)
-        operator.start()
-        try:
-            with pytest.raises(SiteError, match=r"server-pd-0: ErrImageNeverPull.*its events") as told:
-                site.up("service")
-            assert "PD 0 of 1, TiKV 0 of 3, TiDB 0 of 2" in str(told.value)
-            assert "PD(s) are not healthy" in str(told.value)
-        finally:
-            operator.stop()
+    with sites.open_site(operated(wait_s=20), folder) as site, Operator(site.ground.namespace, None):
+        with pytest.raises(SiteError, match=r"server-pd-0: ErrImageNeverPull.*its events") as told:
+            site.up("service")
+        assert "PD 0 of 1, TiKV 0 of 3, TiDB 0 of 2" in str(told.value)
+        assert "PD(s) are not healthy" in str(told.value)
 
 
 @needs_parts
