@@ -26,12 +26,14 @@ from benchbook.measure.execute import Run, execute, execute_together
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
+from benchbook.sites.agent import files
 from benchbook.sites.postgresql import config, data
 from benchbook.sites.proxies.pgbouncer import PgBouncer
 from tests.limits import LIMITS
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
-needs = pytest.mark.skipif(not data.programs(), reason=f"PostgreSQL is not installed: {data.INSTALL}")
+MISSING = f"PostgreSQL is not installed: {data.INSTALL}"
+needs = pytest.mark.skipif(not files.programs(data.PROGRAM), reason=MISSING)
 needs_bouncer = pytest.mark.skipif(PgBouncer.installed() is None, reason=PgBouncer.missing)
 
 
@@ -126,8 +128,8 @@ def test_what_it_does_not_go_with_is_refused_by_name() -> None:
         study(engine={"name": "mariadb"}, arms={"direct": {}, "t": {"access": "pgbouncer"}})
     with pytest.raises(ValidationError, match=r"arms.t.load: not supported with engine.name: postgresql"):
         study(arms={"direct": {}, "t": {"load": {"idle_connections": 5}}})
-    with pytest.raises(ValidationError, match=r"engine.name: postgresql: not supported with site.kind: ssh"):
-        study(site={"kind": "ssh", "inventory": "rack"})
+    with pytest.raises(ValidationError, match=r"engine.name: postgresql: not supported with site.kind: kub"):
+        study(site={"kind": "kubernetes"})
 
 
 def test_arms_take_turns_on_one_server_and_not_on_two() -> None:
@@ -162,8 +164,8 @@ def sites_endpoint() -> Any:
 @pytest.fixture(scope="module")
 def loaded(open_folder: Path, port: int) -> Iterator[Any]:
     """A site with a loaded PostgreSQL, whose data each test may spoil and put back."""
-    if not data.programs():
-        pytest.skip(f"PostgreSQL is not installed: {data.INSTALL}")
+    if not files.programs(data.PROGRAM):
+        pytest.skip(MISSING)
     arms: dict[str, Any] = {"direct": {}, "relay": {"access": "haproxy"}}
     if PgBouncer.installed() is not None:
         arms["bouncer"] = {"access": "pgbouncer"}

@@ -18,7 +18,10 @@ from benchbook.core.study_sections import Model, Name, distinct
 
 ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
 Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]
-Program = Literal["mariadbd", "mariadb-install-db", "haproxy", "sysbench", "tidb-server", "tiproxy", "tiup"]
+Program = Literal[
+    "mariadbd", "mariadb-install-db", "postgres", "tidb-server", "haproxy", "pgbouncer", "tiproxy",
+    "sysbench", "tiup",
+]  # fmt: skip
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
 FOLDER = r"^(/[A-Za-z0-9_.-]+)+$"
 FilePath = Annotated[str, Field(pattern=FOLDER)]

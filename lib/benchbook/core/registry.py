@@ -22,11 +22,15 @@ ENGINES = {
     "tidb": "benchbook.sites.engines.tidb:TiDB",
 }
 # The programs that a host needs for each, the first of which says the version.
-PROGRAMS = {"mariadb": ("mariadbd", "mariadb-install-db"), "tidb": ("tidb-server",)}
+PROGRAMS = {
+    "mariadb": ("mariadbd", "mariadb-install-db"),
+    "postgresql": ("postgres",),
+    "tidb": ("tidb-server",),
+}
 # Engines that speak another protocol than MySQL's, with the name of sysbench's driver for it.
 DRIVERS = {"postgresql": "pgsql"}
 # Engines that are not made on every kind of site.
-ENGINES_ON = {"postgresql": frozenset({"local"})}
+ENGINES_ON = {"postgresql": frozenset({"local", "ssh"})}
 # Engines that begin a process for each session, which a clock of turns can't let stand still.
 WITH_BACKENDS = frozenset({"postgresql"})
 # What makes an engine's cluster, where a study asks for one (`engine.cluster`).

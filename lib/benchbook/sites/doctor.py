@@ -15,6 +15,7 @@ from pathlib import Path
 from benchbook.core import registry
 from benchbook.sites import abilities, capture, load, loads, lock, ports, procfs
 from benchbook.sites.abilities import Ability, install_command, judge, manager
+from benchbook.sites.agent import files
 from benchbook.sites.lab import free_bytes, lab_root
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import here
@@ -163,8 +164,8 @@ def _tidb() -> Ability:
 
 
 def _postgresql() -> Ability:
-    found = postgresql.programs()
-    detail = postgresql.said_version(str(found[0]), here.says) if found else "not installed"
+    found = files.programs(postgresql.PROGRAM)
+    detail = postgresql.said_version(found[0], here.says) if found else "not installed"
     detail += "; only for `engine.name: postgresql`"
     remedy = f"{install_command('postgres')}; without it such arms are skipped"
     return judge("postgresql", bool(found), detail, remedy, is_needed=False)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import registry
-from benchbook.sites.process import PATH, PLAIN
+from benchbook.sites.agent import files
+from benchbook.sites.process import PLAIN
 
 SYS = Path("/sys")
 # What is looked for on a host, by the name of its version among the facts; the first program says it.
@@ -77,7 +78,7 @@ def look(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
 def which(name: str, programs: dict[str, str] = NONE) -> str | None:
     """Return the path of a program: the one given, else where servers live too."""
     given = programs.get(name)
-    return shutil.which(given) if given else shutil.which(name, path=PATH)
+    return shutil.which(given) if given else next(iter(files.programs(name)), None)
 
 
 def tool(name: str, programs: dict[str, str] = NONE) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -17,11 +18,13 @@ from typing import Any
 from benchbook.core.errors import SiteError
 from benchbook.sites import procfs
 from benchbook.sites.agent import listening
-from benchbook.sites.process import PLAIN
+from benchbook.sites.process import PATH, PLAIN
 
 MOST_TEXT = 1 << 24
 SAYS_S = 20.0
 SYSCTL = Path("/proc/sys")
+# Each version of PostgreSQL has a folder of its own for its programs: Debian's, and those of others.
+OF_VERSIONS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgresql*/bin")
 
 
 class Files:
@@ -102,6 +105,10 @@ class Files:
         if path.exists() or not target.exists():
             path.rename(target)
 
+    def programs(self, name: str) -> list[str]:
+        """Return the paths of a program in all versions that are installed, the newest first."""
+        return programs(name)
+
     def says(self, argv: list[str]) -> str:
         """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
         try:
@@ -148,6 +155,14 @@ class Files:
         if self._folder not in path.parents:
             raise SiteError(f"{name}: not below {self._what}")
         return path
+
+
+def programs(name: str) -> list[str]:
+    """Return the paths of a program in all versions that are installed, the newest first."""
+    folders = [str(path) for pattern in OF_VERSIONS for path in Path("/").glob(pattern[1:])]
+    # Each path once, and one without a version last.
+    found = {path for folder in (*folders, PATH) if (path := shutil.which(name, path=folder))}
+    return sorted(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True)
 
 
 def _give(path: Path, user: str | None) -> None:

@@ -99,12 +99,13 @@ class Operations(Files):
         machine: str,
         clients: list[int] | None = None,
         hops: list[dict[str, Any]] | None = None,
+        families: list[int] | None = None,
     ) -> None:
         """Begin to watch this host, some of its processes, and what their connections carry."""
         if name not in self._watches:
             path = self._inside(f"{name}.csv")
             counted = [Hop(**hop) for hop in hops or []]
-            self._watches[name] = Watch(parts, machine, clients or [], path, counted)
+            self._watches[name] = Watch(parts, machine, clients or [], path, counted, tuple(families or ()))
 
     def watched(self, name: str) -> dict[str, Any]:
         """End watching; return what was seen, and the table's rows."""

@@ -7,12 +7,15 @@ import signal
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pymysql
 
 from benchbook.sites.before_exec import ANYWHERE, Where
 from benchbook.sites.lab import Lab
+
+if TYPE_CHECKING:
+    import psycopg
 
 
 class Process(Protocol):
@@ -56,6 +59,10 @@ class Machine(abc.ABC):
     @abc.abstractmethod
     def program(self, name: str) -> str | None:
         """Return the path of an installed program, or None."""
+
+    @abc.abstractmethod
+    def programs(self, name: str) -> list[str]:
+        """Return the paths of a program in all versions that are installed, the newest first."""
 
     @abc.abstractmethod
     def says(self, argv: list[str]) -> str:
@@ -166,6 +173,10 @@ class Machine(abc.ABC):
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
     ) -> pymysql.Connection:
         """Open a connection to a server, at a socket below the folder or at (address, port)."""
+
+    @abc.abstractmethod
+    def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> psycopg.Connection[Any]:
+        """Open one in PostgreSQL's protocol, whose sockets are named `.s.PGSQL.PORT`; without encryption."""
 
     @abc.abstractmethod
     def source(self, address: str, port: int) -> str:

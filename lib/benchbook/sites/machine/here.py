@@ -12,7 +12,7 @@ import ssl
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pymysql
 
@@ -22,6 +22,9 @@ from benchbook.sites import process
 from benchbook.sites.agent.files import Files
 from benchbook.sites.before_exec import ANYWHERE, Where
 from benchbook.sites.machine.contract import Machine
+
+if TYPE_CHECKING:
+    import psycopg
 
 WAIT_S = 10.0
 LAST_LINES = 5
@@ -156,3 +159,13 @@ class Here(Files, Machine):
         )
         how = {"ssl_disabled": True} if tls is None else {"ssl": tls}
         return pymysql.connect(**where, **how, connect_timeout=10, autocommit=True, **account)
+
+    def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> psycopg.Connection[Any]:
+        # Loaded here: most studies have no use for it.
+        import psycopg
+
+        if isinstance(target, str):
+            path = self.folder / target
+            target = str(path.parent), int(path.suffix[1:])
+        how: dict[str, Any] = {"connect_timeout": 10, "sslmode": "disable", "autocommit": True}
+        return psycopg.connect(host=target[0], port=target[1], **how | account)

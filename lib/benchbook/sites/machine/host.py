@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pymysql
 
@@ -19,6 +19,9 @@ from benchbook.sites.lab import Lab
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.ssh import far, stream
 from benchbook.sites.ssh.host import AgentGone, Host, Unreachable
+
+if TYPE_CHECKING:
+    import psycopg
 
 WAIT_S, READ_S, CARRY_S = 2.0, 600.0, 3600.0
 PACKED = "carried.tar"
@@ -62,6 +65,10 @@ class OnHost(Machine):
     def program(self, name: str) -> str | None:
         found: str | None = self.look["tools"].get(name)
         return found
+
+    def programs(self, name: str) -> list[str]:
+        given = self.on.target.programs.get(name)
+        return [given] if given else list(self.on.call("programs", name=name))
 
     def says(self, argv: list[str]) -> str:
         return str(self.on.call("says", argv=argv))
@@ -163,6 +170,13 @@ class OnHost(Machine):
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any
     ) -> pymysql.Connection:
         return stream.connect(self.on, target, tls, **{"read_timeout": READ_S, **account})
+
+    def connect_pgsql(self, target: str | tuple[str, int], **account: Any) -> psycopg.Connection[Any]:
+        # Loaded here: most studies have no use for it.
+        from benchbook.sites.ssh import pgsql
+
+        how: dict[str, Any] = {"connect_timeout": 10, "sslmode": "disable", "autocommit": True}
+        return pgsql.connect(self.on, target, self.lab, **how | account)
 
     def source(self, address: str, port: int) -> str:
         return str(self.on.call("source", address=address, port=port))

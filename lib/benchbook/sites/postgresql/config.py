@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 from benchbook.core.errors import SettingsDiffer
@@ -108,7 +108,7 @@ def same(name: str, asked: Value, got: str, unit: str | None, kind: str) -> bool
     return [word.strip() for word in wanted.split(",")] == [word.strip() for word in got.split(",")]
 
 
-def digest(rows: Iterable[Any], folder: Path) -> str:
+def digest(rows: Iterable[Any], folder: PurePath) -> str:
     """Return the SHA-256 of all settings that mean the same at the next start and in another place."""
     kept = sorted(
         f"{row.name}={row.setting}".replace(str(folder), "SERVER") for row in rows if row.name not in VOLATILE

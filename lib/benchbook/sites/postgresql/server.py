@@ -1,4 +1,4 @@
-"""PostgreSQL as the OS package ships it, in a lab of its own: its own folder, port, accounts and settings."""
+"""PostgreSQL as the OS package ships it: a folder, port, accounts and settings of its own on its machine."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import re
 import signal
 import time
 import uuid
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 import psycopg
 import sqlalchemy
 
-from benchbook.core import files, reserved
+from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import prepared
+from benchbook.sites import prepared, sql
 from benchbook.sites.abilities import install_command
-from benchbook.sites.machine.here import Here
+from benchbook.sites.agent import files
+from benchbook.sites.engines.server import Server
+from benchbook.sites.machine.contract import Machine
 from benchbook.sites.postgresql import config, data
 from benchbook.sites.postgresql.words import ADMIN, WORDS
-from benchbook.sites.supervised import LAST_LINES, Supervised
 
 CRASH = re.compile(
     r"\b(PANIC|FATAL):|was terminated by signal|terminating any other active|"
@@ -36,9 +37,12 @@ IDENTITY = """
 SELECT system_identifier, current_setting('server_version'), current_setting('data_directory'),
        current_setting('port')::int, pg_postmaster_start_time()::text, current_setting('cluster_name')
 FROM pg_control_system()"""
+STARTED = """
+SELECT current_setting('data_directory'), current_setting('port')::int, current_setting('listen_addresses'),
+       current_setting('cluster_name'), extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())"""
 
 
-class PostgreSQL(Supervised):
+class PostgreSQL(Server):
     """One server at one address, known by its pid file, its folder and a word drawn at each start.
 
     Nothing is started until `ensure`.
@@ -50,29 +54,30 @@ class PostgreSQL(Supervised):
     gentle = signal.SIGINT
     has_children = True
 
-    def __init__(self, machine: Here, engine: Any, place: labs.Place) -> None:
+    def __init__(self, machine: Machine, engine: Any, place: labs.Place) -> None:
         super().__init__(machine, place, machine.account("postgres"))
         self.engine, self.lab = engine, machine.lab
-        self.binary = data.find_binary(engine.binary, engine.version)
-        self.version = data.said_version(str(self.binary), machine.says)
-        forbidden = reserved.postgresql(engine.settings)
-        if forbidden:
+        self.binary = self._find()
+        self.version = data.said_version(self.binary, machine.says)
+        remedy = f"install that version (`{data.INSTALL}-{engine.version}`), or name its program"
+        self._must_be(engine.version, remedy, self.version)
+        if forbidden := reserved.postgresql(engine.settings):
             raise SiteError(
                 f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
             )
         self.asked = config.complete(engine.settings)
-        self.data = Path(self.folder) / "data"
         # Sockets are named after the port.
         name = f".s.PGSQL.{place.port}"
-        self.socket = machine.socket(f"{self.role}/{name}")
+        self.socket = f"{self.role}/{name}"
+        machine.socket(self.socket)
         self.leftovers = (name, f"{name}.lock")
+        self.word, self._opened = "", 0
         self._admin: sqlalchemy.Engine | None = None
-        self._opened = 0
 
     @staticmethod
     def obstacle(engine: Any) -> str | None:
         """Return why this machine can't make such a server, or None."""
-        if engine.binary is None and not data.programs():
+        if engine.binary is None and not files.programs(data.PROGRAM):
             return f"postgres is not installed; `{install_command('postgres')}`"
         return None
 
@@ -91,13 +96,16 @@ class PostgreSQL(Supervised):
         self.stop()
         self._must_have_ports(self.place.port)
         prepared.make(self)
-        word, begun = uuid.uuid4().hex, time.monotonic()
+        self.word, begun_s = uuid.uuid4().hex, time.monotonic()
         self._write_config()
-        here = {"listen_addresses": self.place.address, "port": self.place.port, "cluster_name": word}
+        here = {"listen_addresses": self.place.address, "port": self.place.port, "cluster_name": self.word}
         places = [part for key, value in here.items() for part in ("-c", f"{key}={value}")]
-        self._begin([str(self.binary), f"--config-file={self.config}", *places], self._answers_to_owner)
+        argv = [self.binary, f"--config-file={self.config}", *places]
+        # Before there is a database to measure.
+        self._begin(argv, lambda: self._answers("postgres"))
         try:
-            data.prove(self.lab, Path(self.folder), self.place, self.running().pid, self.data, word, begun)
+            data.set_up(lambda name: data.connect(self.machine, self.socket, name), self._password())
+            self._prove(begun_s)
         except psycopg.Error as error:
             self.stop()
             raise SiteError(
@@ -110,14 +118,15 @@ class PostgreSQL(Supervised):
     def create(self) -> None:
         """Make a new data folder; only the socket is open before the first account has its password."""
         auth = ["--auth-local=peer", "--auth-host=reject", f"--username={ADMIN}"]
-        argv = [str(self.binary.with_name("initdb")), f"--pgdata={self.folder}/new", *auth, "--no-sync"]
+        program = PurePosixPath(self.binary).with_name("initdb")
+        argv = [str(program), f"--pgdata={self.folder}/new", *auth, "--no-sync"]
         argv += ["--no-locale", "--encoding=UTF8"]
         self.machine.work(argv, "PostgreSQL's data folder could not be made", INSTALL_S, self.user)
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account over the socket, one new connection each time.
 
-        The server knows it by the user of this process (peer), so there is no password. Each connection
+        The server knows it by our user there (peer), so there is no password. Each connection
         carries in `info` its words (`dialect`) and how many have been opened.
         """
         if self._admin is None:
@@ -133,7 +142,18 @@ class PostgreSQL(Supervised):
     def let_in(self, account: int) -> None:
         """Make one more of sysbench's accounts; statements are counted by account always."""
         with self._connect() as connection:
-            data.let_in(connection, labs.user_of(account), self.lab.password(account, data.DRIVER))
+            data.let_in(connection, labs.user_of(account), self._password(account))
+
+    def seen_from(self, machine: Machine, address: str, port: int) -> bool:
+        """Say whether the benchmark's account reaches this very server from a machine; one connection."""
+        try:
+            return data.word_seen(machine, address, port) == self.word
+        except psycopg.Error as error:
+            seen_by = "" if machine.host is None else f" {machine.host}"
+            raise SiteError(
+                f"{address}:{port} does not answer{seen_by}: {' '.join(str(error).split())}; look at the end "
+                f"of {self.log}, at firewalls between hosts, and at `address` in the inventory"
+            ) from None
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
@@ -142,7 +162,7 @@ class PostgreSQL(Supervised):
             with self._connect() as connection:
                 row = connection.execute(IDENTITY).fetchone()
         except psycopg.Error as error:
-            raise SiteError(f"the server (its log: {self.log}) does not answer: {error}") from None
+            raise SiteError(f"{self._named} (its log: {self.log}) does not answer: {error}") from None
         assert row is not None
         names = ("server_uid", "version", "datadir", "port", "postmaster_started", "word")
         said = dict(zip(names, row, strict=True)) | {"server_uid": str(row[0])}
@@ -163,9 +183,9 @@ class PostgreSQL(Supervised):
             "tls": "off",
             "settings": read,
             "variables": len(rows),
-            "variables_sha256": config.digest(rows, Path(self.folder)),
-            "binary": str(self.binary),
-            "binary_sha256": files.sha256(self.binary),
+            "variables_sha256": config.digest(rows, self.folder),
+            "binary": self.binary,
+            "binary_sha256": self.machine.sha256(self.binary),
             "config_hash": self.config_hash,
         }
 
@@ -173,28 +193,61 @@ class PostgreSQL(Supervised):
         """Return the lines since a place that tell of an error or a crash."""
         return [line for line in self.log_since(mark) if CRASH.search(line) and not HARMLESS.search(line)]
 
+    def _find(self) -> str:
+        """Return its program: the one that is named, else the newest of the version asked for."""
+        if (given := self.engine.binary) is not None:
+            if (found := self.machine.program(given)) is None:
+                raise SiteError(
+                    f"engine.binary: {given}: no program there; write the path of a postgres, or null"
+                )
+            return found
+        there = self.machine.programs(data.PROGRAM)
+        if not there:
+            raise SiteError(f"{data.PROGRAM} is not installed{self._where}; run `{data.INSTALL}`")
+        versions = {one: data.said_version(one, self.machine.says) for one in there}
+        return next((one for one in there if sql.is_version(versions[one], self.engine.version)), there[0])
+
+    def _password(self, account: int = 0) -> str:
+        return self.lab.password(account, data.DRIVER)
+
     def _connect(self) -> psycopg.Connection:
         self._opened += 1
-        return data.connect(Path(self.folder), self.place.port)
+        return data.connect(self.machine, self.socket)
 
     def _inform(self, _: Any, record: Any) -> None:
         record.info.update(dialect=WORDS, opened=lambda: self._opened)
 
-    def _answers(self) -> bool:
+    def _answers(self, database: str = labs.SCHEMA) -> bool:
         """Say whether the server takes a connection now; one that is crashing or stopped does not."""
         try:
-            self._connect().close()
+            self._opened += database == labs.SCHEMA
+            data.connect(self.machine, self.socket, database).close()
         except psycopg.Error:
             return False
         return True
 
-    def _answers_to_owner(self) -> bool:
-        """Say whether it takes a connection before there is a database to measure."""
-        try:
-            data.connect(Path(self.folder), self.place.port, "postgres").close()
-        except psycopg.Error:
-            return False
-        return True
+    def _prove(self, begun_s: float) -> None:
+        """Check that socket and port lead to the process just started; SiteError names each difference.
+
+        Its `cluster_name` is the word drawn for this start. Clients on other hosts look by themselves
+        (`seen_from`).
+        """
+        place = self.place
+        with data.connect(self.machine, self.socket) as connection:
+            row = connection.execute(STARTED).fetchone()
+        assert row is not None
+        folder, port, address, word, uptime_s = row
+        first = (self.machine.read(f"{self.role}/data/postmaster.pid") or "0").split("\n", 1)[0]
+        seen = {"pid": int(first), "data folder": folder, "port": port, "address": address}
+        wanted = {"pid": self.running().pid, "data folder": str(self.data)}
+        wanted |= {"port": place.port, "address": place.address}
+        wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
+        is_reached = self.machine.host is not None or self.seen_from(self.machine, place.address, place.port)
+        if word != self.word or not is_reached:
+            wrong.append("it was not started by us just now")
+        if float(uptime_s) > time.monotonic() - begun_s + 2:
+            wrong.append(f"it has been up for {float(uptime_s):.0f} s, longer than ours")
+        self.must_be_ours(wrong)
 
     def _write_config(self) -> None:
         text = data.access(self.place.peers(), self.machine.user)
@@ -209,7 +262,6 @@ class PostgreSQL(Supervised):
         }
         self._configure(config.written(self.asked, places))
 
-    def _last_words(self, mark: int) -> str:
-        # What is wrong with a setting stands in the lines before the last.
-        last = "\n  ".join(self.log_since(mark)[-LAST_LINES:])
-        return f"{last}\n  (or check engine.settings)"
+    def _telling(self, mark: int) -> list[str]:
+        # What is wrong with a setting stands in the lines before the last, which tells of an error.
+        return self.log_since(mark)

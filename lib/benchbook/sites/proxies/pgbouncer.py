@@ -55,14 +55,14 @@ class PgBouncer(Proxy):
     program, service, missing = "pgbouncer", "postgres", f"is not installed; `{INSTALL}`"
     version_words = re.compile(r"PgBouncer ([0-9.]+)")
     config_name = "pgbouncer.ini"
-
     pools_sessions = True
 
     def __init__(self, machine: Machine, place: labs.Place, *given: Any) -> None:
         super().__init__(machine, place, *given)
         self.lab = machine.lab
         name = f".s.PGSQL.{place.port}"
-        self.socket = machine.socket(f"{self.role}/{name}")
+        self.socket = f"{self.role}/{name}"
+        machine.socket(self.socket)
         self.leftovers = (name, f"{name}.lock")
         self._accounts = {0}
 
@@ -102,7 +102,7 @@ class PgBouncer(Proxy):
         try:
             held = self._settings()
         except psycopg.Error as error:
-            raise SiteError(f"the proxy does not answer on {self.socket}: {error}; see {self.log}") from None
+            raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
         return seen | {"proxy_settings": held}
 
     def facts(self) -> dict[str, Any]:
@@ -134,16 +134,9 @@ class PgBouncer(Proxy):
 
     def _ask(self, command: str) -> list[tuple[Any, ...]]:
         """Ask its console over its socket; it takes plain statements only."""
-        with psycopg.connect(
-            host=str(self.folder),
-            port=self.place.port,
-            user=CONSOLE,
-            password=self.lab.password(0, DRIVER),
-            dbname="pgbouncer",
-            connect_timeout=5,
-            autocommit=True,
-            cursor_factory=psycopg.ClientCursor,
-        ) as connection:
+        account = {"user": CONSOLE, "password": self.lab.password(0, DRIVER), "dbname": "pgbouncer"}
+        how = {"connect_timeout": 5, "cursor_factory": psycopg.ClientCursor}
+        with self.machine.connect_pgsql(self.socket, **account, **how) as connection:
             cursor = connection.execute(command)
             return cursor.fetchall() if cursor.description else []
 

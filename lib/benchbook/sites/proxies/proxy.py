@@ -30,6 +30,7 @@ class Proxy(Supervised):
     missing: str
     service = "nobody"
     version_flag = "--version"
+    pools_sessions = False
     version_words = re.compile(r"(\d+\.\d+[\w.~+-]*)")
 
     def __init__(

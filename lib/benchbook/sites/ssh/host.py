@@ -94,10 +94,16 @@ class Host:
         Every request may be made twice without harm. Unreachable after `patience_s`, AgentGone if the agent
         has ended meanwhile, SiteError with the agent's words if it can't do what was asked.
         """
-        while self.closing:
-            stream = self.closing.popleft()
+        while (stream := self._to_be_closed()) is not None:
             self._request("close", {"stream": stream})
         return self._request(do, arguments)
+
+    def _to_be_closed(self) -> str | None:
+        # Other threads take from it too.
+        try:
+            return self.closing.popleft()
+        except IndexError:
+            return None
 
     def _request(self, do: str, arguments: dict[str, Any]) -> Any:
         number = str(next(self._numbers))

@@ -184,6 +184,15 @@ class Living:
                         found.setdefault(what, {}).setdefault(name, []).extend(pids)
         return found
 
+    def families(self, chain: Chain) -> dict[str, list[int]]:
+        """Return, by host, the processes of an arm's parts whose children do their work."""
+        found: dict[str, list[int]] = {}
+        for part in chain.parts:
+            one = self.part(part)
+            if not part.places and one.has_children:
+                found.setdefault(part.host, []).append(one.running().pid)
+        return found
+
     def has_probes(self, chain: Chain) -> bool:
         """Say whether a proxy that is up, of whichever arm, asks these servers now and then if they live."""
         return any(

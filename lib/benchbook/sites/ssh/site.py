@@ -13,7 +13,8 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core import inventory
+from benchbook.core import inventory, registry
+from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
@@ -90,8 +91,12 @@ class SshSite(Site):
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
         chain = self._chain(arm)
         self._living.persevere(lambda: self._living.ensure(chain))
+        driver = registry.driver(engine_of(self.study, arm).name)
+        secret = self.lab.secret_of(0, driver)
         return [
-            Endpoint(place.address, place.port, labs.SCHEMA, self.lab.secret, tls=self.study.site.tls)
+            Endpoint(
+                *(place.address, place.port, labs.SCHEMA, secret), tls=self.study.site.tls, driver=driver
+            )
             for place in chain.endpoints
         ]
 
@@ -168,7 +173,7 @@ class SshSite(Site):
         chain = self._chain(arm)
         roles = {role: self._living.host(name) for role, name in chain.hosts.items()}
         pids, hops = self._living.processes(chain), arrange.hops(chain)
-        return RemoteWatch(roles, pids, (client, *others), path, hops)
+        return RemoteWatch(roles, pids, (client, *others), path, hops, self._living.families(chain))
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
@@ -180,6 +185,8 @@ class SshSite(Site):
         self._errors_ms.clear()
         if self._living.has_probes(chain):
             record["has_probes"] = True
+        if chain.proxy is not None and self._living.part(chain.proxy).pools_sessions:
+            record["pools_sessions"] = True
         threads = self._server(arm).threads if chain.server.places else None
         started = threads() if threads is not None else None
         with beside.of_arm(self.study.arms[arm], chain, self._living, self.lab) as kept:

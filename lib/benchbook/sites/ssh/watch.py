@@ -24,7 +24,8 @@ Hops = Mapping[str, Sequence[dict[str, Any]]]
 class RemoteWatch:
     """Watches the hosts of an arm. `roles` maps a role to its host, `pids` a part to its processes by host.
 
-    `hops` are, by host, the connections whose bytes are counted there. Rows of `machine` are of the first
+    `hops` are, by host, the connections whose bytes are counted there, `families` the processes whose
+    children count with them. Rows of `machine` are of the first
     client's host, `machine_server` and so on of the others; a part on several hosts has one row a second, of
     all together. Pauses, steal and clock steps are those of the worst host, killed processes those of all.
     """
@@ -36,7 +37,9 @@ class RemoteWatch:
         clients: Sequence[RemoteClient],
         path: Path,
         hops: Hops | None = None,
+        families: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
+        self.families = families or {}
         self.roles, self.clients, self.path, self.hops = roles, clients, path, hops or {}
         mine: dict[str, list[int]] = {}
         for client in clients:
@@ -66,6 +69,7 @@ class RemoteWatch:
                 machine="machine" if host is self.roles["client"] else f"machine_{first}",
                 clients=list(self.pids["client"].get(name, ())),
                 hops=list(self.hops.get(name, ())),
+                families=list(self.families.get(name, ())),
             )
 
     def stop(self) -> None:
