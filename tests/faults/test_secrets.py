@@ -160,6 +160,8 @@ def test_no_artefact_and_no_process_shows_the_password(open_folder: Path, inject
         ".dvc/cache/files",
         ".git/objects",
         "raw/",
+        "applied/my-",
+        "tar.gz (tiny/data/tiny/applied/",
         "failed/",
         ".ipynb",
         "tiny.html",

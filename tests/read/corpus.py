@@ -10,7 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from benchbook.core import sysbench_options
+from benchbook.core import applied, sysbench_options
 from benchbook.read import scripts
 from benchbook.read.evidence import Evidence
 from benchbook.read.sysbench_log import parse
@@ -96,7 +96,11 @@ OPTIONS: dict[str, Any] = {
 PLACE = {
     "db-driver": "mysql", "mysql-host": "127.0.0.1", "mysql-port": "33060", "mysql-db": "sbtest",
 }  # fmt: skip
-WHO = {"pid": 10, "started": 5.0, "version": "10.11.6", "datadir": "/d/", "port": 33060, "config_hash": "c"}
+CONFIG = "[mariadbd]\nmax_connections=1024"
+WHO = {
+    "pid": 10, "started": 5.0, "version": "10.11.6", "datadir": "/d/", "port": 33060,
+    "config_hash": applied.digest(CONFIG),
+}  # fmt: skip
 
 
 def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, Any] | None = None) -> Evidence:

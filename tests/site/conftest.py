@@ -13,7 +13,7 @@ import pytest
 
 from benchbook.commands import publish
 from benchbook.compare import steady
-from benchbook.core import files, paths, runfolder, yamlfile
+from benchbook.core import applied, files, paths, runfolder, yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.model import Endpoint, PlannedRun, fingerprint
 from benchbook.core.study import Study
@@ -21,7 +21,7 @@ from benchbook.measure import sysbench
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from benchbook.show import page
-from tests.read import synthetic
+from tests.read import corpus, synthetic
 from tests.show import notebooks
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,8 @@ NOISE = (0, 12, -9, 5, -4)
 FACTS = {
     "access": None,
     "engine": {
-        "name": "mariadb", "version": "10.11.6", "config_hash": "c", "variables_sha256": "d" * 64,
+        "name": "mariadb", "version": "10.11.6",
+        "config_hash": corpus.WHO["config_hash"], "variables_sha256": "d" * 64,
         "settings": {"max_connections": {"asked": "1024", "from": "benchbook", "got": "1024"}},
     },
     "machine": {"cores": 2, "cpu_model": "made up", "python": "3.12.1"},
@@ -105,6 +106,7 @@ def measure(root: Path) -> None:
     )
     runfolder.void(aside.path, where.void, "invalid", ["V1 exit code: exit code 1"])
     files.write_json(where.facts, facts)
+    applied.write(where.applied, [("my.cnf", corpus.CONFIG)])
     files.write_json(where.dataset, data)
     series = tidy.pilot_series(runfolder.listing(where.pilots))
     files.write_json(where.warm_up, {"analyze": [], **asdict(steady.discard_advice(series)), "rates": []})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchbook.commands import archive, proof
-from benchbook.core import files, paths, runfolder
+from benchbook.core import applied, files, paths, runfolder
 from benchbook.core.model import fingerprint, run_id_of
 from benchbook.core.runfolder import RunFolder
 from benchbook.plan import schedule
@@ -74,6 +74,11 @@ def seal(folder: Path) -> None:
         file = folder / name
         manifest["files"][name] = {"sha256": files.sha256(file), "bytes": file.stat().st_size}
     files.write_json(folder / "manifest.json", manifest)
+
+
+def settings_file(where: paths.StudyPaths) -> Path:
+    (found,) = where.applied.iterdir()
+    return found
 
 
 def runs(where: paths.StudyPaths) -> list[Path]:
@@ -223,7 +228,23 @@ NAMED: dict[str, tuple[Forgery, str]] = {
     "server's program": (of_engine(binary_sha256="e" * 64), "facts.json: for arm direct its digest is"),
     "server's settings file": (
         of_engine(config_hash="x"),
-        "identity_before.config_hash is c, facts.json has x",
+        "identity_before.config_hash is [0-9a-f]{64}, facts.json has x",
+    ),
+    "a line of a settings file": (
+        lambda where: text("1024", "4096")(settings_file(where)),
+        r"applied/my-[0-9a-f]{12}\.cnf: its bytes have no digest",
+    ),
+    "a settings file under the name of its own digest": (
+        lambda where: applied.write(where.applied, [("my.cnf", "[mariadbd]\nmax_connections=4096")]),
+        r"applied/my-[0-9a-f]{12}\.cnf: its bytes have no digest",
+    ),
+    "the name of a settings file": (
+        lambda where: settings_file(where).rename(where.applied / "my-000000000000.cnf") and None,
+        "applied/my-000000000000.cnf: its name is not that of its content",
+    ),
+    "a file beside the settings files": (
+        lambda where: (where.applied / "better.cnf").write_text("x") and None,
+        "applied/better.cnf: its bytes have no digest",
     ),
     "cores of the machine": (of_machine(cores=64), "facts.json: for arm direct its digest is"),
     "processor": (of_machine(cpu_model="a faster one"), "facts.json: for arm direct its digest is"),
@@ -511,6 +532,18 @@ def test_what_can_not_be_proven_was_said_of_the_honest_archive_too(what, honest,
     forge(paths.StudyPaths("made", root))
     assert prove(root, here).wrong == []
     assert re.search(said, "\n".join(before.unproven)), before.unproven
+
+
+def test_settings_files_that_are_not_there_are_no_error_and_are_named_as_not_proven(honest, here, tmp_path):
+    """An archive made before they were kept has none, and one whose owner left them out looks the same."""
+    root = tmp_path / "root"
+    shutil.copytree(honest, root)
+    shutil.rmtree(root / "data" / "made" / "applied")
+    found = prove(root, here)
+    assert found.wrong == []
+    last = "no file: engine.config_hash of direct, engine.config_hash of haproxy"
+    assert [line.endswith(last) for line in found.unproven if line.startswith("applied/")] == [True]
+    assert not any(line.startswith("applied/") for line in prove(honest, here).unproven)
 
 
 NOTED: dict[str, tuple[Forgery, str]] = {

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from benchbook import sites
-from benchbook.core import inventory, registry
+from benchbook.core import applied, inventory, registry
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.measure import dataset, ledger
@@ -135,6 +135,18 @@ def test_an_arm_that_is_up_is_the_same_arm_until_it_is_stopped(site: Site):
         assert first["arm"] == arm and first["engine"]["version"]
         assert 0 < site.allowance(arm) <= (os.cpu_count() or 1) and len(site.admins(arm)) == 1
     assert site.server_of("direct") == site.server_of("proxy")
+
+
+@pytest.mark.server
+def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no_password(site: Site):
+    for arm in site.able:
+        password = labs.read_secret(site.up(arm).secret)[1]
+        texts = dict(site.applied(arm))
+        named = {digest for _, digest in applied.digests(site.identity(arm))}
+        assert {applied.digest(text) for text in texts.values()} == named
+        assert not any(password in text for text in texts.values())
+        due = {"direct": {"my.cnf"}, "proxy": {"my.cnf", "haproxy.cfg"}}[arm]
+        assert set(texts) == (due if site.study.site.kind != "existing" else set())
 
 
 @pytest.mark.server

@@ -16,7 +16,7 @@ from typing import Any
 from benchbook.commands import archive, disclosed
 from benchbook.commands.unpacked import Unpacked, jsonable, short
 from benchbook.compare import steady
-from benchbook.core import files, own_scripts, runfolder, several
+from benchbook.core import applied, files, own_scripts, runfolder, several
 from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
@@ -181,6 +181,19 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
             yield f"{group}: {runfolder.TURNS} is not the same in {' and '.join(of_group.values())}"
 
 
+def _of_applied(held: Unpacked) -> Iterator[str]:
+    """Yield settings files whose bytes are not those of a digest that facts or runs name."""
+    folders = [folder for folder in (held.where.applied, held.where.data / "kubernetes") if folder.is_dir()]
+    for folder in folders:
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            digest, name = files.sha256(file), file.relative_to(held.where.data).as_posix()
+            is_named = folder != held.where.applied or applied.is_named_for(file.name, digest)
+            if digest not in held.applied:
+                yield f"{name}: its bytes have no digest that facts.json or a run names"
+            elif not is_named:
+                yield f"{name}: its name is not that of its content, whose digest is {digest}"
+
+
 CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "dataset.json": lambda held: planned.of_data(held.data, held.study),
     "facts.json": lambda held: planned.of_conditions(held.facts, held.data, held.study, held.plans),
@@ -192,6 +205,7 @@ CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "moments": _of_moments,
     "turns": _of_turns,
     "own scripts": _of_own,
+    "applied": _of_applied,
     "names": _of_names,
 }
 

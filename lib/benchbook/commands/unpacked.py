@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import files, paths, runfolder, yamlfile
+from benchbook.core import applied, files, paths, runfolder, yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.model import PlannedRun
 from benchbook.core.params import Params
@@ -90,6 +90,20 @@ class Unpacked:
     def plans(self) -> dict[str, dict[str, Any]]:
         """The plan of each run folder of raw."""
         return {folder.name: folder.plan() for folder in self.folders}
+
+    @cached_property
+    def applied(self) -> dict[str, list[str]]:
+        """Where facts and runs name a settings file, by its digest: arms with the name of the fact, or the
+        name that runs have for it."""
+        found: dict[str, list[str]] = {}
+        for arm, facts in self.facts["arms"].items():
+            for name, digest in applied.digests(facts):
+                found.setdefault(digest, []).append(f"{name} of {arm}")
+        for folder in [*self.folders, *self.pilots]:
+            for name, digest in applied.digests(folder.evidence().get("identity_before") or {}):
+                found.setdefault(digest, [f"{name} of runs such as {folder.name}"])
+        found.pop(applied.NOTHING, None)
+        return found
 
     @cached_property
     def notes(self) -> list[Path]:

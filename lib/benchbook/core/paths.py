@@ -58,6 +58,11 @@ class StudyPaths(_Places):
         return self.data / "facts.json"
 
     @property
+    def applied(self) -> Path:
+        """The settings files and manifests that were applied to the arms."""
+        return self.data / "applied"
+
+    @property
     def dataset(self) -> Path:
         """What prepare loaded and checked."""
         return self.data / "dataset.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ class Evidence:
 
     `folder` is data/STUDY. Intervals have the columns of `TABLES` only. Fact files that a stage did not leave
     are None. Tables have the columns that read/tidy.py documents. `reruns` are those by others, by name.
+    `applied` are the settings files of the arms, by name.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Evidence:
     dataset: Mapping[str, Any] | None
     warm_up: Mapping[str, Any] | None
     reruns: tuple[Mapping[str, Any], ...] = ()
+    applied: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def arms(self) -> tuple[str, ...]:
@@ -89,7 +91,9 @@ def load(name: str) -> Evidence:
     facts = {key: _json(getattr(place, key)) for key in ("facts", "dataset", "warm_up")}
     findings = files.read_json(place.findings)
     kept = tuple(_json(file) for file in sorted(paths.reruns().glob(f"{name}.*.json")))
-    return Evidence(name, place.data, findings, **tidy, **facts, reruns=kept)
+    there = sorted(place.applied.iterdir()) if place.applied.is_dir() else []
+    texts = {file.name: file.read_text(encoding="utf-8") for file in there}
+    return Evidence(name, place.data, findings, **tidy, **facts, reruns=kept, applied=texts)
 
 
 def _json(path: Path) -> Any:

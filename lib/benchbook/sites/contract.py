@@ -169,6 +169,14 @@ class Site(abc.ABC):
         All is the same at the next start but `moment`, which holds what changes from hour to hour.
         """
 
+    def applied(self, arm: str) -> list[tuple[str, str]]:
+        """Return the settings files and manifests that were applied for an arm that is up, as pairs of name
+        and text.
+
+        Facts and identity name each by its SHA-256 (`core.applied`). None holds the word of an account.
+        """
+        return []  # A site that makes nothing applies nothing.
+
     @abc.abstractmethod
     def identity(self, arm: str) -> dict[str, Any]:
         """Return what tells this arm's parts from any other; compared before and after each run."""

@@ -158,6 +158,10 @@ class LocalSite(Site):
     def facts(self, arm: str) -> dict[str, Any]:
         return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
 
+    def applied(self, arm: str) -> list[tuple[str, str]]:
+        parts = [self._parts.get(part) for part in self._chain(arm).every if part.kind != "service"]
+        return [pair for part in parts for pair in part.applied()]
+
     def identity(self, arm: str) -> dict[str, Any]:
         """Return what tells this arm's parts from any other; one connection over the server's socket."""
         return evidence.identity(self._parts, self._chain(arm))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core import files, paths
+from benchbook.core import applied, files, paths
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
@@ -21,12 +21,14 @@ from benchbook.sites.lab import lab_folder
 def run(name: str, study: Study, path: Path) -> dict[str, Any]:
     """Start each arm of a study, ask it what it is, write `facts.json` and return it.
 
+    Beside it, in `applied`, are the settings files and manifests that the arms were started with.
+
     The result has `study`, `arms`: for each arm what `site.facts` says, and, if there are any, `skipped`: the
     arms that this machine can't make, with the reason. SettingsDiffer if a server did not take what was
     asked.
     """
     with open_site(study, lab_folder(paths.root(), name)) as site:
-        arms, skipped = {}, skip(site, study)
+        arms, skipped, texts = {}, skip(site, study), list[tuple[str, str]]()
         for arm in study.arms:
             if arm in skipped:
                 print(f"{arm}: skipped: {skipped[arm]}")
@@ -35,6 +37,8 @@ def run(name: str, study: Study, path: Path) -> dict[str, Any]:
             print(f"{arm}: up at {endpoint.host}:{endpoint.port}")
             arms[arm] = site.facts(arm)
             must_have_sysbench(study, arm, arms[arm])
+            texts += site.applied(arm)
+    applied.write(path.with_name(applied.FOLDER), texts)
     facts = {"study": name, "arms": arms} | ({"skipped": skipped} if skipped else {})
     files.write_json(path, facts)
     return files.read_json(path)

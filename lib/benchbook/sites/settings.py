@@ -176,8 +176,8 @@ def digest(variables: Mapping[str, str], folder: PurePath) -> str:
     return hashlib.sha256("\n".join(f"{key}={value}" for key, value in kept).encode()).hexdigest()
 
 
-def hash_config(text: str, folder: PurePath, moved: Mapping[str, str] | None = None) -> str:
-    """Return the SHA-256 of a settings file's text, the same wherever the lab and the server in it are.
+def lasting(text: str, folder: PurePath, moved: Mapping[str, str] | None = None) -> str:
+    """Return what of a settings file's text is the same wherever the lab and the server in it are.
 
     `moved` maps addresses in it to those at the part's first place.
     """
@@ -185,9 +185,7 @@ def hash_config(text: str, folder: PurePath, moved: Mapping[str, str] | None = N
     if moved:
         # In one pass, since two parts may have changed places with each other.
         text = re.sub("|".join(f"{re.escape(one)}(?!\\d)" for one in moved), lambda hit: moved[hit[0]], text)
-    lines = text.splitlines()
-    kept = [line for line in lines if line.partition("=")[0] not in PLACE]
-    return hashlib.sha256("\n".join(kept).encode()).hexdigest()
+    return "\n".join(line for line in text.splitlines() if line.partition("=")[0] not in PLACE)
 
 
 def _mirrored(key: str, value: Value, variables: Mapping[str, str]) -> Value:

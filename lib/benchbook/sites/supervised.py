@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings
@@ -68,11 +69,20 @@ class Supervised:
         return self.child is not None and bool(self.child.is_alive)
 
     @property
-    def config_hash(self) -> str:
-        """SHA-256 of the settings file as it is on disk now, with the addresses of its first place (`moved`:
-        address now to address then)."""
+    def config_text(self) -> str:
+        """The settings file as it is on disk now, without where it is, and with the addresses of its first
+        place (`moved`: address now to address then); empty for a part that has none."""
         text = self.machine.read(f"{self.role}/{self.config_name}") or ""
-        return settings.hash_config(text, self.folder, self.moved)
+        return settings.lasting(text, self.folder, self.moved)
+
+    @property
+    def config_hash(self) -> str:
+        """SHA-256 of the settings file."""
+        return applied.digest(self.config_text)
+
+    def applied(self) -> list[tuple[str, str]]:
+        """Return the settings files that it was started with, as pairs of name and text."""
+        return [(self.config_name, text)] if (text := self.config_text) else []
 
     @property
     def processes(self) -> dict[str, list[int]]:

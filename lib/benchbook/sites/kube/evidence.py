@@ -6,22 +6,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from benchbook.core import files, paths
+from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.arms import Arms
 from benchbook.sites.kube.facts import cluster, cpu_model
 from benchbook.sites.kube.layout import Chain
 
-# Where the manifests of an arm are kept: data/STUDY/kubernetes/ARM.yaml.
-FOLDER = "kubernetes"
 # Told of every server, since the sources set them.
 SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")
 VERSION = re.compile(r"\d+\.\d+[\w.~+-]*")
 
 
 def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
-    """Return what an arm is found to be; all that was applied for it is kept as YAML in the study's data."""
+    """Return what an arm is found to be."""
     server = arms.server(chain.server)
     seen, lives = server.facts(), server.ensure()
     mine = arms.pod(chain.client) if chain.client is not None else None
@@ -59,7 +57,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         },
         "kernel": _kernel(arms, server, setting.network),
         "moment": {
-            "manifests": keep(arms, arm, chain),
+            "manifests": {name: applied.digest(text) for name, text in manifests(arms, chain)},
             "server_node": lives.spec.node_name,
             "client_node": mine.spec.node_name if mine is not None else None,
             "image": lives.status.container_statuses[0].image_id,
@@ -89,15 +87,11 @@ def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
     return found
 
 
-def keep(arms: Arms, arm: str, chain: Chain) -> str:
-    """Write what was applied for an arm beside its study's data, secrets left out; return its digest."""
-    names = [part.name for part in chain.parts]
+def manifests(arms: Arms, chain: Chain) -> list[tuple[str, str]]:
+    """Return what was applied for an arm, a file a part, with the contents of Secrets left out."""
+    names = ["study", *(part.name for part in chain.parts)]
     names += [chain.service] if chain.service and chain.service not in names else []
-    text = arms.ground.text("study", *names)
-    file = paths.study(arms.ground.lab.folder.name).data / FOLDER / f"{arm}.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    files.write_text(file, text)
-    return files.sha256(file)
+    return [(f"{name}.yaml", text) for name in names if (text := arms.ground.text(name))]
 
 
 def _several(arms: Arms, chain: Chain, node: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
-from benchbook.sites.kube import connect, layout, manifests, wait
+from benchbook.sites.kube import connect, engines, layout, manifests, wait
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
 from benchbook.sites.kube.pods import TOOLS
@@ -129,6 +129,12 @@ class Server(ABC):
     def balancer(self, chain: Chain) -> dict[str, Any]:
         """Return the manifest of the Service by which it is reached from outside."""
         return manifests.service(self.ground.names, self.part, chain.service)
+
+    def applied(self) -> list[tuple[str, str]]:
+        """Return the files of its settings folder as one, in the order of their names, as a pair of name and
+        text: an identity's `config_hash` is the digest of just that."""
+        held = engines.files(self.ground.study.engine, self.part.port)
+        return [("server.conf", "".join(held[name] for name in sorted(held)))]
 
     def watched(self) -> list[tuple[str, str, int]]:
         """Return what is watched of it as (part, pod, number of the main process)."""

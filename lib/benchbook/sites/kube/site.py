@@ -143,9 +143,16 @@ class KubernetesSite(Site):
         return ["client"]
 
     def facts(self, arm: str) -> dict[str, Any]:
-        """Return what server, proxy, nodes and cluster say they are; writes what was applied beside the
-        study's data."""
+        """Return what server, proxy, nodes and cluster say they are."""
         return evidence.facts(self._arms, arm, self._chain(arm))
+
+    def applied(self, arm: str) -> list[tuple[str, str]]:
+        """Return the manifests of an arm, a file a part, the contents of Secrets left out, and what its
+        servers find in their settings folder."""
+        chain = self._chain(arm)
+        servers = [self._arms.server(part) for part in chain.servers]
+        files = [pair for server in servers for pair in server.applied()]
+        return [*evidence.manifests(self._arms, chain), *files]
 
     def identity(self, arm: str) -> dict[str, Any]:
         """Return what tells this arm's pods from any other, and that the Service leads to them."""

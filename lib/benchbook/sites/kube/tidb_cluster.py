@@ -114,6 +114,10 @@ class TidbCluster:
             variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
         return self.parts.facts(self.asked, self.ground.study.engine, variables)
 
+    def applied(self) -> list[tuple[str, str]]:
+        """Return nothing more than its manifests, which hold all its settings."""
+        return []
+
     def watched(self) -> list[tuple[str, str, int]]:
         """Return its pods as (part, pod, number of the main process), the TiDBs first."""
         kinds = ("tidb", "tikv", "pd")

@@ -17,6 +17,7 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
+from benchbook.core import applied
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
@@ -63,7 +64,8 @@ class Cluster:
         facts = {name: look["facts"] for name, look in looks.items()}
         targets = {name: host.target for name, host in hosts.items()}
         self.topology = topology.text(topology.build(study, part, targets, folders, facts))
-        self.config_hash = _hash(self.topology, folders.values())
+        self.config_text = _placeless(self.topology, folders.values())
+        self.config_hash = applied.digest(self.config_text)
         name, look = f"{self.control.lab}-{part.name}", looks[self.control.name]
         self.commands = Commands(self.control, look, self.tiup, name)
         self.statuses = [
@@ -160,6 +162,10 @@ class Cluster:
         self.running()
         return cluster_facts.facts(self, self.commands.shown())
 
+    def applied(self) -> list[tuple[str, str]]:
+        """Return the topology that it was made from, as a pair of name and text."""
+        return [("topology.yaml", self.config_text)]
+
     def mark(self, label: str | None) -> None:
         """Note that its tables are loaded under a label; None: that they are not."""
         said = json.dumps({"label": label, "id": self.id})
@@ -255,8 +261,8 @@ class Cluster:
         return f"{self.part.name}/tidb-{one.port}/log/tidb.log"
 
 
-def _hash(topology: str, folders: Iterable[str]) -> str:
-    """Return the hash of a topology, the same wherever our folders on the hosts are."""
+def _placeless(topology: str, folders: Iterable[str]) -> str:
+    """Return a topology as it is wherever our folders on the hosts are."""
     for folder in folders:
         topology = topology.replace(folder, "FOLDER")
-    return hashlib.sha256(topology.encode()).hexdigest()
+    return topology

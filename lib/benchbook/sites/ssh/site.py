@@ -115,6 +115,9 @@ class SshSite(Site):
             "moment": found.moment(looks, roles, chain.entry)
         }
 
+    def applied(self, arm: str) -> list[tuple[str, str]]:
+        return [pair for part in self._chain(arm).parts for pair in self._living.part(part).applied()]
+
     def identity(self, arm: str) -> dict[str, Any]:
         """Return what tells this arm's parts from any others; one connection over the server's socket."""
         seen: dict[str, Any] = {}

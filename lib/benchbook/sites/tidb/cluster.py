@@ -194,6 +194,10 @@ class Cluster:
         hops = {f"hop-{name}": hop.identity() for name, hop in self.hops.items()}
         return found | {"cluster": parts | hops}
 
+    def applied(self) -> list[tuple[str, str]]:
+        """Return the settings files that its parts were started with, as pairs of name and text."""
+        return [(f"{self._short(one)}.toml", text) for one in self.members for _, text in one.applied()]
+
     def facts(self) -> dict[str, Any]:
         """Return what its parts say they are; SettingsDiffer if one did not take what was asked."""
         self.running()

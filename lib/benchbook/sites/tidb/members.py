@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import urllib.request
@@ -64,11 +63,10 @@ class Member(Supervised):
         return f"{self.place.address}:{self.place.port}"
 
     @property
-    def config_hash(self) -> str:
-        """SHA-256 of the settings file as it is on disk now, the same wherever the cluster is."""
+    def config_text(self) -> str:
+        """The settings file as it is on disk now, the same wherever the cluster is."""
         lines = (self.machine.read(f"{self.role}/{self.config_name}") or "").splitlines()
-        kept = [line for line in lines if line.partition("=")[0].strip() not in PLACES]
-        return hashlib.sha256("\n".join(kept).encode()).hexdigest()
+        return "\n".join(line for line in lines if line.partition("=")[0].strip() not in PLACES)
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very process from any other, or that it has ended."""

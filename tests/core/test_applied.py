@@ -1,0 +1,37 @@
+"""Settings files are kept once a content, under a name that begins with their digest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchbook.core import applied, files
+
+
+def test_a_text_is_kept_once_and_what_an_earlier_provision_left_goes(tmp_path: Path):
+    applied.write(tmp_path, [("old.cnf", "x=0\n")])
+    applied.write(tmp_path, [("my.cnf", "x=1\n"), ("again.cnf", "x=1\n"), ("server.conf", "x=2")])
+    kept = {file.name: file.read_text() for file in tmp_path.iterdir()}
+    assert sorted(kept.values()) == ["x=1\n", "x=2"]
+    for name, text in kept.items():
+        assert files.sha256(tmp_path / name) == applied.digest(text)
+        assert applied.is_named_for(name, applied.digest(text))
+    assert not any(name.startswith(("again", "old")) for name in kept)
+
+
+def test_digests_are_found_wherever_facts_and_identities_have_them():
+    facts = {
+        "engine": {"config_hash": "a", "version": "1"},
+        "proxy": None,
+        "servers": {"server-2": {"config_hash": "b"}},
+        "moment": {"manifests": {"study.yaml": "c", "server.yaml": "d"}, "load": "0"},
+    }
+    assert dict(applied.digests(facts)) == {
+        "engine.config_hash": "a",
+        "servers.server-2.config_hash": "b",
+        "moment.manifests.study.yaml": "c",
+        "moment.manifests.server.yaml": "d",
+    }
+    identity = {"config_hash": "a", "proxy_config_hash": "p", "cluster": {"store-1": {"config_hash": "s"}}}
+    assert [digest for _, digest in applied.digests(identity)] == ["a", "p", "s"]
+    # Archives made before have one digest of all manifests of an arm.
+    assert list(applied.digests({"moment": {"manifests": "m"}})) == [("moment.manifests", "m")]
