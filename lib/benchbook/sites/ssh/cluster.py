@@ -228,7 +228,8 @@ class Cluster:
                 if not down:
                     return
             else:
-                down = [status.host.name for status in self.statuses if not status.answers]
+                silent = [one for one in self.statuses if not one.answers]
+                down = [f"tidb {one.address}:{one.port}: no answer" for one in silent]
             if time.monotonic() > deadline:
                 raise SiteError(f"the cluster {self.commands.name} did not get up: {', '.join(down)}")
             time.sleep(LOOK_S)
