@@ -140,6 +140,8 @@ def test_python_alone_is_enough_for_it(agents: Agents):
             "sysbench",
             "mariadbd",
             "mariadb-install-db",
+            "mysqld",
+            "postgres",
             "haproxy",
             "pgbouncer",
             "tidb-server",

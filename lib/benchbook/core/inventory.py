@@ -19,7 +19,7 @@ from benchbook.core.study_sections import Model, Name, distinct
 ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
 Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]
 Program = Literal[
-    "mariadbd", "mariadb-install-db", "postgres", "tidb-server", "haproxy", "pgbouncer", "tiproxy",
+    "mariadbd", "mariadb-install-db", "mysqld", "postgres", "tidb-server", "haproxy", "pgbouncer", "tiproxy",
     "sysbench", "tiup",
 ]  # fmt: skip
 ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"

@@ -18,19 +18,21 @@ SEVERAL = frozenset({"kubernetes", "local", "ssh"})
 SEVERAL_CLIENTS = SEVERAL | {"existing"}
 ENGINES = {
     "mariadb": "benchbook.sites.engines.mariadb:MariaDB",
+    "mysql": "benchbook.sites.engines.mysql:MySQL",
     "postgresql": "benchbook.sites.postgresql.server:PostgreSQL",
     "tidb": "benchbook.sites.engines.tidb:TiDB",
 }
 # The programs that a host needs for each, the first of which says the version.
 PROGRAMS = {
     "mariadb": ("mariadbd", "mariadb-install-db"),
+    "mysql": ("mysqld",),
     "postgresql": ("postgres",),
     "tidb": ("tidb-server",),
 }
 # Engines that speak another protocol than MySQL's, with the name of sysbench's driver for it.
 DRIVERS = {"postgresql": "pgsql"}
 # Engines that are not made on every kind of site.
-ENGINES_ON = {"postgresql": frozenset({"local", "ssh"})}
+ENGINES_ON = {name: frozenset({"local", "ssh"}) for name in ("mysql", "postgresql")}
 # Engines that begin a process for each session, which a clock of turns can't let stand still.
 WITH_BACKENDS = frozenset({"postgresql"})
 # What makes an engine's cluster, where a study asks for one (`engine.cluster`).
@@ -40,7 +42,7 @@ WITH_ITEMS = frozenset({"tidb"})
 # Engines that leave gaps between the ids they give, so that rows are loaded with ids of our own.
 WITH_GAPS = frozenset({"tidb"})
 # Engines that count statements for all accounts together, so that arms can't share a server in turns.
-WITHOUT_ACCOUNTS = frozenset({"tidb"})
+WITHOUT_ACCOUNTS = frozenset({"mysql", "tidb"})
 # None: no program runs between client and server. A service is a rule of the kernel (`sites.service`).
 ACCESS = {
     "direct": None,

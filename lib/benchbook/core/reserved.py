@@ -243,6 +243,50 @@ def _postgresql(name: str, value: Any) -> bool:
     return name in POSTGRESQL or POSTGRESQL_RUNS.search(name) is not None or _is_path(value)
 
 
+# What MySQL and Percona Server have beside MariaDB's, or under another name.
+MYSQL = frozenset(
+    [
+        "admin_address",
+        "admin_port",
+        "authentication_policy",
+        "daemonize",
+        "default_authentication_plugin",
+        "early_plugin_load",
+        "init_replica",
+        "initialize",
+        "initialize_insecure",
+        "innodb_directories",
+        "innodb_redo_log_archive_dirs",
+        "mandatory_roles",
+        "mysqlx",
+        "require_secure_transport",
+        "tls_version",
+        "upgrade",
+        "validate_config",
+    ]
+)
+MYSQL_FAMILIES = (
+    "admin_",
+    "authentication_",
+    "caching_sha2_",
+    "create_admin_",
+    "keyring",
+    "log_error",
+    "mysqlx",
+)
+
+
+def mysql(settings: Mapping[str, Any]) -> list[str]:
+    """Return the settings that a study may not make of a MySQL, sorted: MariaDB's and its own."""
+    return sorted({key for key in settings if _mysql(key.replace("-", "_"))} | set(mariadb(settings)))
+
+
+def _mysql(name: str) -> bool:
+    # It too takes any beginning that fits one option alone.
+    known = (*MYSQL, *MYSQL_FAMILIES)
+    return name.startswith(MYSQL_FAMILIES) or any(one.startswith(name) for one in known)
+
+
 # Of the parts of a cluster: addresses, folders, encryption, what a log is written to, and what the cluster's
 # own keys say.
 PARTS = {
@@ -266,6 +310,7 @@ def of_part(place: str, part: str, settings: Mapping[str, Any]) -> Iterator[str]
 
 OF_ENGINE: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "mariadb": mariadb,
+    "mysql": mysql,
     "postgresql": postgresql,
     "tidb": tidb,
 }

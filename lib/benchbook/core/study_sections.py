@@ -97,7 +97,7 @@ class Engine(Model):
 
     name: EngineName = "mariadb"
     """Engine: `mariadb` and `postgresql` (15 or newer) are the servers of the OS package, `tidb` is built
-    from its Go module with its embedded storage."""
+    from its Go module with its embedded storage, `mysql` is a MySQL or Percona Server that is installed."""
     version: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["10.11"])
     """Version that must be found, from the left: "10.11" accepts 10.11.6. Null accepts any and records it; of
     TiDB it builds the newest."""

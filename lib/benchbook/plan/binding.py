@@ -19,7 +19,7 @@ from benchbook.plan import schedule
 # What dataset.json says beside what was loaded.
 BESIDE_DATA = ("fingerprint", "loads", "events")
 # Engines whose facts say of each setting what was asked for, under the name that the study gives it.
-TELLING = frozenset({"mariadb", "postgresql"})
+TELLING = frozenset({"mariadb", "mysql", "postgresql"})
 FILES = {"facts": "facts.json", "data": "dataset.json"}
 # Sections of a study file that no run's plan follows from.
 UNBOUND_KEYS = (

@@ -88,7 +88,7 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
     """
     engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
     known = {"config_hash": engine.get("config_hash"), PROXY: proxy.get("config_hash")}
-    if engine.get("name") in ("mariadb", "postgresql"):
+    if engine.get("name") in ("mariadb", "mysql", "postgresql"):
         # TiDB says its version in another way when it is asked for its status.
         known["version"] = engine.get("version")
     for when in ("identity_before", "identity_after"):

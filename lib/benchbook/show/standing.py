@@ -12,7 +12,7 @@ from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
-_ENGINES = {"mariadb": "MariaDB", "tidb": "TiDB", "postgresql": "PostgreSQL"}
+_ENGINES = {"mariadb": "MariaDB", "mysql": "MySQL", "tidb": "TiDB", "postgresql": "PostgreSQL"}
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ VOLATILE = frozenset(
         "gtid_binlog_pos",
         "gtid_binlog_state",
         "gtid_current_pos",
+        "gtid_executed",
+        "gtid_purged",
         "gtid_slave_pos",
         "hostname",
         "identity",
@@ -68,6 +70,7 @@ VOLATILE = frozenset(
         "rand_seed2",
         "report_host",
         "server_uid",
+        "server_uuid",
         "timestamp",
         "warning_count",
     )
@@ -89,9 +92,11 @@ _SWITCH = {
 }
 
 
-def complete(asked: Mapping[str, Value]) -> dict[str, Value]:
+def complete(
+    asked: Mapping[str, Value], defaults: Mapping[str, tuple[Value, str]] = DEFAULTS
+) -> dict[str, Value]:
     """Return the benchmark defaults with a study's settings on top."""
-    merged = {key: value for key, (value, _) in DEFAULTS.items()}
+    merged = {key: value for key, (value, _) in defaults.items()}
     if any(key.startswith("log_bin") for key in asked):
         merged.pop("skip_log_bin")
     return {**merged, **asked}

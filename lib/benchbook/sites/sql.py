@@ -32,12 +32,16 @@ def engine(
     return made
 
 
-def identity(admin: sqlalchemy.Engine, what: str, *, with_word: bool = False) -> dict[str, Any]:
+def identity(
+    admin: sqlalchemy.Engine, what: str, *, with_word: bool = False, uid: str = WHO["server_uid"]
+) -> dict[str, Any]:
     """Return version, datadir, port and server_uid of a MariaDB, and its word if asked; costs one connection.
+
+    `uid` is the variable that a server of another make has in place of MariaDB's.
 
     SiteError, which names `what`, if it does not answer.
     """
-    asked = WHO | WORD if with_word else WHO
+    asked = WHO | {"server_uid": uid} | (WORD if with_word else {})
     try:
         with admin.connect() as connection:
             row = connection.exec_driver_sql(f"SELECT {', '.join(asked.values())}").one()

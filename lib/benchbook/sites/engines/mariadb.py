@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 import pymysql
 import sqlalchemy
 
+from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import prepared, settings, sql, tls
@@ -27,6 +28,7 @@ CRASH = re.compile(
     r"\[ERROR\]|got signal|Assertion|Segmentation|[Cc]orrupt|Out of memory|No space left", re.ASCII
 )
 INSTALL, INSTALL_S = "apt-get install mariadb-server", 180.0
+REMEDY = f"install it (`{INSTALL}`)"
 SOCKET, PID = "m.sock", "m.pid"
 
 
@@ -36,6 +38,8 @@ class MariaDB(Server):
     With `tls_from`, which gives the machine of a client, the benchmark's account is let in with TLS only.
     """
 
+    name, program, product, remedy = "mariadb", "mariadbd", "MariaDB", REMEDY
+    version_words = re.compile(r"Ver ([0-9.]+)-MariaDB")
     config_name, leftovers, crash = "my.cnf", (SOCKET, PID), CRASH
     start_s, stop_s = 180.0, 120.0
 
@@ -52,19 +56,18 @@ class MariaDB(Server):
         self._admin: sqlalchemy.Engine | None = None
         self.binary = self._find()
         self.version = self._said_version()
-        remedy = f"install that version (`{INSTALL}`), or name its program"
-        self._must_be(engine.version, remedy, self.version)
-        if forbidden := settings.reserved(engine.settings):
+        self._must_be(engine.version, f"{self.remedy} in that version, or name its program", self.version)
+        if forbidden := reserved.OF_ENGINE[self.name](engine.settings):
             raise SiteError(
                 f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study"
             )
-        self.asked = settings.complete(engine.settings)
+        self.asked = self._complete(engine.settings)
 
     @property
     def made_with(self) -> dict[str, Any]:
         """What a data folder depends on: another value needs another folder."""
         fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
-        return {"engine": "mariadb", "version": self.version, "settings": fixed}
+        return {"engine": self.name, "version": self.version, "settings": fixed}
 
     def ensure(self) -> None:
         """Start the server unless it runs and answers, making its data at need; prove that it is ours.
@@ -180,6 +183,7 @@ class MariaDB(Server):
             data, pid_file, port, address, word = cursor.fetchone()
             cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
             uptime_s = int(cursor.fetchone()[1])
+            self._close(cursor)
             accounts.make(cursor, self.lab.password(), place.peers(), is_closed=self.tls_from is not None)
         its_pid = int(self.machine.read(f"{self.role}/{PID}") or 0)
         seen = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
@@ -214,24 +218,35 @@ class MariaDB(Server):
         statement = "SHOW SESSION STATUS LIKE 'Ssl_cipher'"
         return str(self._from(self.tls_from(), self.place.address, self.place.port, statement)[1])
 
+    def _close(self, cursor: pymysql.cursors.Cursor) -> None:
+        accounts.close(cursor)
+
+    def _places(self) -> dict[str, object]:
+        """Return what else a study does not set."""
+        above = PurePosixPath(self.binary).parent.parent
+        return {"basedir": above} if self.engine.binary is not None else {}
+
+    def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
+        return settings.complete(asked)
+
     def _find(self) -> str:
         given = self.engine.binary
-        found = self.machine.program(given or "mariadbd")
+        found = self.machine.program(given or self.program)
         if found is None and given is not None:
             raise SiteError(
-                f"engine.binary: {given}: no program there; write the path of a mariadbd, or null"
+                f"engine.binary: {given}: no program there; write the path of a {self.program}, or null"
             )
         if found is None:
-            raise SiteError(f"mariadbd is not installed{self._where}; run `{INSTALL}`")
+            raise SiteError(f"{self.program} is not installed{self._where}; {self.remedy}")
         return found
 
     def _said_version(self) -> str:
         answer = self.machine.says([self.binary, "--no-defaults", "--version"])
-        match = re.search(r"Ver ([0-9.]+)-MariaDB", answer)
+        match = self.version_words.search(answer)
         if match is None:
             raise SiteError(
-                f"{self.binary}{self._where} is not a MariaDB server (it says {answer.strip()[:80]!r}); "
-                "correct engine.binary"
+                f"{self.binary}{self._where} is not a {self.product} server (it says "
+                f"{answer.strip()[:80]!r}); name another program {self._key}"
             )
         return match[1]
 
@@ -245,7 +260,7 @@ class MariaDB(Server):
 
     def _text(self) -> str:
         """Return the settings file."""
-        places = {
+        places: dict[str, object] = {
             "port": self.place.port,
             "bind_address": self.place.address,
             "socket": self.machine.socket(f"{self.role}/{SOCKET}"),
@@ -254,11 +269,10 @@ class MariaDB(Server):
             "pid_file": self.folder / PID,
             "secure_file_priv": self.folder / "tmp",
         }
-        if self.engine.binary is not None:
-            places["basedir"] = PurePosixPath(self.binary).parent.parent
+        places |= self._places()
         if self.tls_from is not None:
             places |= {f"ssl_{name}": self.folder / f"{name}.pem" for name in ("ca", "cert", "key")}
         lines = [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
         # The last word counts.
         lines += [f"{key}={value}" for key, value in places.items()]
-        return "[mariadbd]\n" + "\n".join(lines) + "\n"
+        return f"[{self.program}]\n" + "\n".join(lines) + "\n"

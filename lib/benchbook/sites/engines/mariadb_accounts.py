@@ -12,15 +12,19 @@ from benchbook.sites import lab as labs
 UNKNOWN_THERE = (1044, 1045, 1049, 1130)
 
 
+def close(cursor: pymysql.cursors.Cursor) -> None:
+    """Leave no account without a name."""
+    cursor.execute("DELETE FROM mysql.global_priv WHERE User = ''")
+    cursor.execute("FLUSH PRIVILEGES")
+
+
 def make(
     cursor: pymysql.cursors.Cursor, password: str, peers: Sequence[str], is_closed: bool = False
 ) -> None:
-    """Leave the administrator of the socket and the benchmark's account, with rights on its one schema.
+    """Make the benchmark's account, with rights on its one schema.
 
     `peers` are the addresses from which the account is let in; where it `is_closed`, with TLS only.
     """
-    cursor.execute("DELETE FROM mysql.global_priv WHERE User = ''")
-    cursor.execute("FLUSH PRIVILEGES")
     cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
     let_in(cursor, labs.USER, password, peers)
     for peer in peers:

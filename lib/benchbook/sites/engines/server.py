@@ -25,10 +25,15 @@ class Server(Supervised):
         `remedy` goes before the key of another program.
         """
         if not any(sql.is_version(one, asked) for one in known):
-            key = "in engine.binary" if self.machine.host is None else "under `programs` in the inventory"
             raise SiteError(
-                f"engine.version: asked {asked}, {self.binary}{self._where} is {known[0]}; {remedy} {key}"
+                f"engine.version: asked {asked}, {self.binary}{self._where} is {known[0]}; {remedy} "
+                f"{self._key}"
             )
+
+    @property
+    def _key(self) -> str:
+        """Where another program is named."""
+        return "in engine.binary" if self.machine.host is None else "under `programs` in the inventory"
 
     def _last_words(self, mark: int) -> str:
         return f"{super()._last_words(mark)}\n  (or check engine.settings)"

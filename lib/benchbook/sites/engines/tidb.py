@@ -14,8 +14,8 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
+from benchbook.sites import admin_account, prepared, settings
 from benchbook.sites import lab as labs
-from benchbook.sites import prepared, settings
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.here import Here
@@ -66,7 +66,7 @@ class TiDB(Server):
         """What a data folder depends on: another value needs another folder. Variables are kept in it."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made = {"engine": "tidb", "version": self.version, "settings": variables}
-        return made | {"locks": data.locks(self.lab)}
+        return made | {"locks": admin_account.locks(self.lab)}
 
     def ensure(self) -> None:
         """Start the server unless it runs and answers, making its data at need; prove that it is ours.

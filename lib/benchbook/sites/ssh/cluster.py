@@ -21,6 +21,7 @@ from benchbook.core import applied
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
+from benchbook.sites import admin_account
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.lab import Lab
 from benchbook.sites.machine.host import READ_S, OnHost
@@ -98,7 +99,7 @@ class Cluster:
         made = {
             "version": self.version,
             "topology_sha256": hashlib.sha256(self.topology.encode()).hexdigest(),
-            "locks": accounts.locks(self.lab),
+            "locks": admin_account.locks(self.lab),
         }
         known = self._record("made.json")
         if {key: known.get(key) for key in made} != made:
@@ -228,7 +229,8 @@ class Cluster:
                 if not down:
                     return
             else:
-                down = [status.host.name for status in self.statuses if not status.answers]
+                silent = [one for one in self.statuses if not one.answers]
+                down = [f"tidb {one.address}:{one.port}: no answer" for one in silent]
             if time.monotonic() > deadline:
                 raise SiteError(f"the cluster {self.commands.name} did not get up: {', '.join(down)}")
             time.sleep(LOOK_S)
@@ -238,17 +240,18 @@ class Cluster:
         try:
             with self._connect(place, "") as connection, connection.cursor() as cursor:
                 cursor.execute(
-                    f"ALTER USER '{accounts.ADMIN}'@'%%' IDENTIFIED BY %s", (accounts.secret(self.lab),)
+                    f"ALTER USER '{admin_account.ADMIN}'@'%%' IDENTIFIED BY %s",
+                    (admin_account.secret(self.lab),),
                 )
         except pymysql.err.OperationalError as error:
             if error.args[0] != REFUSED:
                 raise SiteError(f"TiDB on {place.host} does not answer: {error.args[-1]}") from None
 
     def _connect(self, place: Place, password: str | None = None) -> pymysql.Connection:
-        known = accounts.secret(self.lab) if password is None else password
+        known = admin_account.secret(self.lab) if password is None else password
         return stream.connect(
             *(self.hosts[place.host], (place.address, place.port)),
-            **{"user": accounts.ADMIN, "password": known, "read_timeout": READ_S},
+            **{"user": admin_account.ADMIN, "password": known, "read_timeout": READ_S},
         )
 
     def _record(self, name: str) -> dict[str, Any]:

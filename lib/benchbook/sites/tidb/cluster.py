@@ -20,8 +20,8 @@ import sqlalchemy
 from benchbook.core import files
 from benchbook.core.errors import SiteError
 from benchbook.core.study_cluster import Cluster as Asked
+from benchbook.sites import admin_account, prepared, settings
 from benchbook.sites import lab as labs
-from benchbook.sites import prepared, settings
 from benchbook.sites.delay import Delay
 from benchbook.sites.machine.here import Here
 from benchbook.sites.tidb import build, config, data, events, members, placement
@@ -150,7 +150,7 @@ class Cluster:
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
         made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
-        return made | {"store": self.size.store_settings, "locks": data.locks(self.lab)}
+        return made | {"store": self.size.store_settings, "locks": admin_account.locks(self.lab)}
 
     def ensure(self) -> None:
         """Start the parts that don't run, in their order, making data at need; wait until it is whole."""

@@ -7,8 +7,6 @@ listens on nothing but a socket in a folder of its own, and that account is gone
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
@@ -18,14 +16,14 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
+from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
-from benchbook.sites import settings, sql
+from benchbook.sites.admin_account import ADMIN
 from benchbook.sites.machine.contract import Machine, Process
 from benchbook.sites.settings import Value, same
 from benchbook.sites.tidb.config import VOLATILE, assignment
 from benchbook.sites.tidb.status import ABSENT, Status
 
-ADMIN = "root"
 # Of a server's sockets the one that it keeps, and that of its first start.
 SOCKET, FIRST = "t.sock", "b.sock"
 # Whom it runs as on this machine, the first that there is; on hosts, where either may be missing, the last.
@@ -33,24 +31,9 @@ USERS, OTHERWISE = ("mysql",), "nobody"
 FIRST_START_S, STOP_S, LAST_LINES = 180.0, 60.0, 5
 
 
-def secret(lab: labs.Lab) -> str:
-    """Return the administrator's password, drawn when first asked for."""
-    path = lab.folder / "secrets" / "admin.cnf"
-    if not path.exists():
-        lab.own("secrets", None)
-        text = f'mysql-user="{ADMIN}"\nmysql-password="{secrets.token_urlsafe(24)}"\n'
-        labs.write_private(path, text)
-    return labs.read_secret(path)[1]
-
-
-def locks(lab: labs.Lab) -> str:
-    """Return a digest of the lab's passwords: data made under others can't be entered."""
-    return hashlib.sha256(f"{secret(lab)} {lab.password()}".encode()).hexdigest()[:12]
-
-
 def connect(part: Any, socket: str = SOCKET, password: str | None = None, **how: Any) -> pymysql.Connection:
     """Open the administrator's connection over a server's socket."""
-    known = secret(part.machine.lab) if password is None else password
+    known = admin_account.secret(part.machine.lab) if password is None else password
     return part.machine.connect(f"{part.role}/{socket}", user=ADMIN, password=known, **how)
 
 
@@ -71,7 +54,7 @@ def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = 
     child = machine.start(part.role, argv, user=part.user, env=part.env)
     try:
         with _first(part, child, socket, mark) as connection, connection.cursor() as cursor:
-            close(cursor, secret(machine.lab), hosts)
+            close(cursor, admin_account.secret(machine.lab), hosts)
     finally:
         is_clean = machine.stop(child, STOP_S)
         machine.remove(f"{part.role}/{socket}")

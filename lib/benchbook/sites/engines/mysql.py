@@ -1,0 +1,121 @@
+"""MySQL and Percona Server, in a folder of their own, where a `mysqld` is installed or named by its path.
+
+What they share with MariaDB is `engines.mariadb`'s. They let no administrator in by the name of a user of the
+system, so theirs has a password, from before the data folder is complete.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pymysql
+import sqlalchemy
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import admin_account, settings, sql
+from benchbook.sites import lab as labs
+from benchbook.sites.engines import mariadb_accounts as accounts
+from benchbook.sites.engines.mariadb import INSTALL_S, SOCKET, MariaDB
+from benchbook.sites.machine import here
+from benchbook.sites.settings import Value
+
+OLDEST = (8, 0, 30)
+REMEDY = "install a MySQL or a Percona Server"
+WORDS = re.compile(r"Ver ([0-9]+(?:\.[0-9]+)+)(?!\S*MariaDB)")
+FIRST = "first.sql"
+# What differs from MariaDB's: the log's size has another name, and what would listen or encrypt is off.
+DEFAULTS: dict[str, tuple[Value, str]] = {
+    **{key: value for key, value in settings.DEFAULTS.items() if key != "innodb_log_file_size"},
+    "innodb_redo_log_capacity": ("512M", "no checkpoint storms within a run of minutes"),
+    "event_scheduler": (False, "no session of its own beside those that are counted"),
+}
+ABSENT = {
+    **dict.fromkeys(("Rows_sent", "Rows_read"), "MySQL does not count rows for the whole server"),
+    "Com_stmt_execute": "MySQL does not prepare BEGIN, so not every statement is an execution",
+}
+
+
+class MySQL(MariaDB):
+    """One server. Nothing is started until `ensure`."""
+
+    name, program, product, remedy = "mysql", "mysqld", "MySQL", REMEDY
+    version_words = WORDS
+
+    @staticmethod
+    def obstacle(engine: Any) -> str | None:
+        """Return why this machine can't make such a server, or None."""
+        found = here.find(engine.binary or MySQL.program)
+        if found is None or not WORDS.search(here.says([found, "--no-defaults", "--version"])):
+            # MariaDB's package gives its own server this name too.
+            return f"there is no mysqld but MariaDB's; {REMEDY}, or name its program in engine.binary"
+        return None
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What a data folder depends on: another value needs another folder."""
+        return super().made_with | {"locks": admin_account.locks(self.lab)}
+
+    def create(self) -> None:
+        """Make a new data folder, whose administrator has a password when it is there."""
+        password = admin_account.secret(self.lab)
+        statement = f"ALTER USER '{admin_account.ADMIN}'@'localhost' IDENTIFIED BY '{password}';\n"
+        self.machine.write(f"{self.role}/{FIRST}", statement, self.user)
+        fixed = [f"--{key}={value}" for key, value in super().made_with["settings"].items()]
+        argv = [self.binary, "--no-defaults", "--initialize-insecure", f"--datadir={self.folder}/new"]
+        argv += [f"--init-file={self.folder}/{FIRST}", f"--tmpdir={self.folder}/tmp", *fixed]
+        argv += [f"--{key}={value}" for key, value in self._base().items()]
+        try:
+            self.machine.work(argv, "MySQL's data folder could not be made", INSTALL_S, self.user)
+        finally:
+            self.machine.remove(f"{self.role}/{FIRST}")
+
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account over the socket, one new connection each time."""
+        if self._admin is None:
+            made = super().admin()
+            sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(absent=ABSENT))
+        return super().admin()
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very server from any other; costs one connection."""
+        seen = self.seen()
+        what = f"{self._named} (its log: {self.log})"
+        return seen | sql.identity(self.admin(), what, uid="@@server_uuid")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
+        return super().facts() | {"name": self.name, "tls": "off"}
+
+    def let_in(self, account: int) -> None:
+        """Make one more of sysbench's accounts; MySQL does not count statements by account."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            accounts.let_in(cursor, labs.user_of(account), self.lab.password(account), self.place.peers())
+
+    def _connect(self, **how: Any) -> pymysql.Connection:
+        self._opened += 1
+        known = {"user": admin_account.ADMIN, "password": admin_account.secret(self.lab)}
+        return self.machine.connect(f"{self.role}/{SOCKET}", **known, **how)
+
+    def _close(self, cursor: pymysql.cursors.Cursor) -> None:
+        """Nothing: MySQL makes no account without a name."""
+
+    def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
+        return settings.complete(asked, DEFAULTS)
+
+    def _places(self) -> dict[str, object]:
+        # It has a second protocol on a port of its own, and would make certificates of its own.
+        return {**self._base(), "mysqlx": "OFF", "tls_version": ""}
+
+    def _base(self) -> dict[str, object]:
+        return super()._places()
+
+    def _said_version(self) -> str:
+        found = super()._said_version()
+        if tuple(map(int, found.split("."))) < OLDEST:
+            raise SiteError(
+                f"{self.binary}{self._where} is {self.product} {found}; version "
+                f"{'.'.join(map(str, OLDEST))} or newer is needed"
+            )
+        return found
