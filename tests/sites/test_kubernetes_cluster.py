@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import pytest
 from sqlalchemy import text
 
 from benchbook import sites
+from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.measure import dataset, warm_up
 from benchbook.measure.execute import Run, execute
@@ -132,6 +134,12 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
             assert judged.status == "valid", (arm, judged.reasons)
             assert judged.ledger == "agrees"
             seen[arm] = (facts, made.evidence())
+            texts = dict(site.applied(arm))
+            assert applied.digest(texts["server.conf"]) == made.evidence()["identity_before"]["config_hash"]
+            assert applied.digest(texts["study.yaml"]) == facts["moment"]["manifests"]["study.yaml"]
+            secrets = [file.read_text() for file in (folder / "secrets").iterdir()]
+            words = [word for text in secrets for word in re.findall(r"[\w-]{30,}", text)]
+            assert words and not any(word in text for word in words for text in texts.values())
         for arm, (facts, evidence) in seen.items():
             server = evidence["identity_before"]
             assert facts["cluster"]["version"].startswith("v1.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -13,10 +15,11 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from benchbook.commands import cli
+from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import settings
-from benchbook.sites.kube import engines, layout, manifests, plan, tidb
+from benchbook.sites.kube import engines, layout, manifests, mariadb, plan, tidb
 from benchbook.sites.kube.tidb_parts import PodPlacement
 from tests.sites import kubernetes_study
 
@@ -206,6 +209,25 @@ def test_no_pod_has_an_account_but_as_a_file_and_no_kept_page_shows_it():
     assert "left out here" in text
     # The page is what was applied, but for that.
     assert [one["kind"] for one in YAML(typ="safe").load_all(text)] == [one["kind"] for one in everything]
+
+
+def test_a_servers_settings_folder_is_kept_as_the_text_that_its_pod_takes_the_digest_of(tmp_path: Path):
+    """The pod prints the digest of `cat /etc/benchbook/*`, which identities and runs carry on."""
+    study = kubernetes_study.make()
+    chain = layout.chains(study)["pod"]
+    held = arm("pod", study)["ConfigMap", "server"]["data"]
+    for name, text in held.items():
+        (tmp_path / name).write_text(text)
+    said = subprocess.run(
+        ["sh", "-c", "cat ./* | sha256sum | cut -c1-64"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    server = mariadb.MariaDB(SimpleNamespace(study=study), chain.server)
+    ((name, text),) = server.applied()
+    assert name == "server.conf" and applied.digest(text) == said.stdout.strip()
 
 
 @pytest.mark.parametrize(

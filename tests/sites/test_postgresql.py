@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.core import turns
+from benchbook.core import applied, turns
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
@@ -384,6 +384,19 @@ def test_a_wrong_password_and_another_database_are_refused(loaded: Any) -> None:
     assert server.st_mode & 0o077 == 0
     argv = Path(f"/proc/{loaded.identity('direct')['pid']}/cmdline").read_text()
     assert loaded.lab.password(0, data.DRIVER) not in argv
+
+
+@pytest.mark.server
+@needs
+def test_the_settings_files_are_named_by_each_run_and_hold_no_password(loaded: Any) -> None:
+    files = {"direct": [], "relay": ["haproxy.cfg"], "bouncer": ["pgbouncer.ini"]}
+    for arm in loaded.study.arms:
+        loaded.up(arm)
+        texts = loaded.applied(arm)
+        assert [name for name, _ in texts] == ["postgresql.conf", *files[arm]]
+        named = {digest for _, digest in applied.digests(loaded.identity(arm))}
+        assert {applied.digest(text) for _, text in texts} == named
+        assert not any(loaded.lab.password(0, data.DRIVER) in text for _, text in texts)
 
 
 @pytest.mark.server

@@ -20,6 +20,7 @@ import pymysql
 import pytest
 
 from benchbook import sites
+from benchbook.core import applied
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.measure import dataset, execute, ledger
@@ -139,6 +140,11 @@ def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: Study, t
     (table,) = (tmp_path / "relay").rglob("monitor.csv")
     parts = {line.split(",")[1] for line in table.read_text(encoding="utf-8").splitlines()[1:]}
     assert {"tidb", "tikv", "pd", "server", "proxy", "client"} <= parts
+    texts = site.applied("relay")
+    assert [name for name, _ in texts[:2]] == ["pd.toml", "store-1.toml"] and texts[-1][0] == "haproxy.cfg"
+    named = {digest for _, digest in applied.digests(site.identity("relay"))} - {applied.NOTHING}
+    assert {applied.digest(text) for _, text in texts} == named
+    assert not any(site.lab.password() in text for _, text in texts)
 
 
 def test_a_store_killed_in_a_run_is_named_and_voids_it(site: Any, study: Study, tmp_path: Path) -> None:
