@@ -82,7 +82,7 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[object]]
     caption: str = ""
-    empty: str = "There is none."
+    empty: str | Html = "There is none."
     notes: Notes | None = None
     is_folded: bool = False
     is_whole: bool = False
