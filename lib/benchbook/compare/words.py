@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from benchbook.core import registry
 from benchbook.core.study import Study
 
 PRODUCTS = {
@@ -17,7 +18,7 @@ PRODUCTS = {
     "tidb": "TiDB",
     "tiproxy": "TiProxy",
 }
-PROXIES = frozenset({"haproxy", "pgbouncer", "tiproxy"})
+PROXIES = registry.PROXIES
 WORKLOADS = {
     "oltp_delete": "deletes",
     "oltp_insert": "inserts",

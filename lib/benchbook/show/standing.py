@@ -143,7 +143,7 @@ def load(source: str = "") -> Overview:
 
 
 def measured() -> list[Measured]:
-    """Return every study with findings: recorded ones first, then those of this clone, each by name.
+    """Return every study with findings: those of this clone first, then recorded ones, each by name.
 
     One's own that is the recorded one, to the byte of its findings, is there once.
     """
@@ -157,7 +157,7 @@ def measured() -> list[Measured]:
     for file in sorted(data.glob("*/findings.json")):
         if (file.parent.name, file.read_bytes()) not in seen:
             found.append(_measured(file.parent.name, paths.study(file.parent.name), False))
-    return found
+    return sorted(found, key=lambda one: one.is_recorded)
 
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
