@@ -66,7 +66,7 @@ def test_too_few_measurements_say_how_many_are_needed():
     (one,) = history.series(made(effect_step=-0.5, at=6).head(12))
     assert one.changes == ()
     # A level in two halves: 2 / C(15, 7) = 2 / 6435 is the first below 0.0005.
-    assert one.sentence == "12 measurements so far; changes can be shown from 15 on."
+    assert one.sentence == "12 measurements so far; it takes 15 to show a change."
 
 
 def test_other_settings_are_another_study():

@@ -43,7 +43,8 @@ def test_a_quiet_machine_raises_no_doubt_and_says_so_in_one_line(names):
     aa = {"low": -0.012, "high": 0.009, "level": 0.98}
     assert quiet.seen(_runs(), FACTS, None, aa)["line"] == (
         "Load 0.4 on 2 cores before measuring; other programs used 0.00 cores during runs; the host took "
-        "0.0 % (steal); equal arms (A/A) came out within 98\xa0% interval −1.2 to +0.9\xa0%."
+        "0.0\xa0% of the time for others (steal); equal arms (A/A) came out within "
+        "−1.2 to +0.9\xa0% of each other."
     )
 
 

@@ -60,7 +60,7 @@ def test_a_trend_is_a_step_at_each_pair_of_levels_and_every_step_counts(make_stu
     found = _judge(study, claim, runs)
     assert [part["value"] for part in found["parts"]] == pytest.approx([0.5, 1.0], abs=0.01)
     assert (found["verdict"], found["n"], found["level"]) == ("confirmed", 5, 0.98)
-    assert "direct, oltp_point_select, threads 4 to 8" in found["sentence"]
+    assert "direct connections, point selects, threads 4 to 8" in found["sentence"]
     assert _judge(study, claim.model_copy(update={"direction": "falls"}), runs)["verdict"] == "contradicted"
 
 

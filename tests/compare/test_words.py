@@ -50,6 +50,24 @@ def test_an_effect_is_subject_verb_number_interval_and_blocks():
     assert "+5.0 to +15.0 %, 1 block)" in _said(effect=0.1, low=0.05, high=0.15, n=1)
 
 
+def test_a_network_has_an_article_and_a_sentence_begins_with_a_capital():
+    names = {"workload": "point selects", "baseline": "direct connections", "treatment": "pod network"}
+    said = _said(treatment="pod", names=names)
+    assert said.startswith("The pod network served 23.7 % fewer queries per second than direct connections")
+    again = _said(treatment="pod", names=names, label="not shown")
+    assert "between the pod network and direct connections was shown" in again
+
+
+def test_thread_levels_of_two_workloads_are_one_sentence_and_can_be_left_out():
+    test = {"depends_on_threads": {"p": 0.001}, "levels": LEVELS}
+    writes = {**FOUND["names"], "workload": "inserts"}
+    group = [{**FOUND, **test}, {**FOUND, **test, "workload": "oltp_insert", "names": writes}]
+    said = sentences.headline(group).replace("\xa0", " ")
+    levels = "24.4 % fewer at 1 thread, 11.9 % fewer at 4 threads and no difference was shown at 16 threads"
+    assert said.endswith(f"The effect depends on threads: on point selects {levels}; on inserts {levels}.")
+    assert "threads" not in sentences.headline(group, with_levels=False)
+
+
 def test_a_latency_is_higher_or_lower_and_never_served():
     said = _said(metric="latency_p99_ms", effect=0.12, low=0.1, high=0.14, label="higher")
     assert said.startswith(

@@ -124,6 +124,19 @@ def test_a_stage_tells_a_story(path: Path):
     assert kinds[-1] == "code", "it ends with what it left"
 
 
+EXPLORED = sorted((tree.ROOT / "notebooks" / "explore").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", [*tree.notebooks(), *EXPLORED], ids=lambda path: path.stem)
+def test_every_figure_has_words_for_who_cannot_see_it(path: Path):
+    drawn = [
+        cell["source"]
+        for cell in tree.cells(path)
+        if re.search(r"plt\.subplots|sns\.relplot", cell["source"])
+    ]
+    assert [source for source in drawn if '"alt"' not in source] == []
+
+
 @every
 def test_no_result_is_typed(path: Path):
     prose = "\n".join(cell["source"] for cell in tree.cells(path) if cell["cell_type"] == "markdown")

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import pytest
 
 from benchbook.core import paths
+from benchbook.show import page
 from tests.house import tree
 from tests.show import notebooks
 
@@ -59,6 +60,8 @@ def test_it_runs_on_a_made_up_study(path: Path):
         executed = notebooks.execute(path, paths.root(), **study)
     shown = [output for cell in executed.cells for output in cell.get("outputs", [])]
     assert len(shown) >= 3
+    # A picture without words for those who can't see it is refused.
+    assert "<main" in page.html(executed)
     if path.stem == "compare_two_arms":
         # Ratios of the five blocks: 80/100, 88/110, 97/120, 103/130, 112/140; geometric mean 0.800112.
         table = next(output.data["text/plain"] for output in shown if "by hand" in output.data["text/plain"])

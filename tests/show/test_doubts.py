@@ -14,7 +14,7 @@ def test_a_sound_study_asks_for_care_only_where_it_warns(made):
     assert [name for name, doubt in found.items() if doubt.is_care] == ["Short runs"]
     assert next(iter(found)) == "A/A"
     assert numbers.span(made.findings["aa"]["low"], made.findings["aa"]["high"]) in found["A/A"].text
-    assert "65\xa0runs, each measured for 6 s after 2 s of discard." in found["Runs"].text
+    assert "65\xa0runs, each measured for 6 s after a discard of 2 s." in found["Runs"].text
     assert "1 of 31\xa0runs of direct connections and 1 of 31\xa0runs of HAProxy" in found["Voids"].text
 
 

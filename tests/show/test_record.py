@@ -110,7 +110,11 @@ def test_the_first_page_sets_what_was_published_beside_its_own_tables(site: Path
     table = rows(overview.claims(seen)._repr_html_())
     assert len(table) == len(seen.claims) >= 39
     host = next(row for row in table if "Host network gives" in row[0])
-    assert host[2] == "about +7 %" and "+6.09 %" in host[3] and "holds" in host[3]
+    assert (
+        host[2] == "about +7 %"
+        and "+6.1\xa0% on average, +3.9 to +7.7\xa0% by cell" in host[3]
+        and "holds" in host[3]
+    )
     assert all(row[4].startswith("<span>Open.") for row in table), "no third column is empty without a reason"
 
 
@@ -125,7 +129,7 @@ def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
     assert len(filled) == 1 and "Host network gives" in filled[0][0]
     for part in ("+6.1", "+4.9 to +7.9", "5 blocks", "confirmed", "studies/networks.html"):
         assert part in filled[0][4].replace("\N{NO-BREAK SPACE}", " ")
-    assert "1 are confirmed" in overview.record(seen).text
+    assert "1 is confirmed, 0 are contradicted" in overview.record(seen).text
     assert "Networks" in overview.studies(seen)._repr_html_()
 
 
@@ -147,12 +151,12 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     seen = overview.load()
     host = next(row for row in rows(overview.claims(seen)._repr_html_()) if "Host network gives" in row[0])[4]
     assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
-    assert "This would answer it (a cluster, TiDB): <code>make repro STUDY=own</code>" in host
+    assert "Open. <code>make repro STUDY=own</code> would answer it (a cluster, TiDB)." in host
     assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
     told = overview.record(seen).text.replace("\N{NO-BREAK SPACE}", " ")
-    assert "1 claim is illustrated, which judges nothing" in told
+    assert "1 claim is illustrated by something that stands in for what was published" in told
     first = overview.headlines(seen).text
-    assert first.count("<li>") == 4 and "Illustrated, not judged:" in first
+    assert first.count("<b>") == 4 and "Illustrated, not judged:" in first
 
 
 def test_one_source_alone(site: Path):

@@ -33,11 +33,12 @@ class Studies(Named[Study]):
         if not self.names:
             return super()._repr_html_()
         measured, others = self._split()
-        if measured.empty:
-            return element("p", "Nothing was measured here yet.").text + frame_html(others)
+        first = (
+            element("p", "Nothing was measured here yet.").text if measured.empty else frame_html(measured)
+        )
         count = f"{len(others)} not measured yet"
         rest = element("details", element("summary", count), Html(frame_html(others)))
-        return frame_html(measured) + (rest.text if len(others) else "")
+        return first + (rest.text if len(others) else "")
 
 
 def studies() -> Named[Study]:

@@ -44,6 +44,23 @@ def notes(study: Study, facts: Mapping[str, Any], claims: Mapping[str, Claim]) -
     return found + _cores(facts["arms"])
 
 
+def title(note: str) -> str:
+    """Say in a few words what such a sentence is about.
+
+    >>> title("Arm pod stands in for TiDB: one MariaDB."), title("Claim a/b is not answered: it is a text.")
+    ('Stand-in', 'Claim left open')
+    """
+    kinds = {
+        "Claim ": "Claim left open",
+        " was skipped ": "Skipped arm",
+        " stands in for ": "Stand-in",
+        " illustrates ": "Illustrated claim",
+        "Client and server ": "One machine",
+        "On hosts of their own": "Hosts",
+    }
+    return next((kind for sign, kind in kinds.items() if sign in note), "Set-up")
+
+
 def _cores(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Say where server and client ran, if they were kept apart."""
     hosts = {

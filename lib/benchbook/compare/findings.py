@@ -14,7 +14,18 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import conditions, costs, doubts, ladders, partners, quiet, study_claims, turns, words
+from benchbook.compare import (
+    arrangements,
+    conditions,
+    costs,
+    doubts,
+    ladders,
+    partners,
+    quiet,
+    study_claims,
+    turns,
+    words,
+)
 from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.contrasts import Evidence, judged, metrics
 from benchbook.compare.entries import Context, Planner, entry, more_for_aa, q_values
@@ -137,7 +148,7 @@ def _asked(
 
 def _on_claims(unanswered: Sequence[str], left: Sequence[str]) -> list[dict[str, Any]]:
     """Return a doubt for each claim or set-up that is not what a study answers, and for each left claim."""
-    found = [doubts.doubt("Claim" if "laim" in text else "Set-up", text) for text in unanswered]
+    found = [doubts.doubt(arrangements.title(text), text) for text in unanswered]
     return found + [doubts.doubt("Claim", text) for text in left]
 
 

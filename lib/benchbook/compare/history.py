@@ -230,7 +230,8 @@ def _step(levels: Sequence[Level], place: int) -> float:
 def _sentence(found: Series) -> str:
     many = count(len(found.rows), "measurement")
     if len(found.rows) < found.fewest:
-        return f"{many} so far; changes can be shown from {found.fewest} on."
+        so_far = f"{many} so far" if len(found.rows) else "No measurement counts yet"
+        return f"{so_far}; it takes {found.fewest} to show a change."
     told = []
     for change in found.changes:
         day = change.measured_at[:10]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from benchbook.compare import turns, words
 from benchbook.compare.doubts import STEAL_PCT, doubt
-from benchbook.compare.sentences import interval, listing
+from benchbook.compare.sentences import ends, listing
 from benchbook.core.wording import count
 
 Facts = Mapping[str, Mapping[str, Any]]
@@ -74,11 +74,13 @@ def _line(found: Mapping[str, Any], aa: Mapping[str, Any] | None) -> str:
     if found["others_cores"] is not None:
         parts.append(f"other programs used {found['others_cores']:.2f} cores during runs")
     if found["psi_cpu_pct"] is not None:
-        parts.append(f"some task waited for a core {found['psi_cpu_pct']:.0f} % of the time")
+        parts.append(f"some task waited for a core {found['psi_cpu_pct']:.0f}\N{NO-BREAK SPACE}% of the time")
     if found["steal_pct"] is not None:
-        parts.append(f"the host took {found['steal_pct']:.1f} % (steal)")
+        parts.append(
+            f"the host took {found['steal_pct']:.1f}\N{NO-BREAK SPACE}% of the time for others (steal)"
+        )
     if aa is not None and aa["low"] is not None:
-        parts.append(f"equal arms (A/A) came out within {interval(aa)}")
+        parts.append(f"equal arms (A/A) came out within {ends(aa)} of each other")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else "Nothing was recorded about it."
 

@@ -44,6 +44,10 @@ def ends(part: Finding) -> str:
 
 def sentence(found: Finding) -> str:
     """Say in one sentence what was found of a contrast, or why nothing was."""
+    return words.sentence_case(_sentence(found))
+
+
+def _sentence(found: Finding) -> str:
     treatment, baseline, workload = _names(found)
     where, blocks, label = f"on {workload}", count(found["n"], "block"), found["label"]
     if found["effect"] is None:
@@ -73,8 +77,11 @@ def sentence(found: Finding) -> str:
     return f"{_compared(found)} {seen}.{_depends(found)}"
 
 
-def headline(group: Sequence[Finding]) -> str:
-    """Say in as few words as possible what findings about the same arms and metric came to, by workload."""
+def headline(group: Sequence[Finding], with_levels: bool = True) -> str:
+    """Say in as few words as possible what findings about the same arms and metric came to, by workload.
+
+    Thread levels of effects that have one number are left out on demand, where they stand elsewhere.
+    """
     treatment, baseline, _ = _names(group[0])
     by_label: dict[str, list[Finding]] = {}
     for found in group:
@@ -86,7 +93,7 @@ def headline(group: Sequence[Finding]) -> str:
             first, *others = own
             more = [f"{_amount(found)} on {name}" for found, name in zip(others, on[1:], strict=True)]
             parts.append(f"{listing([f'{_compared(first)}{_seen(first)}', *more])}.")
-            parts += [_depends(found).strip() for found in own if _depends(found)]
+            parts.append(_all_levels(own) if with_levels else "")
         elif label == "depends on threads":
             parts += [f"{_by_level(found, is_short=True)}." for found in own]
         elif label == "not compared":
@@ -98,7 +105,7 @@ def headline(group: Sequence[Finding]) -> str:
             parts.append(_help(own[0]).strip() if len(by_label) == 1 else "")
         else:
             parts.append(f"{_QUIET[label].format(f'between {treatment} and {baseline}', listing(on))}.")
-    return " ".join(text for text in parts if text)
+    return " ".join(words.sentence_case(text) for text in parts if text)
 
 
 _QUIET = {
@@ -124,7 +131,8 @@ def _level_told(found: Finding, part: Finding, with_ends: bool = True) -> str:
 
 
 def _names(found: Finding) -> tuple[str, str, str]:
-    return words.of(found, "treatment"), words.of(found, "baseline"), words.of(found, "workload")
+    treatment, baseline = (words.in_sentence(words.of(found, role)) for role in ("treatment", "baseline"))
+    return treatment, baseline, words.of(found, "workload")
 
 
 def _outcome(found: Finding) -> str:
@@ -179,11 +187,22 @@ def _by_level(found: Finding, is_short: bool = False) -> str:
 
 def _depends(found: Finding) -> str:
     """Say the thread levels of a finding that has one number, where they were shown to differ in size."""
+    told = _told_levels(found)
+    return f" On {_names(found)[2]} the effect depends on threads: {told}." if told else ""
+
+
+def _all_levels(group: Sequence[Finding]) -> str:
+    """Say the same of several workloads in one sentence."""
+    told = {_names(found)[2]: _told_levels(found) for found in group}
+    each = [f"on {workload} {levels}" for workload, levels in told.items() if levels]
+    return f"The effect depends on threads: {'; '.join(each)}." if each else ""
+
+
+def _told_levels(found: Finding) -> str:
     test = found.get("depends_on_threads")
     if not test or test["p"] >= 0.05 or len(_levels(found)) < 2:
         return ""
-    summary = [_level_told(found, part, with_ends=False) for part in _levels(found)]
-    return f" On {_names(found)[2]} the effect depends on threads: {listing(summary)}."
+    return listing([_level_told(found, part, with_ends=False) for part in _levels(found)])
 
 
 def _help(found: Finding) -> str:

@@ -6,6 +6,7 @@ Effects of QPS between two arms are findings of their own (`claims`); everything
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from benchbook.compare import claims, conditions, words
 from benchbook.compare.claimed import published_text
 from benchbook.compare.intervals import Interval, t_interval
 from benchbook.compare.multiple import holm
-from benchbook.compare.sentences import listing, percent
+from benchbook.compare.sentences import ends, listing, percent
 from benchbook.compare.study_cells import Unfit, cells, chosen, is_known, loading, logarithms
 from benchbook.compare.study_kinds import BUSIEST, Bounds, Part, Place, parts
 from benchbook.compare.verdicts import Verdict, decide_verdict, point_band, reached_look
@@ -146,7 +147,7 @@ def _entry(evidence: Evidence, one: Asked) -> dict[str, Any]:
         used = sorted({place for part in own for place in (*part.weights, *part.beside)})
         blocks, reason = _complete(logs, used)
     except Unfit as error:
-        return _told({**made, "reason": str(error)})
+        return _told({**made, "reason": str(error)}, {})
     look = reached_look(len(blocks), evidence.analysis.looks)
     blocks = blocks if look is None else blocks.iloc[:look]
     judged = [_judged(part, blocks, evidence.analysis.level) for part in own]
@@ -159,7 +160,8 @@ def _entry(evidence: Evidence, one: Asked) -> dict[str, Any]:
         )
     if one.is_judged and look is not None:
         made["verdict"] = _verdict([(outcome, p) for _, outcome, p in judged], evidence.analysis.level)
-    return _told(made)
+    known = words.names(evidence.study)
+    return _told(made, {**known["arms"], **known["workloads"]})
 
 
 def _parts(evidence: Evidence, claim: published.Claim) -> list[Part]:
@@ -282,28 +284,33 @@ def _verdict(outcomes: Sequence[tuple[Verdict, float | None]], level: float) -> 
     return "contradicted" if min(holm(p_values)) <= 1 - level + _ROUNDING else "inconclusive"
 
 
-def _told(made: dict[str, Any]) -> dict[str, Any]:
-    """Add the sentence: what was seen in each part, and how many of them are as claimed."""
+def _told(made: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Add the sentence: what was seen in each part, and of a judged claim how many parts are as claimed.
+
+    `names` has the readable ones of arms and workloads.
+    """
     seen = [part for part in made["parts"] if part["value"] is not None]
     if not seen:
         return {**made, "sentence": f"No number: {made['reason'] or 'nothing was measured for it'}."}
     metric = words.metric(claims.METRICS.get(made["metric"], made["metric"])).replace("_", " ")
-    told = listing([f"{part['where']}: {_amount(part)}" for part in seen])
+    told = listing([f"{_readable(part['where'], names)} {_amount(part)}" for part in seen])
     held = sum(part["outcome"] == "confirmed" for part in made["parts"])
-    counted = (
-        f" As claimed in {held} of {len(made['parts'])}."
-        if made["n"] and made["parts"][0]["low"] is not None
-        else ""
-    )
-    return {**made, "sentence": f"{metric[0].upper()}{metric[1:]}, {told}.{counted}"}
+    is_counted = made["judged"] and made["n"] and made["parts"][0]["low"] is not None
+    counted = f" {held} of {len(made['parts'])} lie in what was claimed." if is_counted else ""
+    return {**made, "sentence": f"{metric[0].upper()}{metric[1:]}: {told}.{counted}"}
+
+
+def _readable(where: str, names: Mapping[str, str]) -> str:
+    """Put readable names of arms and workloads in the place of the study's own."""
+    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    return re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda own: names[own[0]], where) if names else where
 
 
 def _amount(part: Mapping[str, Any]) -> str:
-    def write(value: float | None) -> str:
-        if value is None:
-            return "?"
+    def write(value: float) -> str:
         return percent(value) if part["scale"] == "share" else f"{value:,.4g}"
 
     if part["low"] is None or part["high"] is None:
         return write(part["value"])
-    return f"{write(part['value'])} ({write(part['low'])} to {write(part['high'])})"
+    seen = ends(part) if part["scale"] == "share" else f"{write(part['low'])} to {write(part['high'])}"
+    return f"{write(part['value'])} ({seen})"

@@ -18,8 +18,8 @@ from benchbook.core.wording import count
 
 PERCENTILES = ("latency_p95_ms", "latency_p99_ms")
 ABSENT = (
-    "Latency percentiles are left out where more than a tenth of the events beyond them were in flight at "
-    "the end of a turn: such an event carries the pause."
+    "Latency percentiles are left out where the end of a turn interrupted more than a tenth of the events "
+    "beyond them, because the latency of such an event holds the pause."
 )
 
 

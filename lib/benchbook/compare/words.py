@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from benchbook.core import registry
 from benchbook.core.study import Study
 
 PRODUCTS = {
@@ -17,7 +18,7 @@ PRODUCTS = {
     "tidb": "TiDB",
     "tiproxy": "TiProxy",
 }
-PROXIES = frozenset({"haproxy", "pgbouncer", "tiproxy"})
+PROXIES = registry.PROXIES
 WORKLOADS = {
     "oltp_delete": "deletes",
     "oltp_insert": "inserts",
@@ -50,20 +51,24 @@ AGAIN = "_again"
 
 def names(study: Study) -> dict[str, dict[str, str]]:
     """Return readable names of a study's `arms` (the A/A twin too) and `workloads`, by their own names."""
-    arms = {name: arm(name, setting.access) for name, setting in study.arms.items()}
+    arms = {name: arm(name, setting.access, setting.network) for name, setting in study.arms.items()}
     if study.twin:
         arms[study.twin] = f"{arms[study.baseline]} again"
     return {"arms": arms, "workloads": {name: workload(name, study.script(name)) for name in study.workloads}}
 
 
-def arm(name: str, access: str | None = None) -> str:
+def arm(name: str, access: str | None = None, network: str | None = None) -> str:
     """Return an arm's readable name; a proxy's is written out only where the arm's `access` is that proxy.
 
     >>> arm("haproxy", "haproxy"), arm("direct", "direct"), arm("haproxy", "direct")
     ('HAProxy', 'direct connections', 'haproxy')
+    >>> arm("pod", "direct", "pod"), arm("host", "direct", "host"), arm("pod", "haproxy", "pod")
+    ('pod network', 'host network', 'pod')
     """
     if name.endswith(AGAIN):
-        return f"{arm(name.removesuffix(AGAIN), access)} again"
+        return f"{arm(name.removesuffix(AGAIN), access, network)} again"
+    if name == network and access in ("direct", None):
+        return f"{name} network"
     if name == "direct" and access in ("direct", None):
         return "direct connections"
     parts = re.split(r"([-_.])", name)
@@ -91,6 +96,24 @@ def of(found: Mapping[str, Any], role: str) -> str:
     findings carried them."""
     given = (found.get("names") or {}).get(role)
     return given or (workload if role == "workload" else arm)(found[role])
+
+
+def in_sentence(name: str) -> str:
+    """Return an arm's readable name as it stands inside a sentence.
+
+    >>> in_sentence("pod network"), in_sentence("direct connections"), in_sentence("pod")
+    ('the pod network', 'direct connections', 'pod')
+    """
+    return f"the {name}" if name.removesuffix(" again").endswith(" network") else name
+
+
+def sentence_case(text: str) -> str:
+    """Begin a sentence with a capital, unless it begins with a name that is written otherwise.
+
+    >>> sentence_case("the pod network served"), sentence_case("v5.0 served")
+    ('The pod network served', 'v5.0 served')
+    """
+    return text[:1].upper() + text[1:] if text.startswith(("the ", "direct connections")) else text
 
 
 def _product(part: str, access: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from benchbook.show.markup import Html, element
 Findings = Mapping[str, Any]
 
 _NAMED_FACTS = 6
+_SHORT = re.compile(r"a pilot of (\d+) s is too short to judge; it needs (\d+) s")
 
 
 @dataclass(frozen=True)
@@ -118,9 +120,9 @@ def _turns(findings: Findings, runs: pd.DataFrame) -> Iterator[Doubt]:
     lost = f" {of_turns.ABSENT}" if of_turns.lacks_percentiles(runs) else ""
     yield Doubt(
         "Turns",
-        f"Arms took turns inside the same second, so QPS is queries over an arm's active seconds.{still} "
-        "The rates in sysbench's own log are over wall time and too small by the number of arms. Mean "
-        f"latency is threads over throughput (Little's law), over active seconds.{lost}",
+        f"Arms took turns inside the same second, so QPS counts the seconds of an arm's own turns.{still} "
+        "The rates in sysbench's own log count the seconds of all arms, so they are too small by the number "
+        f"of arms. Mean latency is threads divided by throughput (Little's law).{lost}",
     )
 
 
@@ -131,8 +133,8 @@ def _partners(blocks: Sequence[Mapping[str, Any]] | None) -> Iterator[Doubt]:
     usual = numbers.decimal(pd.Series([block["median_s"] for block in blocks]).median())
     yield Doubt(
         "Time between partners",
-        f"Runs that are compared started {usual} s apart (median); the farthest "
-        f"{partners.span(longest['max_s'])}, in block {longest['block']}.",
+        f"Runs that are compared started {usual} s apart (median), and {partners.span(longest['max_s'])} at "
+        f"most (block {longest['block']}).",
     )
 
 
@@ -166,7 +168,7 @@ def _lengths(runs: pd.DataFrame) -> Doubt:
         for column in ("run_s", "discard_s")
     )
     sentence = (
-        f"{numbers.count(len(runs), 'run')}, each measured for {run_s} s after {discard_s} s of discard."
+        f"{numbers.count(len(runs), 'run')}, each measured for {run_s} s after a discard of {discard_s} s."
     )
     return Doubt("Runs", f"{sentence} The shorter a run, the more of its noise is left.")
 
@@ -174,7 +176,21 @@ def _lengths(runs: pd.DataFrame) -> Doubt:
 def _steady(warm_up: Findings | None) -> Iterator[Doubt]:
     if warm_up and warm_up.get("is_steady") is not True:
         reason = f": {warm_up['reason'].rstrip('.')}" if warm_up.get("reason") else ""
-        yield Doubt("Warm-up", f"The pilots did not show a steady state{reason}.", True)
+        short = _too_short(warm_up.get("pilots") or ())
+        yield Doubt("Warm-up", short or f"The pilots did not show a steady state{reason}.", True)
+
+
+def _too_short(pilots: Sequence[Mapping[str, Any]]) -> str:
+    """Say it once where every pilot was too short to judge; empty where one was not."""
+    found = [_SHORT.match(str(pilot.get("reason"))) for pilot in pilots]
+    if not found or not all(found):
+        return ""
+    lengths = sorted({int(one[1]) for one in found if one})
+    needed = next(one[2] for one in found if one)
+    return (
+        f"No pilot was long enough to show a steady state: they took {numbers.listing(lengths, 'or')} s, and "
+        f"{needed} s are needed. Slow seconds of the start may be among those that count."
+    )
 
 
 def _voids(voids: Mapping[str, Any], arms: Mapping[str, str]) -> Doubt:
@@ -206,17 +222,17 @@ def _checks(checks: list[Mapping[str, Any]]) -> Doubt:
 
 def _differences(entries: list[Mapping[str, Any]]) -> Doubt:
     if not entries:
-        return Doubt("Arms", "They reported no fact that differs.")
+        return Doubt("Arms", "The arms reported no fact that differs.")
     names = [entry["fact"] for entry in entries[:_NAMED_FACTS]]
     more = len(entries) - len(names)
     names += [numbers.count(more, "more fact", "more facts")] if more else []
-    care = "What differs beside what the study compares speaks against the answer."
-    return Doubt("Arms", f"They differ in {numbers.listing(names)}. {care}")
+    care = "Whatever differs beyond what the study compares is another possible reason for the answer."
+    return Doubt("Arms", f"The arms differ in {numbers.listing(names)}. {care}")
 
 
 def _second_opinion(found: Mapping[str, Any]) -> Iterator[Doubt]:
     second = found.get("second_opinion")
     if second and not second["agrees"]:
         ends = numbers.span(second["low"], second["high"])
-        sentence = f"The {second['method']} interval, {ends}, leads elsewhere."
+        sentence = f"Another kind of interval ({second['method']}) leads to another answer: {ends}."
         yield Doubt(_name(found), sentence, True)

@@ -116,7 +116,9 @@ def changes(seen: Seen) -> Table:
         "effect and baseline. Sizes are those of the levels on both sides; the place was chosen by "
         "looking at them."
     )
-    return Table("changes", "Changes", columns, rows, caption, "No change was shown.", is_whole=True)
+    return Table(
+        "changes", "What changed, and when", columns, rows, caption, "No change was shown.", is_whole=True
+    )
 
 
 def measurements(seen: Seen) -> Table:
@@ -146,16 +148,25 @@ def measurements(seen: Seen) -> Table:
         number("Baseline", "QPS"),
         Column("Commit"),
     ]
-    return Table("measurements", "Every measurement", columns, rows, empty="Each study has its own page.")
+    empty = "None counts yet; the answer above says why." if seen.study else "Each study has its own page."
+    return Table("measurements", "The measurements that count", columns, rows, empty=empty)
 
 
 def _contrast(one: Series) -> str:
     if one.rows.empty:
-        return one.contrast
+        workload, arm, _ = one.contrast.split(".", 2)
+        return f"{_arm(arm)} on {words.workload(workload)}"
     row = one.rows.iloc[-1]
-    names = words.arm(row["treatment"]), words.arm(row["baseline"]), words.workload(row["workload"])
+    names = _arm(row["treatment"]), _arm(row["baseline"]), words.workload(row["workload"])
     what = "" if row["metric"] == "qps" else f", {words.metric(row['metric'])}"
     return f"{names[0]} against {names[1]} on {names[2]}{what}"
+
+
+def _arm(name: str) -> str:
+    # A series keeps names alone; an arm that is called as a network is that network.
+    return words.arm(
+        name, network=name.removesuffix(words.AGAIN) if name.startswith(("host", "pod")) else None
+    )
 
 
 def _notes(notes: Sequence[str]) -> list[object]:

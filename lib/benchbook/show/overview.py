@@ -3,81 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from benchbook.compare import verdicts, words
-from benchbook.core import files, paths
-from benchbook.show import figures, numbers, prose, standing
+from benchbook.core import paths
+from benchbook.show import figures, numbers, prose
 from benchbook.show.badge import badge
 from benchbook.show.markup import ADDRESS, Html, element, join, slug
 from benchbook.show.picture import Picture
-from benchbook.show.standing import Measured, Shipped
+from benchbook.show.record import recomputed
+from benchbook.show.standing import Measured, Overview, load
 from benchbook.show.table import Column, Table, long, number
+from benchbook.show.tables import levels_of
 
 # The four findings of the first document, which the page opens with.
 HEADLINES = tuple(
     f"tidb-kubernetes/{claim}" for claim in ("host-network", "ubuntu", "load-balancer", "c2-machines")
 )
 _MOST_SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Overview:
-    """What is known: audits of sources in order, studies with findings, and study files by claim."""
-
-    audits: Sequence[Mapping[str, Any]]
-    studies: Sequence[Measured]
-    shipped: Mapping[str, Sequence[Shipped]]
-
-    @property
-    def claims(self) -> list[Mapping[str, Any]]:
-        """Every claim of every source."""
-        return [claim for audit in self.audits for claim in audit["claims"]]
-
-    def answers(self, claim: str) -> list[tuple[Measured, Mapping[str, Any]]]:
-        """Return (study, finding) for every finding that answers a claim."""
-        return [(study, found) for study in self.studies for found in study.answers(claim)]
-
-    def shows(self, claim: str) -> list[tuple[Measured, Mapping[str, Any]]]:
-        """Return (study, finding) for every finding that illustrates a claim and judges nothing."""
-        return [(study, found) for study in self.studies for found in study.shows(claim)]
-
-    def asked(self, claim: str, is_judged: bool) -> list[tuple[Measured, Mapping[str, Any]]]:
-        """Return (study, what it came to) of a claim that is no effect between two arms."""
-        return [
-            (study, one)
-            for study in self.studies
-            for one in study.asked(claim)
-            if bool(one["judged"]) == is_judged
-        ]
-
-    def marks(self, claim: str) -> list[tuple[str, Mapping[str, Any], bool]]:
-        """Return (study, finding, whether it answers) as figures draw them; illustrations last."""
-        answers = [(study.name, found, True) for study, found in self.answers(claim)]
-        shown = [(study.name, found, False) for study, found in self.shows(claim)]
-        for is_judged, drawn in ((True, answers), (False, shown)):
-            for study, one in self.asked(claim, is_judged):
-                drawn += [(study.name, found, is_judged) for found in _shares(one)]
-        return answers + shown[:_MOST_SHOWN]
-
-
-def _shares(one: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the parts of a claim that are effects, as figures draw them; a trend's steps are none."""
-    is_effect = one["kind"] == "effect"
-    parts = [
-        part for part in one["parts"] if is_effect and part["scale"] == "share" and part["low"] is not None
-    ]
-    return [{**part, "effect": part["value"], "verdict": one["verdict"]} for part in parts]
-
-
-def load(source: str = "") -> Overview:
-    """Read every audit (or that of one source), and the findings of every study that has them."""
-    data = paths.root() / "data"
-    audits = [files.read_json(file) for file in sorted(data.glob("audit/*/audit.json"))]
-    chosen = [audit for audit in audits if source in ("", audit["source"])]
-    return Overview(chosen, standing.measured(), standing.shipped())
+__all__ = ["Overview", "load"]
 
 
 def opening(seen: Overview) -> Html:
@@ -118,9 +63,14 @@ def headlines(seen: Overview) -> Html:
 
 
 def _headline(seen: Overview, claim: Mapping[str, Any]) -> Html:
-    told = f" Published: {claim['published']}. Its own tables: {claim['recomputed']}, "
-    parts = [element("b", claim["claim"]), told, badge(claim["verdict"]), ". "]
-    return element("li", *parts, _standing(seen, claim))
+    own = recomputed(claim)
+    facts = [
+        element("span", f"Published: {claim['published']}"),
+        element("span", f"Its own tables: {own} " if own else "Its own tables: ", badge(claim["verdict"])),
+    ]
+    standing = (element("li", line) for line in _lines(seen, claim))
+    told = [element("p", join(facts, " · "), class_="facts"), element("ul", *standing, class_="standing")]
+    return element("li", element("b", claim["claim"]), *told)
 
 
 def headline_figure(seen: Overview) -> Picture:
@@ -145,9 +95,16 @@ def _line(study: Measured) -> Html:
     sentence = prose.headline(study.found) or ["No finding could be computed."]
     label = f"the study {study.name}, {study.whose}"
     way = element("a", "the study, with its doubts", href=study.page, class_="way", aria_label=label)
-    doubts = [element("span", f"Care: {doubt}", class_="claim") for doubt in study.doubts]
+    doubts = [element("span", f"Care. {_doubt(doubt)}", class_="claim") for doubt in study.doubts]
     title = element("b", study.found["title"])
     return element("li", title, f" ({study.whose})", element("p", *sentence, class_="verdict"), way, *doubts)
+
+
+def _doubt(text: str) -> str:
+    """Write a doubt of the record as a sentence; a title before a sentence is left out."""
+    title, _, rest = text.partition(": ")
+    told = rest if rest[:1].isupper() and len(title) < 20 else text
+    return f"{told[:1].upper()}{told[1:].rstrip('.')}."
 
 
 def effects(seen: Overview) -> list[Picture]:
@@ -187,7 +144,7 @@ def record(seen: Overview) -> Html:
     ]
     here = {verdict: judged.count(verdict) for verdict in get_args(verdicts.Verdict)}
     told += (
-        f"Measured here, {numbers.listing([f'{count} are {verdict}' for verdict, count in here.items()])}."
+        f"Measured here, {numbers.listing(_each(here))}."
         if any(here.values())
         else "No measurement made here answers one of them yet."
     )
@@ -197,8 +154,15 @@ def record(seen: Overview) -> Html:
     )
     if shown:
         verb = "is" if shown == 1 else "are"
-        told += f" {numbers.count(shown, 'claim')} {verb} illustrated, which judges nothing."
+        told += (
+            f" {numbers.count(shown, 'claim')} {verb} illustrated by something that stands in for what was "
+            "published; that judges nothing."
+        )
     return element("p", told, class_="verdict")
+
+
+def _each(verdicts_here: Mapping[str, int]) -> list[str]:
+    return [f"{many} {'is' if many == 1 else 'are'} {verdict}" for verdict, many in verdicts_here.items()]
 
 
 def figure(seen: Overview) -> Picture:
@@ -247,17 +211,21 @@ def _recomputed(claim: Mapping[str, Any]) -> Html:
     way = f"sources/{slug(name)}.html#claim-{slug(short)}"
     count = numbers.count(len(claim["doubts"]), "check of its numbers fails", "checks of its numbers fail")
     doubt = element("a", f"Care: {count}.", href=way, class_="care-note") if claim["doubts"] else ""
-    return element("span", badge(claim["verdict"]), " ", claim["recomputed"], doubt)
+    return element("span", badge(claim["verdict"]), " ", recomputed(claim), doubt)
 
 
 def _standing(seen: Overview, claim: Mapping[str, Any]) -> Html:
-    """Write what stands behind a claim: answers, else illustrations and what would answer it."""
+    return join(_lines(seen, claim), "<br>")
+
+
+def _lines(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
+    """Write what stands behind a claim, in lines: answers, else illustrations and what would answer it."""
     answers = [_answer(study, found) for study, found in seen.answers(claim["id"])]
     answers += [_put(study, one) for study, one in seen.asked(claim["id"], True)]
     if answers:
-        return join(answers, "<br>")
+        return answers
     shown = _illustrations(seen, claim)[:_MOST_SHOWN]
-    return join([*shown, _open(seen, claim, bool(shown))], "<br>")
+    return [*shown, _open(seen, claim, bool(shown))]
 
 
 def _answer(study: Measured, found: Mapping[str, Any]) -> Html:
@@ -278,32 +246,42 @@ def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
     """Write what illustrates a claim: what it was put to a study as, else the effects of its arms."""
     asked = [_put(study, one) for study, one in seen.asked(claim["id"], False)]
     is_effect = claim["kind"] in ("effect", "text_only", "value")
-    return asked + [_shown(*one) for one in (seen.shows(claim["id"]) if is_effect else ())]
+    if not is_effect:
+        return asked
+    pairs: dict[tuple[str, bool, str, str], tuple[Measured, list[Mapping[str, Any]]]] = {}
+    for study, found in seen.shows(claim["id"]):
+        arms = words.of(found, "treatment"), words.of(found, "baseline")
+        pairs.setdefault((study.name, study.is_recorded, *arms), (study, []))[1].append(found)
+    return asked + [_shown(study, own) for study, own in pairs.values()]
 
 
-def _shown(study: Measured, found: Mapping[str, Any]) -> Html:
+def _shown(study: Measured, own: Sequence[Mapping[str, Any]]) -> Html:
+    """Write what one pair of arms showed, workload by workload."""
     note = element("i", "Illustrated, not judged: ")
-    arms = f"{words.of(found, 'treatment')} against {words.of(found, 'baseline')}, "
-    return element("span", note, arms, _effect(found), " ", _way(study, found["id"]))
+    arms = f"{words.of(own[0], 'treatment')} against {words.of(own[0], 'baseline')}: "
+    return element("span", note, arms, "; ".join(map(_effect, own)), ". ", _way(study, own[0]["id"]))
 
 
 def _by_threads(found: Mapping[str, Any]) -> str:
     """Write the effect at each thread count; nothing where none is known."""
-    steps = [one for one in found.get("by_threads") or () if numbers.is_known(one["effect"])]
-    each = ", ".join(f"{numbers.percent(one['effect'])} at {one['threads']}" for one in steps)
-    return f"{words.of(found, 'workload')}: {each} threads" if each else ""
+    steps = [one for one in levels_of(found) if numbers.is_known(one["effect"])]
+    return ", ".join(
+        f"{numbers.percent(one['effect'])} at {numbers.count(one['threads'], 'thread')}"
+        + (f" ({one['label']})" if one.get("label") not in ("higher", "lower", None) else "")
+        for one in steps
+    )
 
 
 def _effect(found: Mapping[str, Any]) -> str:
+    workload = f"on {words.of(found, 'workload')}"
     if found["effect"] is None:
-        return f"{words.of(found, 'workload')}: no effect could be computed"
-    workload = words.of(found, "workload")
+        return f"no effect could be computed {workload}"
     if not found["headline"]:
         each = _by_threads(found) if found["label"] == "depends on threads" else ""
-        return each or f"{workload}: {found['label']}"
+        return f"{workload} {each or found['label']}"
     interval = numbers.span(found["low"], found["high"])
     blocks = numbers.count(found["n"], "block")
-    return f"{workload}: {numbers.percent(found['effect'])} ({interval}, {blocks})"
+    return f"{numbers.percent(found['effect'])} {workload} ({interval}, {blocks})"
 
 
 def _way(study: Measured, found: str) -> Html:
@@ -322,7 +300,7 @@ def _open(seen: Overview, claim: Mapping[str, Any], is_shown: bool) -> Html:
         first = would[0]
         verb = "answer" if first.is_answer else "illustrate"
         command = element("code", f"make repro STUDY={first.name}")
-        return element("span", f"Open. This would {verb} it ({first.place}): ", command)
+        return element("span", "Open. ", command, f" would {verb} it ({first.place}).")
     takes = (
         claim.get("takes") or claim.get("because") or "the arms and the metric that the document speaks of"
     )

@@ -139,6 +139,7 @@ def _finish(body: str, title: str | None, edited: str) -> str:
     """Give headings and repeated ids anchors of their own, fill the contents list, name the page."""
     soup = BeautifulSoup(body, "html.parser")
     _separate_ids(soup)
+    _box_tables(soup)
     first = soup.find("h1")
     name = title or (first.get_text(" ", strip=True) if first else "Report")
     soup.title.string = name
@@ -168,6 +169,18 @@ def _doubt(soup: BeautifulSoup, name: str, text: str) -> None:
         listed.append(item)
     else:
         soup.find("h1").insert_after(item)
+
+
+def _box_tables(soup: BeautifulSoup) -> None:
+    """Let a table that is in no box scroll in one of its own, so that it never widens the page."""
+    for number, table in enumerate(soup.main.find_all("table"), 1):
+        if table.find_parent(class_="scroll"):
+            continue
+        heading = table.find_previous(["h1", "h2", "h3"])
+        label = f"Table {number}: {heading.get_text(' ', strip=True)}" if heading else f"Table {number}"
+        box = soup.new_tag("div", attrs={"class": "scroll whole", "role": "region", "tabindex": "0"})
+        box["aria-label"] = label
+        table.wrap(box)
 
 
 def _separate_ids(soup: BeautifulSoup) -> None:

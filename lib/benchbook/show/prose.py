@@ -46,7 +46,7 @@ def _order(turns: Mapping[str, Any] | None) -> list[str]:
     if not turns:
         return []
     lengths = numbers.listing(turns["turn_ms"], "or") if turns["turn_ms"] else "some"
-    many = f" ({numbers.count(turns['turns'], 'turn')} an arm a block)" if turns["turns"] else ""
+    many = f" ({numbers.count(turns['turns'], 'turn')} of each arm in a block)" if turns["turns"] else ""
     return [f"arms took turns of {lengths} ms inside the same second{many}"]
 
 
@@ -54,7 +54,7 @@ def answer(findings: Mapping[str, Any]) -> Html:
     """Write the answer: a line to quote, one sentence a finding, and where the reader may stop."""
     if findings["findings"]:
         shown = [
-            element("p", *headline(findings), class_="verdict"),
+            element("p", *headline(findings, with_levels=False), class_="verdict"),
             *_ladder(findings.get("ladder")),
             element("ul", *map(_answer, findings["findings"]), class_="answers"),
         ]
@@ -97,10 +97,11 @@ def _claim(found: Finding) -> Html:
     return element("span", "Claim ", claimed, f"{band}: ", judged, rest or "", class_="claim")
 
 
-def headline(findings: Mapping[str, Any]) -> list[object]:
+def headline(findings: Mapping[str, Any], with_levels: bool = True) -> list[object]:
     """Write one sentence for each treatment and metric, workload by workload; `Html` and plain parts.
 
-    Before the first look there is nothing to say but that.
+    Before the first look there is nothing to say but that. Without levels it leaves out how an effect
+    differs between thread counts, for a page whose next lines say that.
     """
     blocks, look = findings["blocks"], findings["look"]
     if not look["n"] and look["next"]:
@@ -114,7 +115,10 @@ def headline(findings: Mapping[str, Any]) -> list[object]:
         groups.setdefault(key, {}).setdefault((found["workload"], *found["threads"]), found)
     parts: list[object] = []
     for own in groups.values():
-        parts += [" " if parts else "", *_named(sentences.headline(list(own.values())), own.values())]
+        parts += [
+            " " if parts else "",
+            *_named(sentences.headline(list(own.values()), with_levels), own.values()),
+        ]
     return parts
 
 
@@ -123,10 +127,18 @@ def _named(text: str, group: Iterable[Finding]) -> list[object]:
     parts: list[object] = [text]
     for name in dict.fromkeys(words.of(found, role) for found in group for role in ("treatment", "baseline")):
         for place, part in enumerate(parts):
-            if isinstance(part, str) and (found := re.search(rf"(?<!\w){re.escape(name)}(?!\w)", part)):
-                parts[place : place + 1] = [part[: found.start()], element("b", name), part[found.end() :]]
+            if isinstance(part, str) and (found := _place(name, part)):
+                marked = element("b", part[found.start() : found.end()])
+                parts[place : place + 1] = [part[: found.start()], marked, part[found.end() :]]
                 break
     return [part for part in parts if part != ""]
+
+
+def _place(name: str, text: str) -> re.Match[str] | None:
+    """Find a name in a text, also where it begins a sentence with a capital."""
+    return re.search(
+        rf"(?<!\w)[{re.escape(name[0])}{re.escape(name[0].upper())}]{re.escape(name[1:])}(?!\w)", text
+    )
 
 
 def sentence(found: Finding) -> str:

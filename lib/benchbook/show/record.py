@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from benchbook.show.table import Column, Table, long, number
 
 Audit = Mapping[str, Any]
 
+_RATIO = re.compile(r"\d+ to 1")
 RULES = {
     "mean": "judged by the geometric mean",
     "every_cell": "judged by every cell",
@@ -68,8 +70,30 @@ def _line(claim: Mapping[str, Any]) -> Html:
         "a", "arithmetic", href=f"#{_anchor(claim)}", class_="way", aria_label=f"arithmetic of {claim['id']}"
     )
     doubt = element("span", doubted(claim), class_="claim") if claim["doubts"] else ""
-    numbers_told = f" Published: {claim['published']}. Recomputed: {claim['recomputed']}. "
+    own = recomputed(claim)
+    numbers_told = f" Published: {claim['published']}. {f'Recomputed: {own}. ' if own else ''}"
     return element("li", badge(claim["verdict"]), " ", claim["claim"], numbers_told, way, doubt)
+
+
+def recomputed(claim: Mapping[str, Any]) -> str:
+    """Say what a document's own numbers give: their mean and, of several cells, from where to where they go.
+
+    Empty where the verdict says all there is.
+    """
+    mean, low, high = (claim.get(key) for key in ("mean", "low", "high"))
+    if claim["kind"] not in ("effect", "value") or not numbers.is_known(mean):
+        return "" if claim["recomputed"] == claim["verdict"] else claim["recomputed"]
+    if _RATIO.fullmatch(claim["published"]):
+        return f"{1 + mean:g} to 1"
+    own = numbers.percent(mean) if claim["is_share"] else _amount(mean)
+    if low == high:
+        return own
+    ends = numbers.span(low, high) if claim["is_share"] else f"{_amount(low)} to {_amount(high)}"
+    return f"{own} on average, {ends} by cell"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else numbers.significant(value)
 
 
 def doubted(claim: Mapping[str, Any]) -> str:
@@ -86,7 +110,7 @@ def arithmetic(audit: Audit) -> Html:
 def _claim(claim: Mapping[str, Any]) -> Html:
     facts = [
         ("Published", f"{claim['published']} ({claim['stands']})"),
-        ("Recomputed", claim["recomputed"]),
+        ("Recomputed", recomputed(claim)),
         ("Rule", ", ".join(filter(None, [_band(claim), RULES.get(claim["judged_by"] or "")]))),
         ("Reading", claim["note"]),
         ("Put to a study", claim.get("put")),
@@ -107,7 +131,9 @@ def _claim(claim: Mapping[str, Any]) -> Html:
         parts.append(element("p", "Beside it, deciding nothing: ", beside["says"], "."))
         rows = [[cell["where"], cell["arithmetic"]] for cell in beside["cells"]]
         parts.append(
-            _grid(("Cell", "Arithmetic"), rows, beside["says"]) if rows else element("p", beside["problem"])
+            _grid(("Cell", "Arithmetic"), rows, f"{beside['says']} ({claim['id']})")
+            if rows
+            else element("p", beside["problem"])
         )
     return join(parts)
 

@@ -8,7 +8,7 @@ from typing import Any
 from benchbook.compare import reruns
 from benchbook.show import numbers
 from benchbook.show.badge import badge
-from benchbook.show.markup import Html, escape, slug
+from benchbook.show.markup import Html, element, escape, join, slug
 from benchbook.show.summary import safe
 from benchbook.show.table import Column, Notes, Table, long, number
 from benchbook.show.tables import contrast
@@ -17,7 +17,12 @@ RULE = (
     "The first effect is the claim. Confirmed: the rerun's whole interval lies in its band; contradicted: "
     "all of it lies outside; otherwise inconclusive."
 )
-NONE = "No other team has rerun this study yet. make rerun ARCHIVE=theirs.tar.gz KEEP=name adds one."
+NONE = join(
+    [
+        "No other team has rerun this study yet. This command adds a rerun: ",
+        element("code", "make rerun ARCHIVE=theirs.tar.gz KEEP=name"),
+    ]
+)
 
 
 def tables(first: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> list[Table]:

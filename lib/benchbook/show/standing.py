@@ -11,6 +11,7 @@ from benchbook.core import files, paths, record, yamlfile
 from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
+_MOST_DRAWN = 3
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
 _ENGINES = {"mariadb": "MariaDB", "mysql": "MySQL", "tidb": "TiDB", "postgresql": "PostgreSQL"}
 
@@ -75,8 +76,74 @@ class Shipped:
     place: str
 
 
+@dataclass(frozen=True)
+class Overview:
+    """What is known: audits of sources in order, studies with findings, and study files by claim."""
+
+    audits: Sequence[Mapping[str, Any]]
+    studies: Sequence[Measured]
+    shipped: Mapping[str, Sequence[Shipped]]
+
+    @property
+    def claims(self) -> list[Mapping[str, Any]]:
+        """Every claim of every source."""
+        return [claim for audit in self.audits for claim in audit["claims"]]
+
+    def answers(self, claim: str) -> list[tuple[Measured, Mapping[str, Any]]]:
+        """Return (study, finding) for every finding that answers a claim."""
+        return [(study, found) for study in self.studies for found in study.answers(claim)]
+
+    def shows(self, claim: str) -> list[tuple[Measured, Mapping[str, Any]]]:
+        """Return (study, finding) for every finding that illustrates a claim and judges nothing."""
+        return [(study, found) for study in self.studies for found in study.shows(claim)]
+
+    def asked(self, claim: str, is_judged: bool) -> list[tuple[Measured, Mapping[str, Any]]]:
+        """Return (study, what it came to) of a claim that is no effect between two arms."""
+        return [
+            (study, one)
+            for study in self.studies
+            for one in study.asked(claim)
+            if bool(one["judged"]) == is_judged
+        ]
+
+    def marks(self, claim: str) -> list[tuple[str, Mapping[str, Any], bool]]:
+        """Return (study, finding, whether it answers) as figures draw them; illustrations last."""
+        answers = [(study.name, found, True) for study, found in self.answers(claim)]
+        shown = [(study.name, found, False) for study, found in self.shows(claim)]
+        for is_judged, drawn in ((True, answers), (False, shown)):
+            for study, one in self.asked(claim, is_judged):
+                drawn += [(study.name, found, is_judged) for found in _shares(one)]
+        return answers + shown[:_MOST_DRAWN]
+
+
+def _shares(one: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of a claim that are effects, as figures draw them; a trend's steps are none."""
+    is_effect = one["kind"] == "effect"
+    parts = [
+        part for part in one["parts"] if is_effect and part["scale"] == "share" and part["low"] is not None
+    ]
+    return [
+        {
+            **part,
+            "effect": part["value"],
+            "verdict": one["verdict"],
+            # A part is named by its two arms, and after them its workload.
+            "workload": part["where"].rpartition(", ")[2],
+        }
+        for part in parts
+    ]
+
+
+def load(source: str = "") -> Overview:
+    """Read every audit (or that of one source), and the findings of every study that has them."""
+    data = paths.root() / "data"
+    audits = [files.read_json(file) for file in sorted(data.glob("audit/*/audit.json"))]
+    chosen = [audit for audit in audits if source in ("", audit["source"])]
+    return Overview(chosen, measured(), shipped())
+
+
 def measured() -> list[Measured]:
-    """Return every study with findings: recorded ones first, then those of this clone, each by name.
+    """Return every study with findings: those of this clone first, then recorded ones, each by name.
 
     One's own that is the recorded one, to the byte of its findings, is there once.
     """
@@ -90,7 +157,7 @@ def measured() -> list[Measured]:
     for file in sorted(data.glob("*/findings.json")):
         if (file.parent.name, file.read_bytes()) not in seen:
             found.append(_measured(file.parent.name, paths.study(file.parent.name), False))
-    return found
+    return sorted(found, key=lambda one: one.is_recorded)
 
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:

@@ -82,7 +82,7 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[object]]
     caption: str = ""
-    empty: str = "There is none."
+    empty: str | Html = "There is none."
     notes: Notes | None = None
     is_folded: bool = False
     is_whole: bool = False
@@ -96,7 +96,7 @@ class Table:
         box = element(
             "div",
             _grid(columns, rows),
-            class_="scroll whole" if self.is_whole else "scroll",
+            class_="scroll whole" if self.is_whole or len(rows) <= _FEW else "scroll",
             role="region",
             tabindex="0",
             aria_label=self.title,
@@ -125,6 +125,8 @@ class Table:
         return [self.columns[place] for place in kept], rows, caption_text
 
 
+# So few rows are seen whole, also as cards on a phone, where a box that scrolls inside a page is a nuisance.
+_FEW = 12
 # Two rows that agree in something still say so of each.
 _FEWEST_ALIKE = 3
 

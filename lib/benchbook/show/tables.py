@@ -77,7 +77,7 @@ def _effect(found: Mapping[str, Any], notes: Notes) -> list[object]:
 
 
 def asked(findings: Findings) -> list[Table]:
-    """List what the study came to for claims that are no effect between two arms: trends, values."""
+    """List what the study came to for claims that its findings do not answer as they stand."""
     rows = [_asked(one) for one in findings.get("claims") or []]
     columns = [
         long("Claim"),
@@ -91,7 +91,7 @@ def asked(findings: Findings) -> list[Table]:
         "confirmed where all its parts lie in its band, and contradicted where one is shown to lie outside. "
         "What only illustrates a claim has no verdict."
     )
-    return [Table("claims", "Claims of other kinds", columns, rows, caption)] if rows else []
+    return [Table("claims", "Published claims, part by part", columns, rows, caption)] if rows else []
 
 
 def _asked(one: Mapping[str, Any]) -> list[object]:
@@ -181,8 +181,8 @@ def partners(findings: Findings) -> Table:
         ]
         for one in findings.get("partners") or []
     ]
-    columns = [number("Block"), number("Between starts", "median, s"), number("Longest", "s"), long("Care")]
-    caption = "Partners are compared because they are neighbours in time: seconds between the starts of two."
+    columns = [number("Block"), number("Apart", "median, s"), number("Apart", "longest, s"), long("Care")]
+    caption = "Partners are compared because they are neighbours in time. Seconds between their starts."
     return Table("partners", "Time between partners", columns, rows, caption, "Not recorded.")
 
 
@@ -208,11 +208,13 @@ def checks(findings: Findings) -> Table:
 def scaling(findings: Findings) -> Table:
     """List the highest throughput of every arm and workload, and the fitted peak or why there is none."""
     entries = findings.get("scaling") or []
+    names = findings.get("names") or {}
+    arms, workloads = (names.get(kind) or {} for kind in ("arms", "workloads"))
     is_fitted = any(entry.get("peak_qps") for entry in entries)
     rows = [
         [
-            entry["workload"],
-            entry["arm"],
+            workloads.get(entry["workload"], entry["workload"]),
+            arms.get(entry["arm"], entry["arm"]),
             numbers.listing(entry.get("threads") or []),
             numbers.significant(entry.get("observed_max_qps")),
             _value(entry.get("observed_max_threads")),
@@ -226,7 +228,7 @@ def scaling(findings: Findings) -> Table:
         Column("Arm"),
         Column("Threads"),
         number("Highest QPS", "seen"),
-        number("at", "threads"),
+        number("Highest at", "threads"),
         *([number("Peak threads", "fitted"), number("Peak QPS", "fitted")] if is_fitted else []),
         long("Why not fitted"),
     ]

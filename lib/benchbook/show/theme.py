@@ -129,7 +129,7 @@ def legend(figure: Figure, arms: Sequence[str], order: Sequence[str], **extra: L
     }
     handles |= {key.replace("_", " "): handle for key, handle in extra.items()}
     # A legend fills columns first; in one row the arms come first, and only long names need a second row.
-    is_long = sum(len(label) + 5 for label in handles) > 56
+    is_long = sum(len(label) + 7 for label in handles) > 52
     figure.legend(
         list(handles.values()),
         list(handles),

@@ -9,6 +9,7 @@ import pytest
 
 from benchbook.show import figures, numbers, svg, theme
 from tests.show import synthetic
+from tests.show.figures.edge import inked_edges
 
 DRAWN = {
     "effects": lambda made: figures.forest(made.findings, made.arms),
@@ -34,6 +35,20 @@ def test_every_panel_has_an_alt_text_with_numbers(made, anchor):
     for panel in DRAWN[anchor](made).panels:
         assert len(re.findall(r"\d", panel.alt)) > 3
         assert numbers.NOT_COMPUTED not in panel.alt
+
+
+@pytest.mark.parametrize("anchor", DRAWN)
+def test_no_label_is_cut(made, anchor):
+    for panel in DRAWN[anchor](made).panels:
+        assert inked_edges(panel.figure) == []
+
+
+def test_one_thread_is_no_plural_and_what_was_not_measured_is_not_told(made):
+    runs = made.runs.assign(latency_p99_ms=np.nan)
+    for draw in (figures.qps, figures.latency):
+        alt = draw(runs, made.arms).alt.replace("\xa0", " ")
+        assert " at 1 thread, " in alt and "1 threads" not in alt
+        assert "p99" not in alt and ": ." not in alt
 
 
 def test_the_forest_tells_every_effect_interval_and_n(made):
@@ -67,7 +82,7 @@ def test_throughput_tells_the_geometric_mean(made):
     runs = made.runs[(made.runs["workload"] == "oltp_read_write") & (made.runs["threads"] == 16)]
     mean = np.exp(np.log(runs.loc[runs["arm"] == "haproxy", "qps"]).mean())
     told = figures.qps(made.runs, made.arms).panels[1].alt
-    assert f"{numbers.significant(mean)} at 16 threads" in told.split("haproxy:")[1]
+    assert f"{numbers.significant(mean)} at 16\xa0threads" in told.split("haproxy:")[1]
 
 
 def test_a_stall_is_told_and_a_discarded_second_is_none(made):
@@ -76,6 +91,20 @@ def test_a_stall_is_told_and_a_discarded_second_is_none(made):
     told = figures.seconds(intervals, made.runs, made.arms).alt
     assert told.count("1\xa0stalled second") == 1
     assert told.count("0\xa0stalled seconds") == 3
+
+
+def test_in_turns_a_second_of_little_work_is_no_stall(made):
+    runs = made.runs.assign(order="turns")
+    picture = figures.seconds(made.intervals, runs, made.arms)
+    assert "stall" not in picture.alt
+    assert picture.caption.endswith("So no stall is marked.")
+
+
+def test_a_tail_that_holds_the_pauses_of_turns_is_not_told(made):
+    runs = made.runs.assign(order="turns", latency_p99_ms=np.nan)
+    picture = figures.histogram(made.histograms, runs, made.arms)
+    assert "half of them within" in picture.alt and "99 %" not in picture.alt
+    assert "waited through the turns of others" in picture.caption
 
 
 def test_run_order_counts_runs_and_voids(made):

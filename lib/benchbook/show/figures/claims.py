@@ -11,16 +11,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from benchbook.compare import words
 from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
+from benchbook.show.tables import levels_of
 
 Claim = Mapping[str, Any]
 Answers = Callable[[str], Sequence[tuple[str, Mapping[str, Any], bool]]]
 
-# Inches: names left of the axes, numbers right of them.
-_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = theme.WIDTH, 0.98, 1.55, 0.45, 0.235
+# Inches: names left of the axes, numbers right of them; a line of the title above.
+_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW, _TITLE = theme.WIDTH, 1.0, 1.6, 0.45, 0.235, 0.21
 # Characters that fit into a line of the drawing.
-_LINE = 50
+_LINE, _TITLE_LINE = 46, 38
 _OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 1.2}
 
 
@@ -53,26 +55,8 @@ def claims(audits: Sequence[Mapping[str, Any]], answers: Answers, name: str = "c
             continue
         drawn += len(chosen)
         rows = [row for one in chosen for row in _rows(one, answers(one["id"]))]
-        with theme.style():
-            height = _FOOT + 0.3 + _ROW * len(rows)
-            figure = Figure(figsize=(_WIDTH, height))
-            axes = figure.add_axes(
-                (
-                    _LEFT / _WIDTH,
-                    _FOOT / height,
-                    (_WIDTH - _LEFT - _RIGHT) / _WIDTH,
-                    1 - (_FOOT + 0.3) / height,
-                )
-            )
-            figure.text(
-                0.01,
-                1 - 0.17 / height,
-                theme.short(audit["document"]["title"], 48),
-                weight="bold",
-                fontsize=10,
-            )
-            _draw(axes, rows)
-        panels.append(Panel(figure, f"{audit['document']['title']}. {' '.join(map(_told, _pairs(rows)))}"))
+        title = audit["document"]["title"]
+        panels.append(Panel(_figure(title, rows), f"{title}. {' '.join(map(_told, _pairs(rows)))}"))
     total = sum(len(audit["claims"]) for audit in audits)
     caption = (
         f"{drawn} of {numbers.count(total, 'claim')}: those about a change against a baseline. Shaded: what "
@@ -82,6 +66,21 @@ def claims(audits: Sequence[Mapping[str, Any]], answers: Answers, name: str = "c
         "nothing."
     )
     return Picture(name, "Published, recomputed, measured", tuple(panels), caption)
+
+
+def _figure(title: str, rows: Sequence[_Row]) -> Figure:
+    """Draw one document: its title, and below it a line for each row."""
+    lines = textwrap.wrap(title, _TITLE_LINE)
+    head = 0.12 + _TITLE * len(lines)
+    height = _FOOT + head + _ROW * len(rows)
+    width = (_WIDTH - _LEFT - _RIGHT) / _WIDTH
+    with theme.style():
+        figure = Figure(figsize=(_WIDTH, height))
+        axes = figure.add_axes((_LEFT / _WIDTH, _FOOT / height, width, 1 - (_FOOT + head) / height))
+        for place, line in enumerate(lines):
+            figure.text(0.01, 1 - (0.17 + _TITLE * place) / height, line, weight="bold", fontsize=10)
+        _draw(axes, rows)
+    return figure
 
 
 def is_drawn(claim: Claim) -> bool:
@@ -103,12 +102,35 @@ def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any], bool]]) 
         band=claim["band"],
     )
     for study, found, is_answer in answers:
-        verdict = (found["verdict"] or "not judged") if is_answer else "illustrates"
-        is_one = found.get("headline", True)
-        told = f"{numbers.percent(found['effect']) if is_one else found['label']}  {verdict}"
-        ends = tuple(found[key] if is_one else None for key in ("effect", "low", "high"))
-        name = theme.short(study, 16)
-        yield _Row(name, told, *ends, is_measured=True, is_judged=is_answer, band=claim["band"])
+        yield from _measured(study, found, is_answer, claim["band"])
+
+
+def _measured(
+    study: str, found: Mapping[str, Any], is_answer: bool, band: Sequence[float | None]
+) -> Iterator[_Row]:
+    """Give the line of a finding; where no single number stands for it, one for each thread level."""
+    is_one = found.get("headline", True)
+    told = numbers.percent(found["effect"]) if is_one else found["label"]
+    note = (found["verdict"] or "not judged") if is_answer else _on(found)
+    kind = {"is_measured": True, "is_judged": is_answer, "band": band}
+    ends = tuple(found[key] if is_one else None for key in ("effect", "low", "high"))
+    yield _Row(
+        theme.short(study, 13),
+        "  ".join(filter(None, [told, note if is_one or is_answer else ""])),
+        *ends,
+        **kind,
+    )
+    for level in () if is_one else levels_of(found):
+        if numbers.is_known(level["effect"]):
+            label = f"at {numbers.count(level['threads'], 'thread')}"
+            ends = tuple(level[key] for key in ("effect", "low", "high"))
+            yield _Row(label, numbers.percent(level["effect"]), *ends, **kind)
+
+
+def _on(found: Mapping[str, Any]) -> str:
+    """Say in a word or two on what an illustration was measured; the drawing has no room for more."""
+    workload = words.of(found, "workload") if "workload" in found else ""
+    return theme.short(workload.removesuffix(" transactions"), 15)
 
 
 def _pairs(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
@@ -128,7 +150,8 @@ def _told(pair: tuple[str, _Row]) -> str:
     what = "interval" if row.is_measured else "cells"
     has_ends = numbers.is_known(row.low) and row.low != row.high
     ends = f", {what} {numbers.span(row.low, row.high)}" if has_ends else ""
-    return f"{heading}; {row.label}: {row.told.replace('  ', ', ')}{ends}."
+    kind = "" if row.is_judged else " (illustrates)"
+    return f"{heading}; {row.label}{kind}: {row.told.replace('  ', ', ')}{ends}."
 
 
 def _draw(axes: Axes, rows: Sequence[_Row]) -> None:
@@ -142,7 +165,7 @@ def _draw(axes: Axes, rows: Sequence[_Row]) -> None:
     room = 0.06 * (high - low)
     axes.set_xlim(100 * (low - room), 100 * (high + room))
     theme.rows_against_zero(axes, len(rows))
-    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(lambda value, _: numbers.decimal(value, 0, True))
     axes.set_xlabel("change against the baseline, %")
     sides = axes.get_yaxis_transform()

@@ -20,8 +20,9 @@ from benchbook.show.tables import contrast, levels_of
 Finding = Mapping[str, Any]
 
 # Inches: names stand left of the axes, numbers right of them, and both stay readable on a phone.
-_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = theme.WIDTH, 0.86, 1.7, 0.45, 0.235
-_LETTERS = 48
+_WIDTH, _LEFT, _RIGHT, _FOOT, _ROW = theme.WIDTH, 0.86, 1.8, 0.45, 0.235
+_HEAD = 0.04
+_LETTERS = 46
 # Effects beyond a quarter or four times the baseline stand at the edge; intervals may go half as far again.
 _FARTHEST, _ROOM = math.log(4), math.log(1.5)
 _TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2, 5, 10, 15, 20,
@@ -72,11 +73,10 @@ def forest(findings: Mapping[str, Any], arms: Sequence[str], page: str | None = 
     panels = []
     for own in rows:
         with theme.style():
-            height = _FOOT + _ROW * len(own)
+            height = _FOOT + _HEAD + _ROW * len(own)
             figure = Figure(figsize=(_WIDTH, height))
-            axes = figure.add_axes(
-                (_LEFT / _WIDTH, _FOOT / height, (_WIDTH - _LEFT - _RIGHT) / _WIDTH, 1 - _FOOT / height)
-            )
+            width, rest = (_WIDTH - _LEFT - _RIGHT) / _WIDTH, 1 - (_FOOT + _HEAD) / height
+            axes = figure.add_axes((_LEFT / _WIDTH, _FOOT / height, width, rest))
             points = tuple(_draw(axes, own, limits, arms))
         panels.append(
             Panel(figure, " ".join(row.title for row in own if row.title), points if page is not None else ())
@@ -161,7 +161,7 @@ def _draw(
         weight = {"weight": "bold"} if row.is_headline else {"color": theme.MUTED}
         axes.text(-edge, y, row.label, transform=sides, va="center", fontsize=8.5, **weight)
         emphasis = {} if row.is_headline else weight
-        axes.text(1.04, y, _label(row), transform=sides, va="center", fontsize=8.5, **emphasis)
+        axes.text(1.03, y, _label(row), transform=sides, va="center", fontsize=8.5, **emphasis)
         if row.band and row.is_headline:
             _claim(axes, y, row)
         if not row.is_hidden:

@@ -68,7 +68,8 @@ def latency(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -
                 if part[f"latency_{rank}_ms"].notna().any()
             }
             theme.legend(figure, present, arms, **lines)
-        text = " ".join(f"p{rank}: {_told(part, present, f'latency_p{rank}_ms', ' ms')}" for rank in (95, 99))
+        said = {rank: _told(part, present, f"latency_p{rank}_ms", " ms") for rank in (95, 99)}
+        text = " ".join(f"p{rank}: {told}" for rank, told in said.items() if told)
         points = tuple(_points(axes, part, present, "latency_p95_ms", "ms (p95)", pages)) if pages else ()
         panels.append(Panel(figure, f"{workload}, latency. {text}", points))
     return Picture(
@@ -191,10 +192,12 @@ def _told(part: pd.DataFrame, arms: Sequence[str], column: str, unit: str = "") 
     sentences = []
     for arm in arms:
         means = known[known["arm"] == arm].groupby("threads")[column].agg(_geometric_mean)
-        values = ", ".join(
-            f"{numbers.significant(value)}{unit} at {threads}" for threads, value in means.items()
-        )
-        sentences.append(f"{arm}: {values} threads.")
+        values = [
+            f"{numbers.significant(value)}{unit} at {numbers.count(threads, 'thread')}"
+            for threads, value in means.items()
+        ]
+        if values:
+            sentences.append(f"{arm}: {', '.join(values)}.")
     return " ".join(sentences)
 
 

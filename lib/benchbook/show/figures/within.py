@@ -10,12 +10,22 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import StrMethodFormatter
 
+from benchbook.compare.turns import orders
 from benchbook.core import histogram as buckets
+from benchbook.core.turns import TURNS
 from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
 
 STALL_SHARE = 0.1
 _BUCKETS_A_STEP = 8
+_SECONDS_OF_TURNS = (
+    "One line a run, queries over wall time. The arms took turns, so a second holds the turns of all, "
+    "and a line falls where its arm had few. So no stall is marked."
+)
+_PAUSES = (
+    " No 99th percentile is drawn of an arm whose tail holds pauses: these transactions waited through the "
+    "turns of others."
+)
 
 
 def seconds(
@@ -23,14 +33,16 @@ def seconds(
 ) -> Picture:
     """Draw the one-second series of all runs at one thread count, the highest unless given, by workload.
 
-    A stall is a measured second under a tenth of its run's own median; it is marked at the bottom.
+    A stall is a measured second under a tenth of its run's own median; it is marked at the bottom. Runs of
+    turns have none: a second of theirs is shared by all arms.
     """
     panels = []
+    is_turns = bool((orders(runs) == TURNS).any())
     for name, chosen in _cells(runs, threads):
         series = intervals.drop(columns="threads").merge(chosen[["run_id", "arm"]], on="run_id")
         if series.empty:
             continue
-        series = series.assign(is_stall=_stalls(series))
+        series = series.assign(is_stall=False if is_turns else _stalls(series))
         present = [arm for arm in arms if arm in set(series["arm"])]
         with theme.style():
             figure, axes = theme.canvas()
@@ -45,10 +57,10 @@ def seconds(
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             stall = Line2D([], [], linestyle="", marker="v", color=theme.INK, markersize=6)
             theme.legend(figure, present, arms, **({"stall": stall} if series["is_stall"].any() else {}))
-        text = " ".join(_told_seconds(series[series["arm"] == arm], arm) for arm in present)
+        text = " ".join(_told_seconds(series[series["arm"] == arm], arm, is_turns) for arm in present)
         panels.append(Panel(figure, f"{name}, queries in each second. {text}"))
     caption = "One line a run. A triangle marks a stall: a second with less than a tenth of its run's median."
-    return Picture("seconds", "Second by second", tuple(panels), caption)
+    return Picture("seconds", "Second by second", tuple(panels), _SECONDS_OF_TURNS if is_turns else caption)
 
 
 def histogram(
@@ -56,9 +68,11 @@ def histogram(
 ) -> Picture:
     """Draw how long transactions took, all runs of an arm added up, at one thread count, by workload.
 
-    Counts of sysbench's buckets add exactly; eight neighbours (15 %) are drawn as one step.
+    Counts of sysbench's buckets add exactly; eight neighbours (15 %) are drawn as one step. The 99th
+    percentile is left out of an arm whose runs have none.
     """
     panels = []
+    has_pauses = False
     for name, chosen in _cells(runs, threads):
         counts = histograms.merge(chosen[["run_id", "arm"]], on="run_id")
         if counts.empty:
@@ -70,7 +84,9 @@ def histogram(
             for arm in present:
                 own = counts[counts["arm"] == arm]
                 added = np.bincount(own["bucket"], own["count"], buckets.BUCKETS)
-                text.append(_steps(axes, added, arm, theme.colour(arm, arms)))
+                has_tail = not chosen.loc[chosen["arm"] == arm, "latency_p99_ms"].isna().all()
+                has_pauses |= not has_tail
+                text.append(_steps(axes, added, arm, theme.colour(arm, arms), has_tail))
             axes.set_xscale("log")
             axes.set_ylim(bottom=0)
             axes.set_title(theme.short(name, 44), pad=6)
@@ -80,7 +96,8 @@ def histogram(
             tail = Line2D([], [], color=theme.MUTED, linewidth=1, linestyle=":")
             theme.legend(figure, present, arms, p99=tail)
         panels.append(Panel(figure, f"{name}, latency in ms. {' '.join(text)}"))
-    caption = "All runs of an arm added up. The dotted line is the 99th percentile."
+    caption = "All runs of an arm added up. A dotted line is the 99th percentile."
+    caption += _PAUSES if has_pauses else ""
     return Picture("histogram", "How long transactions took", tuple(panels), caption)
 
 
@@ -109,15 +126,15 @@ def _discard(axes: Axes, discard_s: float) -> None:
         theme.corner(axes, "discarded", 0)
 
 
-def _told_seconds(own: pd.DataFrame, arm: str) -> str:
+def _told_seconds(own: pd.DataFrame, arm: str, is_turns: bool) -> str:
     measured = own.loc[~own["is_discarded"].astype(bool), "qps"]
     middle, slowest = numbers.significant(measured.median()), numbers.significant(measured.min())
-    stalled = numbers.count(int(own["is_stall"].sum()), "stalled second")
-    return f"{arm}: median {middle}, slowest second {slowest}, {stalled}."
+    stalled = "" if is_turns else f", {numbers.count(int(own['is_stall'].sum()), 'stalled second')}"
+    return f"{arm}: median {middle}, slowest second {slowest}{stalled}."
 
 
-def _steps(axes: Axes, counts: np.ndarray, arm: str, colour: str) -> str:
-    """Draw one arm's share of transactions in each step, and say its median and 99th percentile."""
+def _steps(axes: Axes, counts: np.ndarray, arm: str, colour: str, has_tail: bool) -> str:
+    """Draw one arm's share of transactions in each step, and say its median, and its 99th percentile."""
     filled = np.flatnonzero(counts) // _BUCKETS_A_STEP
     steps = np.arange(filled.min() - 1, filled.max() + 3)
     edges = buckets.LOWEST_MS * buckets.RATIO ** (_BUCKETS_A_STEP * steps - 0.5)
@@ -125,7 +142,9 @@ def _steps(axes: Axes, counts: np.ndarray, arm: str, colour: str) -> str:
     share = 100 * sums[steps[:-1] + 1] / sums.sum()
     axes.stairs(share, edges, color=colour, linewidth=1.5)
     axes.stairs(share, edges, color=colour, alpha=0.12, fill=True)
-    p50, p99 = buckets.percentile(counts, 50), buckets.percentile(counts, 99)
+    half = f"{arm}: half of them within {numbers.significant(buckets.percentile(counts, 50))} ms"
+    if not has_tail:
+        return f"{half}."
+    p99 = buckets.percentile(counts, 99)
     axes.axvline(p99, color=colour, linewidth=1, linestyle=":")
-    half, tail = numbers.significant(p50), numbers.significant(p99)
-    return f"{arm}: half of them within {half} ms, 99 % within {tail} ms."
+    return f"{half}, 99 % within {numbers.significant(p99)} ms."
