@@ -24,6 +24,7 @@ from benchbook.sites.machine import here
 from benchbook.sites.proxies import tiproxy
 from tests import rooms
 
+SOMAXCONN = "/proc/sys/net/core/somaxconn"
 LACKING = [ability.name for ability in (*abilities.network()[:3], abilities.cpu_quota()) if not ability.ok]
 pytestmark = [
     pytest.mark.server,
@@ -236,6 +237,40 @@ def test_kernel_settings_are_the_pods_own_and_the_machines_are_put_back(arranged
         assert "Max open files            12345" in limits
         assert site.facts("pod")["kernel"] == {"somaxconn": 4321, "syncookies": 0, "nofile": 12345}
     assert cookies.read_text() == before
+
+
+def test_what_the_kernel_holds_for_an_arm_moves_with_it_when_arms_change_places(arranged) -> None:
+    arms = {
+        "plain": {"network": "pod"},
+        "tuned": {"network": "pod", "kernel": {"somaxconn": 4321}},
+        "reached": {"access": "service"},
+        "small": {"cpu": {"server": {"quota": 0.5}}},
+        "large": {"cpu": {"server": {"quota": 1.5}}},
+    }
+    # A new namespace has the kernel's own default, whatever the machine has.
+    tool("ip", "netns", "add", "bb-untouched")
+    try:
+        untouched = tool("ip", "netns", "exec", "bb-untouched", "cat", SOMAXCONN)
+    finally:
+        tool("ip", "netns", "delete", "bb-untouched")
+    with arranged(**arms) as site:
+        seen = set()
+        for block in range(1, len(arms) + 1):
+            site.down()
+            site.change_places(block)
+            endpoints = {arm: site.up(arm) for arm in arms}
+            pids = {arm: site.monitored(arm)["server"][0] for arm in arms}
+            queues = {
+                arm: tool("nsenter", f"--net=/proc/{pids[arm]}/ns/net", "cat", SOMAXCONN)
+                for arm in ("plain", "tuned")
+            }
+            assert queues == {"plain": untouched, "tuned": "4321\n"}, block
+            quotas = {arm: site.identity(arm)["server_group"]["quota_cores"] for arm in ("small", "large")}
+            assert quotas == {"small": 0.5, "large": 1.5}, block
+            ports = {one.laddr.port for one in psutil.Process(pids["reached"]).net_connections("inet")}
+            assert ask(endpoints["reached"], "SELECT @@port") in ports, block
+            seen.add(endpoints["small"].port)
+        assert len(seen) > 1, "the arms changed places"
 
 
 def test_every_server_starts_from_the_same_prepared_bytes(arranged) -> None:

@@ -39,7 +39,12 @@ class Parts:
 
     def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
         """Make all parts again from other chains when they are next asked for; `first` are the chains with
-        every part at its first place."""
+        every part at its first place.
+
+        What the kernel holds for them is removed: the next arm in a namespace would inherit its settings and
+        distance, the next one in a control group its quota, and a service would lead to the server before.
+        """
+        self.clear()
         self.chains = chains
         self._first = {
             part.name: there
@@ -128,6 +133,9 @@ class Parts:
 
     def clear(self) -> list[str]:
         """Remove what the lab has in the kernel: rules, namespaces, links, groups, settings."""
+        self.network = network.Network(self.lab.token)
+        self._groups.clear()
+        self._kernel.clear()
         return clear(self.lab.token, self.lab.run)
 
     def _make(self, part: Part) -> Any:
