@@ -61,6 +61,18 @@ def test_a_late_checkpoint_is_a_client_that_stood_still():
     assert not [fault for fault in lenient if "came" in fault]
 
 
+@pytest.mark.parametrize("apart_s, is_found", [(1.0, True), (1.5, False)])
+def test_in_turns_a_client_waits_for_the_one_that_started_last(apart_s, is_found):
+    """4 s of discard that end at 6.3 s: 0.25 s may be a pause, 1 s others' turns, the rest is waiting."""
+    out = synthetic.output(discard_s=4, run_s=11).replace("4.0000s", "6.3000s")
+    told = {"turns": {"clock": {"started": [100.2, 100.2 + apart_s]}}}
+    found = checks_clock.time(run(out, told, **TURNS), LIMITS)
+    assert [fault for fault in found if "checkpoint came 2.3000 s late" in fault] == (
+        [f"the checkpoint came 2.3000 s late, at most {1.25 + apart_s:g} s"] if is_found else []
+    )
+    assert any("the discard took 6.3 s" in fault for fault in found) == is_found
+
+
 def test_arms_in_turns_share_the_time_of_all_of_them():
     """Two arms of 2 and 5 s, and a second to spare, are 15 s on every clock, 4 of them before the window."""
     out = synthetic.output(discard_s=4, run_s=11)
