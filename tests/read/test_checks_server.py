@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchbook.core.params import Limits
-from benchbook.read import checks_server
+from benchbook.read import checks_server, evidence
 from benchbook.read.evidence import Excused, Missing
 from tests.read import corpus, synthetic
 
@@ -170,6 +170,23 @@ def test_what_changed_of_a_server_is_named_with_what_it_was():
     changed = {"identity_before": {"pid": 17}, "identity_after": {"pid": 18}}
     run = corpus.healthy(synthetic.output(), synthetic.planned(), "", changed)
     assert checks_server.identity(run, LIMITS)[0] == "pid changed from 17 to 18"
+
+
+@pytest.mark.parametrize(
+    ("asked", "had", "fault"),
+    [
+        (0.6, 0.6, None),
+        (None, None, None),
+        (0.6, 0.81, "the server had a quota of 0.81 cores, its arm asks for a quota of 0.6 cores"),
+        (0.6, None, "the server had no quota, its arm asks for a quota of 0.6 cores"),
+        (None, 0.6, "the server had a quota of 0.6 cores, its arm asks for no quota"),
+    ],
+)
+def test_an_arm_with_the_quota_of_another_is_no_run_of_it(asked, had, fault):
+    who = {name: {"server_group": {"quota_cores": had, "shares": 1024}} for name in evidence.IDENTITIES}
+    plan = synthetic.planned(arm_setting={"cpu": {"server": {"quota": asked}}})
+    run = corpus.healthy(synthetic.output(), plan, "", who)
+    assert checks_server.identity(run, LIMITS) == ([fault] if fault else [])
 
 
 def test_uptime_tells_a_restart():

@@ -93,8 +93,8 @@ def hits(run: Evidence, limits: Limits) -> list[str]:
 
 
 def identity(run: Evidence, limits: Limits) -> list[str]:
-    """V12: server and proxy, their settings and places were the same at the start, before and after, and the
-    server never stopped."""
+    """V12: server and proxy, their settings and places were the same at the start, before and after, they had
+    the quotas that their arm asks for, and the server never stopped."""
     before, after = (
         checks_cluster.but_for_event(run, run.get(f"identity_{when}"), when) for when in ("before", "after")
     )
@@ -104,7 +104,7 @@ def identity(run: Evidence, limits: Limits) -> list[str]:
         for name in names
         if before.get(name) != after.get(name)
     ]
-    faults += checks_state.arm(run) + checks_state.settings(run)
+    faults += checks_state.arm(run) + checks_state.quotas(run) + checks_state.settings(run)
     grown = run.get("uptime_after_s") - run.get("uptime_before_s")
     # Neighbours and connections beside a run come before it and leave after it.
     beside = run.seen.get("beside_s") or 0.0

@@ -6,11 +6,14 @@ Each function returns faults as sentences; none means all held.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from benchbook.read.evidence import Evidence, Missing
 
 UPTIME_ROUNDING_S = 1.5
+QUOTA_ROUNDING = 1e-3
+"""What a quota in cores may differ by from the one asked: kernels keep it in microseconds of a period."""
 
 
 def settings(run: Evidence) -> list[str]:
@@ -31,6 +34,21 @@ def arm(run: Evidence) -> list[str]:
         for name in sorted({*then, *now})
         if then.get(name) != now.get(name)
     ]
+
+
+def quotas(run: Evidence) -> list[str]:
+    """Each part that had another quota of processor time than its arm asks for, by the kernel's own word."""
+    asked, found = (run.plan.get("arm_setting") or {}).get("cpu") or {}, []
+    for name, group in sorted(run.get("identity_before").items()):
+        if not name.endswith("_group") or not isinstance(group, Mapping) or "quota_cores" not in group:
+            continue
+        part = name.removesuffix("_group")
+        quota = (asked.get("server" if part.startswith("server") else "proxy") or {}).get("quota")
+        had = group["quota_cores"]
+        if (had is None) != (quota is None) or (quota and abs(had - quota) > QUOTA_ROUNDING):
+            shown = ["no quota" if one is None else f"a quota of {one:g} cores" for one in (had, quota)]
+            found.append(f"the {part} had {shown[0]}, its arm asks for {shown[1]}")
+    return found
 
 
 def between(run: Evidence) -> list[str]:
