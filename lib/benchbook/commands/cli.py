@@ -238,10 +238,7 @@ def _up(arguments: argparse.Namespace) -> int:
                 print(f"{arm}: skipped: {why}")
                 continue
             endpoint = site.up(arm)
-            print(
-                f"{arm}: {endpoint.host}:{endpoint.port}, database {endpoint.database}, "
-                f"account in {endpoint.secret}"
-            )
+            print(f"{arm}: {endpoint.place}, database {endpoint.database}, account in {endpoint.secret}")
         print("held until Ctrl-C", flush=True)
         site.hold()
     return 0

@@ -16,7 +16,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME
 
 # Engines that run on this machine without any further section in the file.
-ENGINES = ("mariadb", "postgresql", "tidb")
+ENGINES = ("mariadb", "mysql", "postgresql", "tidb")
 SEED = 20261122
 # Seconds of discard and run, and what to know of them.
 IN_TURNS = ("0.3", "1", "the arms take turns of 50 ms inside the same second")
@@ -188,6 +188,11 @@ _ENGINE = {
     innodb_flush_log_at_trx_commit: 2
     innodb_log_file_size: 33554432      # the prepared copy is put back in every block, its log with it
 """,
+    "mysql": """  settings:
+    innodb_buffer_pool_size: 268435456
+    innodb_flush_log_at_trx_commit: 2
+    innodb_redo_log_capacity: 67108864  # the prepared copy is put back in every block, its log with it
+""",
     "postgresql": """  settings:
     shared_buffers: 256MB
     synchronous_commit: "on"
@@ -308,6 +313,6 @@ QUESTIONS: Sequence[Asked] = (
         "direct; haproxy: access=haproxy",
         _differs,
     ),
-    Asked("engine", "Engine: mariadb, postgresql or tidb", "mariadb", _engine),
+    Asked("engine", "Engine: mariadb, mysql, postgresql or tidb", "mariadb", _engine),
     Asked("load", "Workloads of sysbench, and threads", "oltp_point_select oltp_read_write 1 8", _load),
 )

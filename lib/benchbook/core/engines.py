@@ -86,6 +86,8 @@ def mistakes(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str
     for arm, one in arms.items():
         name = (one.engine.name if one.engine is not None else None) or engine.name
         yield from _of_driver(arm, one, name)
+        if one.access == registry.SOCKET:
+            yield from _of_socket(arm, one, name, kind)
     yield from _misplaced(kind, engine, arms)
 
 
@@ -102,6 +104,20 @@ def _misplaced(kind: str, engine: Engine, arms: Mapping[str, Arm]) -> Iterator[s
         if kinds is not None and kind not in kinds:
             able = ", ".join(sorted(kinds))
             yield f"{place}: {name}: not supported with site.kind: {kind}; write site.kind: {able}"
+
+
+def _of_socket(name: str, arm: Arm, engine: str, kind: str) -> Iterator[str]:
+    """Yield what of an arm can't be with a socket, which is a file of the server's machine."""
+    if kind != "local":
+        yield (
+            f"arms.{name}.access: socket: not supported with site.kind: {kind}, whose clients are on other "
+            "machines; write kind: local, or another access"
+        )
+    if engine not in registry.WITH_SOCKET:
+        yield f"arms.{name}.access: socket: not supported with engine.name: {engine}; write another access"
+    for key in ("zones", "load"):
+        if getattr(arm, key) is not None:
+            yield f"arms.{name}.{key}: goes over a network, which access: socket does not use; remove it"
 
 
 def _of_driver(name: str, arm: Arm, engine: str) -> Iterator[str]:

@@ -27,6 +27,11 @@ class Endpoint:
     tls: str = "off"
     driver: str = "mysql"
 
+    @property
+    def place(self) -> str:
+        """Where it is, in a word: a socket, or host and port."""
+        return f"{self.host}:{self.port}" if self.socket is None else str(self.socket)
+
 
 @dataclass(frozen=True)
 class PlannedRun:

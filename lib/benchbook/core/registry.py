@@ -48,10 +48,13 @@ ACCESS = {
     "direct": None,
     "haproxy": "benchbook.sites.proxies.haproxy:HAProxy",
     "service": None,
+    "socket": None,
     "load_balancer": "benchbook.sites.proxies.haproxy:HAProxy",
     "pgbouncer": "benchbook.sites.proxies.pgbouncer:PgBouncer",
     "tiproxy": "benchbook.sites.proxies.tiproxy:TiProxy",
 }
+# The way of access over a file of the server's own machine, and the engines that can be reached by it.
+SOCKET, WITH_SOCKET = "socket", frozenset({"mariadb", "mysql", "postgresql"})
 # Proxies that understand what they relay, with the one driver of sysbench that they serve.
 OF_DRIVER = {"pgbouncer": "pgsql", "tiproxy": "mysql"}
 # Reached through a virtual address that the kernel rewrites to the server's.

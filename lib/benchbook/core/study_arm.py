@@ -97,8 +97,9 @@ class Arm(Model):
     """One full setting of everything that is varied."""
 
     access: Access = "direct"
-    """How the client reaches the server: `direct`; `service`, a virtual address that the kernel rewrites; a
-    proxy by its name; or `load_balancer`, a proxy in front of the service."""
+    """How the client reaches the server: `direct`, over TCP; `socket`, over the server's Unix socket on this
+    machine; `service`, a virtual address that the kernel rewrites; a proxy by its name; or `load_balancer`, a
+    proxy in front of the service."""
     network: Literal["host", "pod"] = "host"
     """`host`: loopback; `pod`: a network namespace of its own behind a virtual cable and a bridge."""
     cpu: dict[Literal["server", "proxy", "client"], Cpu] = Field({})

@@ -19,7 +19,8 @@ def connection(endpoint: Endpoint) -> dict[str, str]:
     if endpoint.driver == "pgsql":
         return {
             "db-driver": "pgsql",
-            "pgsql-host": endpoint.host,
+            # libpq takes a folder for where the socket of a port is.
+            "pgsql-host": endpoint.host if endpoint.socket is None else str(endpoint.socket.parent),
             "pgsql-port": str(endpoint.port),
             "pgsql-db": endpoint.database,
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from benchbook.core import several, sysbench_options
+from benchbook.core import registry, several, sysbench_options
 from benchbook.core.params import Limits
 from benchbook.read import checks_log, checks_own
 from benchbook.read.evidence import Evidence
@@ -59,6 +59,9 @@ def _faults(found: Mapping[str, str], asked: Mapping[str, str], run: Evidence) -
     named = {name for names in PLACES.values() for one in names for name in one & place.keys()}
     if named not in places:
         faults.append("the command line names no server, or two")
+    is_socket = "mysql-socket" in place or place.get("pgsql-host", "").startswith("/")
+    if (run.plan.get("arm_setting") or {}).get("access") == registry.SOCKET and not is_socket:
+        faults.append("the command line names no socket, access: socket asked")
     if driver != "mysql":
         return faults
     tls = (run.seen.get("tls") or {}).get("asked")

@@ -49,7 +49,7 @@ def facts(
     if hasattr(parts.get(chain.server), "moment"):
         found["moment"]["cluster"] = parts.get(chain.server).moment()
     host, port = parts.address(chain.entry)
-    found["moment"]["endpoint"] = f"{host}:{port}"
+    found["moment"]["endpoint"] = "the server's socket" if chain.by_socket else f"{host}:{port}"
     if chain.others:
         # Each reads its own settings back, and is refused where it did not take them.
         said = {part.name: parts.get(part).facts() for part in chain.others}

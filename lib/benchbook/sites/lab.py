@@ -31,6 +31,8 @@ from benchbook.core.errors import SiteError
 from benchbook.sites.before_exec import ANYWHERE, Where
 
 LOOPBACK = "127.0.0.1"
+# Where connections over a server's socket come from, as servers name it.
+OVER_SOCKET = "localhost"
 USER = "benchbook"
 SCHEMA = "sbtest"
 # sockaddr_un holds 108 bytes with the closing zero (unix(7)).

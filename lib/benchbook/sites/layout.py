@@ -47,7 +47,8 @@ class Part:
 class Chain:
     """All that one arm needs; `parts` run from the server to what the client connects to.
 
-    `others` are its servers after the first, which clients reach directly.
+    `others` are its servers after the first, which clients reach directly. With `by_socket` they come over
+    the servers' own sockets instead of a network.
     """
 
     parts: tuple[Part, ...]
@@ -56,6 +57,7 @@ class Chain:
     load: Load | None = None
     captures: bool = False
     others: tuple[Part, ...] = ()
+    by_socket: bool = False
 
     @property
     def server(self) -> Part:
@@ -182,7 +184,8 @@ def _chain(
         parts.append(share(key, arm.access, True, to=parts[-1], **room))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, 0, None, cores, quota, None if quota is None else CORE_SHARES)
-    return Chain(tuple(parts), arm.neighbour, client, arm.load, arm.capture, others)
+    by_socket = arm.access == registry.SOCKET
+    return Chain(tuple(parts), arm.neighbour, client, arm.load, arm.capture, others, by_socket)
 
 
 def _room(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:

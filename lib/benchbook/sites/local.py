@@ -124,12 +124,12 @@ class LocalSite(Site):
         chain = self._chain(arm)
         self._parts.ensure(chain)
         driver = registry.driver(engine_of(self.study, self.study.deployed(arm)).name)
-        return self._endpoint(chain.entry, driver)
+        return self._endpoint(chain, chain.entry, driver)
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
-        first, others = self.up(arm), self._chain(arm).others
+        first, chain = self.up(arm), self._chain(arm)
         secret = self.lab.secret_of(account, first.driver)
-        places = [first, *(self._endpoint(part, first.driver) for part in others)]
+        places = [first, *(self._endpoint(chain, part, first.driver) for part in chain.others)]
         places = [replace(place, secret=secret) for place in places]
         clients = self._arms[arm].clients
         return [places[several.server_of(number, len(places))] for number in range(clients)]
@@ -295,6 +295,7 @@ class LocalSite(Site):
         parts = dict.fromkeys(part for arm in arms for part in self.chains[arm].servers)
         return [self._parts.get(part) for part in parts]
 
-    def _endpoint(self, part: layout.Part, driver: str) -> Endpoint:
+    def _endpoint(self, chain: layout.Chain, part: layout.Part, driver: str) -> Endpoint:
         host, port = self._parts.address(part)
-        return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(0, driver), driver=driver)
+        socket = Path(self._parts.get(part).socket_path) if chain.by_socket else None
+        return Endpoint(*(host, port, labs.SCHEMA, self.lab.secret_of(0, driver), socket), driver=driver)

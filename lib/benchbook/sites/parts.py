@@ -104,7 +104,12 @@ class Parts:
         )
 
     def hops(self, chain: Chain) -> list[Hop]:
-        """Return where the bytes of an arm's server and proxy are counted; all hops between are one proxy."""
+        """Return where the bytes of an arm's server and proxy are counted; all hops between are one proxy.
+
+        Those over a socket pass no network, so none are counted.
+        """
+        if chain.by_socket:
+            return []
         relay, service = chain.of("relay"), chain.of("service")
         inner = self.address(service if relay is None and service is not None else chain.server)
         found = [Hop("server", *inner), *(Hop("server", *self.address(part)) for part in chain.others)]
@@ -171,10 +176,13 @@ class Parts:
         return proxy
 
     def _peers(self, part: Part) -> tuple[str, ...]:
-        """Return where a server's connections come from: the bridge, if packets to it cross or name it."""
+        """Return where a server's connections come from: the bridge, if packets to it cross or name it, and
+        its socket."""
         mine = [chain for chain in self.chains.values() if part in chain.every]
         is_crossed = part.is_pod or any(chain.of("service") is not None for chain in mine)
-        here = () if part.is_pod else (labs.LOOPBACK,)
+        here: tuple[str, ...] = () if part.is_pod else (labs.LOOPBACK,)
+        if any(chain.by_socket for chain in mine):
+            here = (*here, labs.OVER_SOCKET)
         return (*here, self.network.gateway) if is_crossed else here
 
 

@@ -34,7 +34,7 @@ def run(name: str, study: Study, path: Path) -> dict[str, Any]:
                 print(f"{arm}: skipped: {skipped[arm]}")
                 continue
             endpoint = site.up(arm)
-            print(f"{arm}: up at {endpoint.host}:{endpoint.port}")
+            print(f"{arm}: up at {endpoint.place}")
             arms[arm] = site.facts(arm)
             must_have_sysbench(study, arm, arms[arm])
             texts += site.applied(arm)

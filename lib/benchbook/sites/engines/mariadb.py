@@ -52,7 +52,7 @@ class MariaDB(Server):
     ) -> None:
         super().__init__(machine, place, machine.account("mysql"))
         self.engine, self.lab, self.tls_from = engine, machine.lab, tls_from
-        self.word, self._opened = "", 0
+        self.socket, self.word, self._opened = f"{self.role}/{SOCKET}", "", 0
         self._admin: sqlalchemy.Engine | None = None
         self.binary = self._find()
         self.version = self._said_version()
@@ -162,7 +162,7 @@ class MariaDB(Server):
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1
-        return self.machine.connect(f"{self.role}/{SOCKET}", user=self.machine.user, **how)
+        return self.machine.connect(self.socket, user=self.machine.user, **how)
 
     def _answers(self) -> bool:
         """Say whether the server takes a connection now; one that is crashing or stopped does not."""
@@ -263,7 +263,7 @@ class MariaDB(Server):
         places: dict[str, object] = {
             "port": self.place.port,
             "bind_address": self.place.address,
-            "socket": self.machine.socket(f"{self.role}/{SOCKET}"),
+            "socket": self.socket_path,
             "datadir": self.data,
             "tmpdir": self.folder / "tmp",
             "pid_file": self.folder / PID,

@@ -17,7 +17,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
 from benchbook.sites.engines import mariadb_accounts as accounts
-from benchbook.sites.engines.mariadb import INSTALL_S, SOCKET, MariaDB
+from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 from benchbook.sites.machine import here
 from benchbook.sites.settings import Value
 
@@ -30,6 +30,7 @@ DEFAULTS: dict[str, tuple[Value, str]] = {
     **{key: value for key, value in settings.DEFAULTS.items() if key != "innodb_log_file_size"},
     "innodb_redo_log_capacity": ("512M", "no checkpoint storms within a run of minutes"),
     "event_scheduler": (False, "no session of its own beside those that are counted"),
+    "tls_version": ("", "no encryption on loopback"),
 }
 ABSENT = {
     **dict.fromkeys(("Rows_sent", "Rows_read"), "MySQL does not count rows for the whole server"),
@@ -46,7 +47,9 @@ class MySQL(MariaDB):
     @staticmethod
     def obstacle(engine: Any) -> str | None:
         """Return why this machine can't make such a server, or None."""
-        found = here.find(engine.binary or MySQL.program)
+        if engine.binary is not None:
+            return None
+        found = here.find(MySQL.program)
         if found is None or not WORDS.search(here.says([found, "--no-defaults", "--version"])):
             # MariaDB's package gives its own server this name too.
             return f"there is no mysqld but MariaDB's; {REMEDY}, or name its program in engine.binary"
@@ -96,7 +99,7 @@ class MySQL(MariaDB):
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1
         known = {"user": admin_account.ADMIN, "password": admin_account.secret(self.lab)}
-        return self.machine.connect(f"{self.role}/{SOCKET}", **known, **how)
+        return self.machine.connect(self.socket, **known, **how)
 
     def _close(self, cursor: pymysql.cursors.Cursor) -> None:
         """Nothing: MySQL makes no account without a name."""
@@ -105,8 +108,8 @@ class MySQL(MariaDB):
         return settings.complete(asked, DEFAULTS)
 
     def _places(self) -> dict[str, object]:
-        # It has a second protocol on a port of its own, and would make certificates of its own.
-        return {**self._base(), "mysqlx": "OFF", "tls_version": ""}
+        # It has a second protocol, on a port of its own.
+        return {**self._base(), "mysqlx": "OFF"}
 
     def _base(self) -> dict[str, object]:
         return super()._places()

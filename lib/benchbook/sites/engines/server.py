@@ -13,6 +13,12 @@ class Server(Supervised):
     """One server with its program (`binary`) and a data folder, which `prepared.make` makes."""
 
     binary: str
+    socket: str
+
+    @property
+    def socket_path(self) -> str:
+        """Its Unix socket on its machine."""
+        return self.machine.socket(self.socket)
 
     @property
     def data(self) -> PurePosixPath:

@@ -37,10 +37,15 @@ def access(peers: Sequence[str], owner: str) -> dict[str, str]:
     """Return the texts of the files that say who may enter, and as whom the administrator comes.
 
     The administrator comes over the socket as the user `owner` of the machine, all others with a password
-    from the addresses named, to the one database.
+    from the peers named, addresses or the socket, to the one database.
     """
     rules = [f"local all {ADMIN} peer map=owner"]
-    rules += [f"host {labs.SCHEMA} all {peer}/32 scram-sha-256" for peer in peers]
+    rules += [
+        f"local {labs.SCHEMA} all scram-sha-256"
+        if peer == labs.OVER_SOCKET
+        else f"host {labs.SCHEMA} all {peer}/32 scram-sha-256"
+        for peer in peers
+    ]
     return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
 
 

@@ -69,7 +69,6 @@ class PostgreSQL(Server):
         # Sockets are named after the port.
         name = f".s.PGSQL.{place.port}"
         self.socket = f"{self.role}/{name}"
-        machine.socket(self.socket)
         self.leftovers = (name, f"{name}.lock")
         self.word, self._opened = "", 0
         self._admin: sqlalchemy.Engine | None = None
@@ -95,6 +94,7 @@ class PostgreSQL(Server):
             return
         self.stop()
         self._must_have_ports(self.place.port)
+        self.machine.socket(self.socket)
         prepared.make(self)
         self.word, begun_s = uuid.uuid4().hex, time.monotonic()
         self._write_config()

@@ -47,6 +47,7 @@ class RemoteClient:
         self.returncode: int | None = None
         self.cpu_s = 0.0
         self._looked = 0.0
+        self._lasted_s: float | None = None
         host.call("own", name=self.job)
         for name, text in (beside or {}).items():
             host.call("write", name=f"{self.job}/{name}", text=text)
@@ -65,12 +66,22 @@ class RemoteClient:
             cpus=cpus,
             **when,
         )
-        self.pid = int(known["pid"])
+        self.pid, self._started_s = int(known["pid"]), time.monotonic()
 
     @property
     def popen(self) -> RemoteClient:
         """Itself: it answers like a process of ours."""
         return self
+
+    @property
+    def ran_s(self) -> tuple[float, float] | None:
+        """When it began and ended on our monotonic clock; over a lost connection the word of it comes late.
+
+        None until it has ended, and where several began at one moment.
+        """
+        if self._lasted_s is None or self.clock is not None:
+            return None
+        return self._started_s, self._started_s + self._lasted_s
 
     def poll(self) -> int | None:
         """Return the exit code, or None while it runs; the host is asked ten times a second at most."""
@@ -109,6 +120,7 @@ class RemoteClient:
             begun = self.host.call("read", name=f"{self.job}/begun")
             self.begun_s = float(begun) - self.clock.ahead_s if begun else None
         self.cpu_s, self.returncode = float(known["cpu_s"]), int(known["code"])
+        self._lasted_s = float(known["age_s"])
         self.host.call("remove", name=self.job)
 
 
