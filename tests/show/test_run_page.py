@@ -26,3 +26,12 @@ def test_a_run_of_one_client_says_nothing_of_clients(tmp_path: Path):
         run_page.Section(folder, judge(folder)), tmp_path / "x.html", 10_000, ["direct"]
     ).text
     assert "client-1" not in shown and "started within" not in shown
+
+
+def test_a_run_of_turns_says_that_its_seconds_are_shared(tmp_path: Path):
+    for order in ("turns", "runs"):
+        folder = synthetic.folder(tmp_path / order, synthetic.planned(), synthetic.output())
+        run = run_page.Section(folder, judge(folder))
+        run.plan.update(order=order, partners=["direct", "haproxy"])
+        shown = run_page.section(run, tmp_path / "x.html", 10_000, ["direct"]).text
+        assert ("holds the turns of all arms" in shown) == (order == "turns")

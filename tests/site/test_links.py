@@ -121,7 +121,9 @@ def test_the_first_page_begins_with_what_was_measured_and_its_forest_then_come_t
 
 def test_the_method_page_has_every_aa_pair(site):
     page = soup(site / "reports" / "method.html")
-    assert "Of 1 A/A pair" in page.select_one(".verdict").get_text().replace("\xa0", " ")
+    assert "Of 1 study that compared an arm with itself" in page.select_one(".verdict").get_text().replace(
+        "\xa0", " "
+    )
     assert [row.th.get_text() for row in page.find(id="aa-record").find_next("tbody").find_all("tr")] == [
         "made"
     ]

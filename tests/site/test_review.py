@@ -54,6 +54,7 @@ def test_keys_notebooks_and_new_findings_stand_on_one_page_without_network(clone
         "studies/made.yaml: threads", "[4]", "[4, 8]"]  # fmt: skip
     (found,) = page.find(id="findings-made").find_next("tbody").find_all("tr")
     assert "−10.0" in found.get_text() and found.get_text().endswith("new")
+    assert found.th.get_text() == "b against a on w"
     difference = page.find(id="notebooks-06_analyze.ipynb").find_next("pre").get_text()
     assert "-  ## The findings" in difference and "+  ## <script>alert(1)</script>" in difference
     code = page.find(id="lib-new.py").find_next("pre")

@@ -130,7 +130,7 @@ def enlist(root: Path, study: str) -> bool:
     indent = re.match(r"\s*", found["items"])[0]  # type: ignore[index]
     text = f"{text[: found.end()]}{indent}- {study}\n{text[found.end() :]}"
     files.write_text(file, text)
-    print(f"params.yaml: {study} added under studies, which is what the pipeline knows", flush=True)
+    print(f"params.yaml: {study} added under studies, the list of what the pipeline measures", flush=True)
     return True
 
 

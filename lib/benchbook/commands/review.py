@@ -20,6 +20,7 @@ from benchbook.show import numbers, page
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join
 from benchbook.show.table import Column, Table, long
+from benchbook.show.tables import contrast
 
 _ABSENT = "not there"
 # What a notebook's output or metadata says never decides a review: they are stored without either.
@@ -169,7 +170,13 @@ def side_by_side(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) 
     )
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name), after.get(name)
-        yield [name, _told(old), _told(new), _change(old, new)]
+        yield [_name(new or old or {}), _told(old), _told(new), _change(old, new)]
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    """Name a finding as the study's page does, with its metric where that is not QPS."""
+    metric = found.get("metric", "qps")
+    return contrast(found) + ("" if metric == "qps" else f", {numbers.metric(metric)}")
 
 
 def _told(found: Mapping[str, Any] | None) -> Html:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from benchbook.compare import words
 from benchbook.show import numbers, standing
 from benchbook.show.badge import badge
 from benchbook.show.figures import forest
@@ -30,8 +31,8 @@ def opening(known: Studies) -> Html:
         shown, depends = labels.count("higher") + labels.count("lower"), labels.count("depends on threads")
         more = f", and {depends} a difference that depends on threads" if depends else ""
         text = (
-            f"Of {numbers.count(len(pairs), 'A/A pair')}, one arm under two names in each study, "
-            f"{shown} showed a difference where there is none{more}."
+            f"Of {numbers.count(len(pairs), 'study', 'studies')} that compared an arm with itself (A/A), "
+            f"{shown or 'none'} showed a difference where there is none{more}."
         )
     else:
         text = "No study has compared an arm with itself yet."
@@ -86,7 +87,7 @@ def _row(way: str, found: Mapping[str, Any]) -> list[object]:
         return [element("a", study, href=way), "no A/A pair", "", "", "", "", ""]
     return [
         element("a", study, href=f"{way}#finding-{slug(aa['id'])}"),
-        aa["workload"],
+        words.of(aa, "workload"),
         numbers.percent(aa["effect"]),
         numbers.span(aa["low"], aa["high"]),
         numbers.level(aa["level"]),

@@ -73,13 +73,19 @@ def _headline(seen: Overview, claim: Mapping[str, Any]) -> Html:
     return element("li", element("b", claim["claim"]), *told)
 
 
-def headline_figure(seen: Overview) -> Picture:
-    """Draw the four findings of the first document: published, recomputed, measured or illustrated."""
+def headline_figure(seen: Overview) -> Picture | Html:
+    """Draw the four findings of the first document: published, recomputed, measured or illustrated.
+
+    Nothing where that document is not among the sources.
+    """
+    if not any(claim["id"] in HEADLINES for claim in seen.claims):
+        return Html("")
     chosen = [
         {**audit, "claims": [claim for claim in audit["claims"] if claim["id"] in HEADLINES]}
         for audit in seen.audits
     ]
-    return figures.claims(chosen, seen.marks, "headlines-figure")
+    title = "The four findings: published, recomputed, measured"
+    return figures.claims(chosen, seen.marks, "headlines-figure", title)
 
 
 def answer(seen: Overview) -> Html:

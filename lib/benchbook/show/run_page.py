@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import files, runfolder
+from benchbook.core import files, runfolder, turns
 from benchbook.core.runfolder import RunFolder
 from benchbook.show import numbers, sparkline, theme
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join, slug
+
+_SHARED = (
+    "Arms took turns: each second above, and each rate in the log, holds the turns of all arms. The queries "
+    "per second of this run count its own turns alone."
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ def section(run: Section, page: Path, most: int, arms: Sequence[str]) -> Html:
     parts = [
         _heading(run),
         _facts(run),
-        sparkline.seconds(_series(run), float(run.plan.get("discard_s", 0)), _colour(run, arms)),
+        _seconds(run, arms),
         _checks(run),
         _text("Command", " ".join(map(str, run.judged.evidence.seen.get("argv", []))), most),
         _text("Errors (sysbench.err)", run.judged.evidence.err or "", most, is_open=True),
@@ -104,7 +109,7 @@ def _facts(run: Section) -> Html:
         sentence.append(f"started {str(seen['started_utc'])[:19].replace('T', ' ')} UTC")
     if run.plan:
         sentence += [
-            f"{run.plan['run_s']} s after {run.plan['discard_s']} s of discard",
+            f"{run.plan['run_s']} s after a discard of {run.plan['discard_s']} s",
             f"seed {run.plan['seed']}",
         ]
     if run.judged.evidence.others:
@@ -119,6 +124,14 @@ def _facts(run: Section) -> Html:
         return line
     reasons = (element("li", reason, class_="care") for reason in run.note.get("reasons", []))
     return join([line, element("ul", *reasons, class_="doubts")])
+
+
+def _seconds(run: Section, arms: Sequence[str]) -> Html:
+    """Draw the seconds; in turns the discard lasts longer on sysbench's clock, and a second is shared."""
+    is_shared = bool(run.plan) and turns.is_in_turns(run.plan)
+    discard_s = turns.clock_seconds(run.plan)[0] if is_shared else run.plan.get("discard_s", 0)
+    drawn = sparkline.seconds(_series(run), float(discard_s), _colour(run, arms))
+    return join([drawn, element("p", _SHARED, class_="files")]) if is_shared else drawn
 
 
 def _series(run: Section) -> list[tuple[float, float]]:

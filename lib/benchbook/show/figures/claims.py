@@ -40,7 +40,12 @@ class _Row:
     band: Sequence[float | None] | None = None
 
 
-def claims(audits: Sequence[Mapping[str, Any]], answers: Answers, name: str = "claims-figure") -> Picture:
+def claims(
+    audits: Sequence[Mapping[str, Any]],
+    answers: Answers,
+    name: str = "claims-figure",
+    title: str = "Every claim, published, recomputed, measured",
+) -> Picture:
     """Draw what can stand on one axis: a panel for each document, in it each claim about a share.
 
     `answers` gives (study, finding, whether it answers) for a claim's id; what does not answer illustrates,
@@ -55,8 +60,8 @@ def claims(audits: Sequence[Mapping[str, Any]], answers: Answers, name: str = "c
             continue
         drawn += len(chosen)
         rows = [row for one in chosen for row in _rows(one, answers(one["id"]))]
-        title = audit["document"]["title"]
-        panels.append(Panel(_figure(title, rows), f"{title}. {' '.join(map(_told, _pairs(rows)))}"))
+        document = audit["document"]["title"]
+        panels.append(Panel(_figure(document, rows), f"{document}. {' '.join(map(_told, _pairs(rows)))}"))
     total = sum(len(audit["claims"]) for audit in audits)
     caption = (
         f"{drawn} of {numbers.count(total, 'claim')}: those about a change against a baseline. Shaded: what "
@@ -65,7 +70,7 @@ def claims(audits: Sequence[Mapping[str, Any]], answers: Answers, name: str = "c
         "Hollow and dashed: an illustration by something that stands in for what was published; it judges "
         "nothing."
     )
-    return Picture(name, "Published, recomputed, measured", tuple(panels), caption)
+    return Picture(name, title, tuple(panels), caption)
 
 
 def _figure(title: str, rows: Sequence[_Row]) -> Figure:

@@ -48,7 +48,7 @@ def seconds(
             figure, axes = theme.canvas()
             for arm in present:
                 _lines(axes, series[series["arm"] == arm], theme.colour(arm, arms))
-            _discard(axes, chosen["discard_s"].max())
+            _discard(axes, _discarded_s(series, chosen, is_turns))
             axes.set_ylim(0, 1.08 * series["qps"].max())
             axes.set_xlim(0, series["second"].max() + 0.5)
             axes.set_title(theme.short(name, 44), pad=6)
@@ -118,6 +118,14 @@ def _lines(axes: Axes, own: pd.DataFrame, colour: str) -> None:
         axes.plot(run["second"], run["qps"], color=colour, linewidth=1, alpha=0.65)
     stalls = own.loc[own["is_stall"], "second"]
     axes.plot(stalls, [0] * len(stalls), "v", color=colour, markersize=7, clip_on=False, zorder=5)
+
+
+def _discarded_s(series: pd.DataFrame, runs: pd.DataFrame, is_turns: bool) -> float:
+    """Return until which second of sysbench's clock nothing counts; in turns all arms' discards pass."""
+    if not is_turns:
+        return float(runs["discard_s"].max())
+    seconds = series.loc[series["is_discarded"].astype(bool), "second"]
+    return float(seconds.max()) if len(seconds) else 0.0
 
 
 def _discard(axes: Axes, discard_s: float) -> None:
