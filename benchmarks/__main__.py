@@ -8,7 +8,9 @@ import time
 
 from benchmarks.table import Row, machine, show
 
-PARTS = ("precision", "live", "harness", "pipeline", "parse", "storage", "engine_settings", "history")
+PARTS = (
+    *("precision", "live", "harness", "pipeline", "pages", "parse", "storage", "engine_settings", "history"),
+)
 
 
 def run(parts: list[str], is_full: bool) -> list[Row]:

@@ -31,7 +31,7 @@ def rows(is_full: bool) -> list[Row]:
     """Make the clone, time DVC in it, and time an empty notebook."""
     times = 5 if is_full else 3
     with tempfile.TemporaryDirectory(prefix="bb-pipeline-") as place:
-        clone = _clone(Path(place) / "clone")
+        clone = clone_of(Path(place) / "clone")
         stages = _stages(clone)
         _fake(clone, stages)
         before_s = _children_cpu_s()
@@ -62,7 +62,9 @@ def rows(is_full: bool) -> list[Row]:
     ]  # fmt: skip
 
 
-def _clone(path: Path) -> Path:
+def clone_of(path: Path) -> Path:
+    """Copy this checkout as it is, edits included, and commit it; dvc.lock is left out, and four studies are
+    added."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, check=True, capture_output=True, text=True,

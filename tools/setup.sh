@@ -3,7 +3,8 @@
 # Does only what is missing, so run it as often as you like; when nothing is, it takes a blink.
 # Exit 2: this machine needs something from you first, and nothing was changed.
 # With --check it only looks: exit 0 if .venv is as the lock says, else 1.
-# With --pages only what rebuilding the record needs: Python and .venv, no server, no sysbench, no root.
+# With --pages only what rebuilding the record needs: Python and .venv, no server, no sysbench, no root; the
+# modules of .venv are then compiled by the first set-up that is for more.
 # With --tests .venv also gets what only tests and lint need (tools/lock-tests.txt); once there, it stays.
 #
 # PYTHON=/path/to/python3.12 chooses the interpreter. The tests of this script describe other
@@ -17,6 +18,7 @@ missing='' packages='' wanted=''
 stamp=.venv/benchbook-setup
 unfinished=.venv/benchbook-unfinished
 with_tests=.venv/benchbook-tests
+uncompiled=.venv/benchbook-uncompiled
 # Measured: .venv has 1,130 MB, tests add 210; when the cache of downloads is on the same disk, its files are
 # linked and take no second place. A tenth more, so that the last file does not meet a full disk.
 need_mb=1250 need_tests_mb=1500
@@ -32,6 +34,7 @@ key() { printf '%s\n' "$here"; cksum requirements.lock pyproject.toml tools/setu
 wants_tests() { [ "$tests" = 1 ] || [ -e $with_tests ] || [ -e .venv/bin/pytest ]; }
 is_ready() {
   [ "$tests" = 0 ] || [ -e $with_tests ] || return 1
+  [ "$pages" = 1 ] || [ ! -e $uncompiled ] || return 1
   [ -f "$stamp" ] && [ ! -e $unfinished ] && [ "$(cat "$stamp")" = "$(key)" ] && .venv/bin/python -S -c '' 2>/dev/null
 }
 
@@ -270,12 +273,19 @@ fill_venv() {
     $pip install --require-hashes --no-deps --no-build-isolation --no-compile -r "$lock"
   fi
   rm -f "$lock"
-  # Compiled once, here: where Python may not write, every stage would compile a thousand modules again.
-  # Not the packages' own tests: 70 MB that nothing loads. Some ship files for other Pythons, which fail.
-  .venv/bin/python -m compileall -q -j 0 -x 'site-packages/.*/(tests?|templates?)/' "$(.venv/bin/python -c \
-    'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null 2>&1 || true
+  if [ "$pages" = 1 ]; then : >$uncompiled; else compile; fi
   say 'installing benchbook itself, as a link to lib/'
   $pip install --no-deps --no-build-isolation --no-index --editable .
+}
+
+compile() {
+  # Compiled once, here: where Python may not write, every stage would compile a thousand modules again.
+  # Rebuilding the record loads a third of them, which Python compiles as it goes.
+  # Not what nothing loads: the packages' own tests, 70 MB, and a second client of clusters, 68 MB. Some ship
+  # files for other Pythons, which fail.
+  .venv/bin/python -m compileall -q -j 0 -x 'site-packages/(.*/(tests?|templates?)|kubernetes/aio)/' \
+    "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null 2>&1 || true
+  rm -f $uncompiled
 }
 
 tell_jupyter() { # a measuring machine asks for no news

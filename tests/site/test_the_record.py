@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import again, archive, publish, rebuild, record
+from benchbook.commands import again, archive, made_again, publish, rebuild, record
 from benchbook.core import files, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
@@ -129,12 +129,12 @@ def test_one_changed_digit_in_a_raw_log_is_refused_by_name(broken: Path):
 
     repacked(broken, change)
     with pytest.raises(BenchbookError, match=f"raw/{name}/sysbench.out: its bytes are not those"):
-        rebuild.one("made", None)
+        made_again.one("made")
 
 
 def test_another_archive_than_the_recorded_one_is_refused(broken: Path):
     repacked(broken, lambda _, content: content, mtime=7)
-    found = rebuild.one("made", None)
+    found = made_again.one("made")
     assert len(found) == 1 and "data/record/made.tar.xz: whole, but not the archive of index.yaml" in found[0]
 
 

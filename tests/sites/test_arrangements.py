@@ -18,7 +18,7 @@ import pytest
 
 from benchbook import sites
 from benchbook.core.study import Study
-from benchbook.sites import abilities, cgroups, clean, feasible, network, parts, ports
+from benchbook.sites import abilities, cgroups, clean, local_obstacles, network, parts, ports
 from benchbook.sites import lab as labs
 from benchbook.sites.machine import here
 from benchbook.sites.proxies import tiproxy
@@ -308,20 +308,22 @@ def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, mo
         assert "tiproxy is not in the PATH" in site.missing("tiproxy")
         assert f"core {absent} is not there" in site.missing("far_core")
         lacking = abilities.Ability("iptables NAT", False, "no such table", "load it", is_needed=False)
-        monkeypatch.setattr(feasible.abilities, "network", lambda: (*abilities_but("iptables NAT"), lacking))
+        known = (*abilities_but("iptables NAT"), lacking)
+        monkeypatch.setattr(local_obstacles.abilities, "network", lambda: known)
         chain = site.chains["direct"]
-        assert feasible.obstacle(site.study.arms["direct"], chain) is None
+        assert local_obstacles.of(site.study.arms["direct"], chain) == []
     with arranged(direct={}, service={"access": "service"}) as site:
         assert site.missing("service") == "iptables NAT: no such table; load it"
 
 
 def abilities_but(name: str) -> list[abilities.Ability]:
-    return [abilities.Ability(one, True, "works") for one in feasible.NEEDED_BY["service"] if one != name]
+    needed = local_obstacles.NEEDED_BY["service"]
+    return [abilities.Ability(one, True, "works") for one in needed if one != name]
 
 
 def test_open_files_beyond_our_rights_are_known_before(arranged, monkeypatch) -> None:
-    monkeypatch.setattr(feasible.procfs, "has_capability", lambda _: False)
-    monkeypatch.setattr(feasible.resource, "getrlimit", lambda _: (1024, 20000))
+    monkeypatch.setattr(local_obstacles.procfs, "has_capability", lambda _: False)
+    monkeypatch.setattr(local_obstacles.resource, "getrlimit", lambda _: (1024, 20000))
     with arranged(direct={}, many={"network": "pod", "kernel": {"nofile": 20001}}) as site:
         assert site.missing("many").startswith("open files: 20000 allowed")
 

@@ -23,6 +23,7 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
+from benchbook.sites import obstacles
 from benchbook.sites.contract import Site
 from benchbook.sites.monitor import COLUMNS
 from tests import rooms
@@ -124,6 +125,7 @@ def test_every_kind_of_site_takes_what_the_contract_gives_and_adds_no_argument(k
 @pytest.mark.server
 def test_an_arm_that_is_up_is_the_same_arm_until_it_is_stopped(site: Site):
     assert site.able == ["direct", "proxy"] and site.missing("proxy") is None
+    assert obstacles.foreseen(site.study) == obstacles.of_site(site, site.study.arms) == {}
     assert [name for group in site.data_groups() for name in group] == ["direct", "proxy"]
     for arm in site.able:
         place = site.up(arm)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.study_arm import Arm, Load
-from benchbook.sites import capture, feasible, layout, loads, parts
+from benchbook.sites import capture, layout, loads, local_obstacles, parts
 from benchbook.sites import lab as labs
 from benchbook.sites.proxies import tiproxy
 
@@ -20,7 +20,7 @@ def missing(arm: dict, files: int, monkeypatch: pytest.MonkeyPatch, port: int = 
     monkeypatch.setattr(resource, "getrlimit", lambda what: (files, files))
     one = Arm.model_validate(arm)
     (chain,) = layout.chains({"one": one}, port, ANYWHERE).values()
-    return "; ".join(feasible._load(one, chain)) or None
+    return "; ".join(local_obstacles._load(one, chain)) or None
 
 
 def test_a_load_that_needs_more_files_than_are_allowed_is_told_by_who_needs_them(monkeypatch):
@@ -40,7 +40,7 @@ def test_many_connections_may_take_the_port_that_a_server_is_to_have(tmp_path: P
     """Eighteen thousand short ones a minute leave as many ports behind, of 28,000 there are."""
     given = tmp_path / "range"
     given.write_text("32768\t60999\n")
-    monkeypatch.setattr(feasible, "CLIENT_PORTS", given)
+    monkeypatch.setattr(local_obstacles, "CLIENT_PORTS", given)
     short = {"load": {"new_connections_per_s": 300}}
     told = missing(short, 65536, monkeypatch, port=33260)
     assert "site.port: 33260 is one that the kernel gives to clients (32768 to 60999)" in told
@@ -102,9 +102,9 @@ def test_a_proxy_that_cannot_capture_is_known_by_its_program(tmp_path: Path, mon
     arm = Arm.model_validate({"access": "tiproxy", "capture": True})
     (chain,) = layout.chains({"one": arm}, 35000, ANYWHERE).values()
     monkeypatch.setenv(tiproxy.VARIABLE, str(old))
-    assert "can't capture traffic; TiProxy can since 1.3.0" in (feasible.obstacle(arm, chain) or "")
+    assert "can't capture traffic; TiProxy can since 1.3.0" in "; ".join(local_obstacles.of(arm, chain))
     monkeypatch.setenv(tiproxy.VARIABLE, str(new))
-    assert feasible.obstacle(arm, chain) is None
+    assert local_obstacles.of(arm, chain) == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_hosts import Tiup
 from benchbook.sites import lab as labs
 from benchbook.sites.proxies import haproxy
-from benchbook.sites.ssh import arrange, possible
+from benchbook.sites.ssh import arrange, obstacles
 
 
 def target(name: str, *roles: str) -> Target:
@@ -108,7 +108,7 @@ def test_one_host_can_be_all_of_it():
 )
 def test_what_hosts_do_not_make_is_said_by_name_and_the_other_arms_are_made(arm: dict, said: str):
     asked = study({"direct": {}, "odd": arm})
-    assert said in (possible.obstacle(asked, "odd", HOSTS) or "")
+    assert said in "; ".join(obstacles.of(asked, "odd", HOSTS))
     assert set(arrange.chains(asked, HOSTS)) == {"direct"}
 
 
@@ -116,19 +116,19 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
     load, roomy = {"idle_connections": 5000}, {"settings": {"max_connections": 6000}}
     asked = study({"direct": {}, "held": {"access": "tiproxy", "load": load}}, **roomy)
     # A file for each connection, two in a proxy, and 1,024 for everything else.
-    assert possible.files(asked.arms["held"], "server", 6024) is None
-    assert "6024 open files are needed, 6023" in (possible.files(asked.arms["held"], "server", 6023) or "")
-    assert "11024 open files" in (possible.files(asked.arms["held"], "proxy", 10000) or "")
-    assert possible.files(asked.arms["held"], "proxy", -1) is None
-    assert possible.files(asked.arms["direct"], "server", 100) is None
+    assert obstacles.files(asked.arms["held"], "server", 6024) is None
+    assert "6024 open files are needed, 6023" in (obstacles.files(asked.arms["held"], "server", 6023) or "")
+    assert "11024 open files" in (obstacles.files(asked.arms["held"], "proxy", 10000) or "")
+    assert obstacles.files(asked.arms["held"], "proxy", -1) is None
+    assert obstacles.files(asked.arms["direct"], "server", 100) is None
     narrow = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 4096}}}
     said = "arms.held.proxy.settings.maxconn: 4096 are too few; write at least 6024"
-    assert possible.obstacle(study({"direct": {}, "held": narrow}, **roomy), "held", HOSTS) == said
+    assert list(obstacles.of(study({"direct": {}, "held": narrow}, **roomy), "held", HOSTS)) == [said]
     # Where no arm says how many, every proxy of the study takes them, as on one machine: 5000 and 1024.
     rising = study(
         {"direct": {}, "plain": {"access": "haproxy"}, "held": {"access": "haproxy", "load": load}}, **roomy
     )
-    assert possible.obstacle(rising, "held", HOSTS) is None
+    assert list(obstacles.of(rising, "held", HOSTS)) == []
     made = arrange.chains(rising, HOSTS)
     most = {haproxy.most_connections(made[arm].proxy.connections, -1) for arm in ("plain", "held")}
     assert (
@@ -137,20 +137,20 @@ def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
         and haproxy.most_connections(0, -1) == 4096
     )
     wide = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 6024}}}
-    assert possible.obstacle(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS) is None
+    assert list(obstacles.of(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS)) == []
     tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})
-    assert "load is not made over TLS" in (possible.obstacle(tls, "held", HOSTS) or "")
+    assert "load is not made over TLS" in "; ".join(obstacles.of(tls, "held", HOSTS))
 
 
 def test_a_path_of_a_program_is_the_inventorys_to_say():
     asked = study({"direct": {}, "other": {}}, binary="/opt/mariadbd")
-    assert "engine.binary is not used" in (possible.obstacle(asked, "direct", HOSTS) or "")
+    assert "engine.binary is not used" in "; ".join(obstacles.of(asked, "direct", HOSTS))
 
 
 def test_no_proxy_without_a_host_for_it():
     hosts = {name: HOSTS[name] for name in ("db1", "gen1")}
     asked = study({"direct": {}, "proxy": {"access": "haproxy"}})
-    assert "has the role proxy" in (possible.obstacle(asked, "proxy", hosts) or "")
+    assert "has the role proxy" in "; ".join(obstacles.of(asked, "proxy", hosts))
 
 
 def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
@@ -158,7 +158,7 @@ def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
     asked = study({"direct": {}, "other": {"access": "haproxy"}}, name="tidb", version="8.0.0")
     asked = asked.model_copy(update={"site": asked.site.model_copy(update={"tiup": Tiup(**tiup)})})
     told = {
-        role: possible.of_root(asked, "direct", role) for role in ("server-2", "tikv", "client", "control")
+        role: obstacles.of_root(asked, "direct", role) for role in ("server-2", "tikv", "client", "control")
     }
     assert told["server-2"] == told["tikv"] == "processes and logs of a cluster"
     assert told["client"] is None and told["control"] is None

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchbook.commands import answer, archive, rebuild, verify
+from benchbook.commands import answer, archive, made_again, verify
 from benchbook.commands import record as recording
 from benchbook.core import files, paths, record
 from benchbook.core.errors import BenchbookError
@@ -53,7 +53,7 @@ def _one(name: str, entry: record.Entry) -> tuple[list[str], record.Entry | None
         verify.make_root(root, name)
         for stage in verify.STAGES:
             verify.make(stage, name, root)
-        made = rebuild.made(where.data)
+        made = made_again.made(where.data)
         changed = list(verify.differing(claimed, where.data))
         changed += ["tidy: other tables"] if made["tidy"] != entry.made.get("tidy") else []
         if made == entry.made and not changed:

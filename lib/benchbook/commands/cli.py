@@ -154,10 +154,10 @@ def _repro(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from benchbook.sites import doctor
+    from benchbook.sites import doctor, obstacles
     from benchbook.sites.ssh import doctor as hosts
 
-    abilities = [*doctor.examine(), *hosts.examine()]
+    abilities = [*doctor.examine(), *hosts.examine(), *obstacles.examine()]
     for ability in abilities:
         print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
         if not ability.ok and ability.remedy:
@@ -203,6 +203,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from benchbook.plan import schedule
+    from benchbook.sites import obstacles
 
     study = load.study(arguments.study)
     is_cluster = study.site.kind == "kubernetes"
@@ -217,11 +218,13 @@ def _plan(arguments: argparse.Namespace) -> int:
 
         print(f"  machine     {machine.busy()}")
     if study.site.kind == "ssh":
-        from benchbook.sites.ssh import possible
+        from benchbook.sites.ssh import roles
 
-        print(possible.summary(study))
+        print(roles.summary(study))
     if is_cluster:
         print(plan.text(arguments.study, study))
+    for arm, why in obstacles.foreseen(study).items():
+        print(f"  not made    {arm}: {why}")
     if arguments.runs:
         print(schedule.table(schedule.plan_runs(arguments.study, study, {})).to_string(index=False))
     return 0

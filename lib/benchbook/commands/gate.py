@@ -33,7 +33,7 @@ from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix, preflight, warm_up
 from benchbook.plan import schedule, statements, turns
 from benchbook.read import tidy, validity
-from benchbook.sites import open_site, provision
+from benchbook.sites import obstacles, open_site, provision
 
 EXIT = {"not slower": 0, "slower": 1, "undecided": 2}
 FAILED = 3
@@ -298,7 +298,7 @@ def _settled(asked: Asked, site: Any, base: Path) -> tuple[turns.Lengths, dict[s
 
 def _facts(site: Any, study: Study) -> dict[str, Any]:
     """Bring every arm up and return what it is; an arm that can't be made leaves nothing to decide."""
-    missing = {arm: reason for arm in study.arms if (reason := site.missing(arm)) is not None}
+    missing = obstacles.of_site(site, study.arms)
     if missing:
         told = "; ".join(f"arms.{arm}: {reason}" for arm, reason in missing.items())
         raise BenchbookError(f"this machine can't make what is to be compared: {told}")

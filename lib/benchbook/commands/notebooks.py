@@ -1,72 +1,174 @@
-"""Notebooks executed one after the other in one kernel, which imports everything once."""
+"""Notebooks executed one after the other in this process, which imports everything once.
+
+A kernel of its own for each notebook costs three seconds of a processor: to start, to import what the process
+beside it has imported already. Stages that measure have one all the same (`stage.execute`): they last for
+minutes, and are ended as a whole.
+"""
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbformat
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
-from papermill.iorw import load_notebook_node
-from papermill.parameterize import parameterize_notebook
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, output_from_msg
+from traitlets.config import Config
 
 from benchbook.core.errors import BenchbookError
 
-# Between two notebooks nothing may stay: names go, and the place is the next one's.
-_BETWEEN = "%reset -f\nimport os; os.environ['BENCHBOOK_ROOT'] = {root!r}; os.chdir({root!r}); del os"
-# A machine that is busy with others takes a minute to import a kernel.
-STARTUP_S = 300
-SETTINGS = {
-    "PYTHONHASHSEED": "0",
-    "JUPYTER_PREFER_ENV_PATH": "1",
-    "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+# Figures become pictures as they do in JupyterLab.
+BACKEND = "module://matplotlib_inline.backend_inline"
+# No file in the home folder, and no result kept alive by a history that nobody scrolls.
+_QUIET = {
+    "HistoryManager": {"enabled": False},
+    "InteractiveShell": {"cache_size": 0, "colors": "nocolor", "history_length": 0},
 }
 
 
-class Kernel:
-    """A kernel that executes notebooks in turn; use `started`."""
+class Shell(InteractiveShell):
+    """IPython, with what cells show collected in `shown` as a notebook has it."""
 
-    def __init__(self, client: NotebookClient) -> None:
-        self._client = client
+    shown: list[NotebookNode]
 
-    def execute(self, notebook: Path, target: Path, root: Path, **parameters: str) -> Path:
-        """Execute a notebook with parameters where `root` is the repository, and write it to `target`.
+    def show(self, kind: str, **content: Any) -> None:
+        """Take one output: `stream`, `display_data`, `execute_result` or `error`."""
+        last = self.shown[-1] if self.shown else None
+        if kind == "stream" and last and last.get("name") == content["name"]:
+            last.text += content["text"]
+            return
+        self.shown.append(output_from_msg({"header": {"msg_type": kind}, "content": content}))
 
-        Raises BenchbookError with the first error of a cell.
-        """
-        known = parameterize_notebook(load_notebook_node(str(notebook)), parameters)
-        first = nbformat.v4.new_code_cell(_BETWEEN.format(root=str(root)))
-        known.cells.insert(0, first)
-        self._client.nb = known
-        try:
-            self._client.execute(cleanup_kc=False)
-        except CellExecutionError as error:
-            raise BenchbookError(f"{notebook.stem}: {error.ename}: {error.evalue}") from None
-        known.cells.remove(first)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(known, target)
-        return target
+    def begin(self) -> None:
+        """Give the cells to come names of their own."""
+        self.user_module, self.user_ns = self.prepare_user_module()
+        self.user_ns_hidden = {}
+        self.init_sys_modules()
+        self.init_user_ns()
+
+    def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
+        self.show("error", ename=etype.__name__, evalue=str(evalue), traceback=stb)
+
+
+class _Hook(DisplayHook):
+    """What the last line of a cell gives."""
+
+    def __call__(self, result: Any = None) -> None:
+        if result is None:
+            return
+        data, metadata = self.compute_format_data(result)
+        self.fill_exec_result(result)
+        count = self.shell.execution_count
+        self.shell.show("execute_result", data=_plain(data), metadata=metadata, execution_count=count)
+
+
+class _Publisher(DisplayPublisher):
+    """What `display` gives."""
+
+    def publish(self, data: dict[str, Any], metadata: Any = None, *_: Any, **__: Any) -> None:
+        self.shell.show("display_data", data=_plain(data), metadata=metadata or {})
+
+
+class _Stream:
+    """What a cell prints."""
+
+    encoding, errors = "utf-8", "strict"
+
+    def __init__(self, shell: Shell, name: str) -> None:
+        self._shell, self._name = shell, name
+
+    def write(self, text: str) -> int:
+        if text:
+            self._shell.show("stream", name=self._name, text=text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: a text is there once it is written."""
+
+    def isatty(self) -> bool:
+        return False
+
+
+def execute(notebook: Path, target: Path, root: Path, parameters: Mapping[str, str]) -> Path:
+    """Execute a notebook with parameters where `root` is the repository, and write it to `target`.
+
+    Raises BenchbookError with the first error of a cell; the notebook is written up to there.
+    """
+    known = nbformat.read(notebook, as_version=4)
+    if parameters:
+        _inject(known, parameters)
+    shell = _shell()
+    shell.begin()
+    failed = None
+    with _at(root):
+        for number, cell in enumerate((one for one in known.cells if one.cell_type == "code"), 1):
+            cell.outputs, cell.execution_count = ([], None) if failed else (_run(shell, cell, number), number)
+            failed = failed or next((one for one in cell.outputs if one.output_type == "error"), None)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(known, target)
+    if failed:
+        raise BenchbookError(f"{notebook.stem}: {failed.ename}: {failed.evalue}")
+    return target
+
+
+def _shell() -> Shell:
+    os.environ["MPLBACKEND"] = BACKEND
+    if not Shell.initialized():
+        made = Shell.instance(config=Config(_QUIET), display_pub_class=_Publisher, displayhook_class=_Hook)
+        made.shown = []
+    return Shell.instance()
+
+
+def _run(shell: Shell, cell: NotebookNode, number: int) -> list[NotebookNode]:
+    shell.shown, shell.execution_count = [], number
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _Stream(shell, "stdout"), _Stream(shell, "stderr")  # type: ignore[assignment]
+    try:
+        done = shell.run_cell(cell.source)
+    finally:
+        sys.stdout, sys.stderr = before
+    stopped = done.error_in_exec
+    if isinstance(stopped, KeyboardInterrupt | SystemExit):
+        raise stopped
+    return shell.shown
+
+
+def _inject(known: NotebookNode, parameters: Mapping[str, str]) -> None:
+    """Put the values behind the cell of parameters, in the words that papermill has for it."""
+    place = next(
+        number for number, cell in enumerate(known.cells) if "parameters" in cell.metadata.get("tags", ())
+    )
+    lines = [f'{name} = "{value}"' for name, value in parameters.items()]
+    cell = new_code_cell("\n".join(["# Parameters", *lines, ""]), metadata={"tags": ["injected-parameters"]})
+    known.cells.insert(place + 1, cell)
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Kernel]:
-    """Start a kernel in a folder and stop it at the end."""
-    os.environ.update(SETTINGS)
-    empty = nbformat.v4.new_notebook()
-    client = NotebookClient(
-        empty,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(folder)}},
-        startup_timeout=STARTUP_S,
-        extra_arguments=["--log-level=ERROR"],
-    )
-    client.km = client.create_kernel_manager()
+def _at(root: Path) -> Iterator[None]:
+    """Make a folder the repository and the place, and put back what was."""
+    place, named = Path.cwd(), os.environ.get("BENCHBOOK_ROOT")
+    os.environ["BENCHBOOK_ROOT"] = str(root)
+    os.chdir(root)
     try:
-        yield Kernel(client)
+        yield
     finally:
-        # Without a kernel manager the kernel is gone already.
-        if client.km is not None:
-            client._cleanup_kernel()
+        os.chdir(place)
+        if named is None:
+            del os.environ["BENCHBOOK_ROOT"]
+        else:
+            os.environ["BENCHBOOK_ROOT"] = named
+
+
+def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        kind: base64.b64encode(one).decode("ascii") if isinstance(one, bytes) else one
+        for kind, one in data.items()
+    }

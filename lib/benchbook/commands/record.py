@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from ruamel.yaml import YAML
 
-from benchbook.commands import answer, archive, history, rebuild, stage, verify
+from benchbook.commands import answer, archive, history, made_again, stage, verify
 from benchbook.core import files, load, paths, record, sizes
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
@@ -164,7 +164,7 @@ def _entry(
         doubts=tuple(doubts),
         bytes=packed.stat().st_size,
         sha256=files.sha256(packed),
-        made=rebuild.made(where.data),
+        made=made_again.made(where.data),
     )
 
 

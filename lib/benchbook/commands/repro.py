@@ -24,7 +24,7 @@ from typing import Any
 from benchbook.commands import answer
 from benchbook.core import files, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.sites import process, procfs
+from benchbook.sites import obstacles, process, procfs
 from benchbook.sites.machine import facts as machine
 
 LOW_BYTES = 500 << 20
@@ -49,6 +49,9 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
             raise InputErrors(wrong)
         if not _is_asking(arguments):
             print(f"this machine now: {machine.busy()}", flush=True)
+            for name in chosen:
+                for arm, why in obstacles.foreseen(load.study(name)).items():
+                    print(f"{name}: {arm} will be skipped: {why}", flush=True)
         code, is_stopped = _repro(root, list(arguments), study)
         if is_stopped:
             print(f"\n{answer.stopped(chosen)}", file=sys.stderr)

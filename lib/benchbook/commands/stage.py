@@ -26,6 +26,8 @@ STAGES = {
     "report": "07_report",
     "runs": "runs",
 }
+# Those that only show what there is; they need no process of their own.
+SHOWING = ("report", "runs")
 # Those that connect to a server.
 MEASURING = ("provision", "prepare", "warm-up", "run-matrix")
 
@@ -50,7 +52,8 @@ def run(stage: str, name: str) -> int:
     surroundings.hide([needed] if needed else [])
     load.params()
     where = paths.study(name)
-    code = execute(STAGES[stage], "study", name, where.notebooks, where.failed)
+    doing = show if stage in SHOWING else execute
+    code = doing(STAGES[stage], "study", name, where.notebooks, where.failed)
     pages = {"report": where.report, "runs": where.run_pages / "index.html"}
     if stage in pages and code == 0:
         _render(where.notebooks / f"{STAGES[stage]}.ipynb", pages[stage], name)
@@ -63,7 +66,7 @@ def audit(name: str) -> int:
     """Execute the audit of a published source and render its page."""
     load.params()
     where = paths.source(name)
-    code = execute("audit", "source", name, where.notebooks, where.failed)
+    code = show("audit", "source", name, where.notebooks, where.failed)
     if code == 0:
         _render(where.notebooks / "audit.ipynb", where.report)
     return code
@@ -72,7 +75,7 @@ def audit(name: str) -> int:
 def series(name: str) -> int:
     """Execute the notebook on a study's series, or on all of them if `name` is empty, and render its page."""
     folder = paths.root() / "data" / "site"
-    code = execute("history", "study", name, folder / "notebooks", folder / "failed")
+    code = show("history", "study", name, folder / "notebooks", folder / "failed")
     if code == 0:
         _render(folder / "notebooks" / "history.ipynb", paths.study(name or "index").history_page)
     return code
@@ -82,7 +85,7 @@ def page(name: str) -> int:
     """Execute a notebook about everything, one of `PAGES`, and render its page of the site."""
     load.params()
     folder = paths.root() / "data" / "site"
-    code = execute(name, None, None, folder / "notebooks", folder / "failed")
+    code = show(name, None, None, folder / "notebooks", folder / "failed")
     if code == 0:
         _render(folder / "notebooks" / f"{name}.ipynb", paths.reports() / PAGES[name])
     return code
@@ -115,19 +118,24 @@ def summarise(name: str, made_by: str | None, changed: int) -> None:
     files.write_text(paths.study(name).summary, text)
 
 
+def show(notebook: str, parameter: str | None, value: str | None, into: Path, failed: Path) -> int:
+    """Execute a notebook that only shows something in this process, with at most one parameter."""
+    from benchbook.commands import notebooks
+
+    root, target, log = _places(notebook, into)
+    given = {parameter: value} if parameter and value else {}
+    try:
+        notebooks.execute(root / "notebooks" / f"{notebook}.ipynb", target, root, given)
+        code = 0
+    except BenchbookError:
+        code = 1
+    return _ended(notebook, code, target, log, failed)
+
+
 def execute(notebook: str, parameter: str | None, value: str | None, into: Path, failed: Path) -> int:
     """Run papermill on one notebook with at most one parameter; progress goes to the terminal as it is
     printed."""
-    root = paths.root()
-    target, log = into / f"{notebook}.ipynb", into / f".{notebook}.log"
-    try:
-        into.mkdir(parents=True, exist_ok=True)
-        log.touch()
-    except OSError as error:
-        raise BenchbookError(
-            f"{_short(into, root)}: cannot be written: {error.strerror}; look at its owner, mode and mount "
-            "(after `sudo make`, `sudo chown -R $USER .` helps)"
-        ) from None
+    root, target, log = _places(notebook, into)
     os.environ.update(
         BENCHBOOK_ROOT=str(root),
         PYTHONHASHSEED="0",
@@ -154,6 +162,27 @@ def execute(notebook: str, parameter: str | None, value: str | None, into: Path,
                 str(target),
             ]
         )
+    return _ended(notebook, code, target, log, failed)
+
+
+def _places(notebook: str, into: Path) -> tuple[Path, Path, Path]:
+    """Return the root, the executed notebook and its log; BenchbookError if they can't be written."""
+    root = paths.root()
+    target, log = into / f"{notebook}.ipynb", into / f".{notebook}.log"
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        log.touch()
+    except OSError as error:
+        raise BenchbookError(
+            f"{_short(into, root)}: cannot be written: {error.strerror}; look at its owner, mode and mount "
+            "(after `sudo make`, `sudo chown -R $USER .` helps)"
+        ) from None
+    return root, target, log
+
+
+def _ended(notebook: str, code: int, target: Path, log: Path, failed: Path) -> int:
+    """Say why a notebook failed and keep it, if it did; return its exit code."""
+    root = paths.root()
     if code != 0:
         said = _message(target) or f"exit code {code}"
         print(f"{notebook} failed: {said}{_full(target, said)}", file=sys.stderr)

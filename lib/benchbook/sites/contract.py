@@ -138,9 +138,20 @@ class Site(abc.ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
+    @classmethod
+    def foreseen(cls, study: Study, arm: str) -> list[str]:
+        """Return why an arm can't be made, as far as it is known before anything is asked of hosts, a cluster
+        or an endpoint."""
+        return []
+
     @abc.abstractmethod
+    def obstacles(self, arm: str) -> list[str]:
+        """Return why an arm can't be made here, each reason with what to do about it; no part of it is
+        started to find out."""
+
     def missing(self, arm: str) -> str | None:
-        """Return why an arm can't be made here, or None; no part of it is started to find out."""
+        """Return why an arm can't be made here in one sentence, or None."""
+        return "; ".join(dict.fromkeys(self.obstacles(arm))) or None
 
     @property
     def able(self) -> list[str]:

@@ -70,16 +70,17 @@ class ExistingSite(Site):
             self._lock.release()
             self._signals.leave()
 
-    def missing(self, arm: str) -> str | None:
-        """Return why an arm's endpoint can't be used, or None; costs one connection."""
+    def obstacles(self, arm: str) -> list[str]:
+        """Return why an arm's endpoint can't be used; costs one connection."""
         try:
             with self.admin(arm).connect() as connection:
-                return server.whose(connection, self.database, self.lab.token)
+                whose = server.whose(connection, self.database, self.lab.token)
+                return [whose] if whose is not None else []
         except sqlalchemy.exc.OperationalError as error:
             host, port = self._place(arm)
             user = labs.read_secret(self.secret)[0]
             code, said = (*getattr(error.orig, "args", ()), "", "")[:2]
-            return f"{host}:{port} does not let {user} in: {said} ({code}); see host, port and account"
+            return [f"{host}:{port} does not let {user} in: {said} ({code}); see host, port and account"]
 
     def up(self, arm: str) -> Endpoint:
         """See that an arm's endpoint answers, and that its schema is ours; return it."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core import registry
-from benchbook.core.engines import data_groups, variant
+from benchbook.core.engines import variant
 from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour
+from benchbook.sites.arrange import Arranged, Slot, copies
 from benchbook.sites.cgroups import CORE_SHARES, LOWEST_SHARES
 
 SERVICE_PORT = 3306
@@ -112,26 +113,18 @@ def chains(
     With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
     """
     is_cable = has_netem and suits_netem(arms)
-    made: dict[tuple[Any, ...], Part] = {}
-    used: dict[str, int] = {}
-
-    prepared = {
-        arm: "snapshot" if rank == 0 else f"snapshot-{rank + 1}"
-        for rank, names in enumerate(data_groups(arms))
-        for arm in names
-    }
+    arranged, prepared = Arranged[Part](port), copies(arms)
 
     def share(
         key: tuple[Any, ...], kind: str, listens: bool, program: str = "", wide: int = 0, **rest: Any
     ) -> Part:
-        if key not in made:
-            role = {"server": "server", "relay": "relay", "service": "service"}.get(kind, "proxy")
-            rank = sum(part.name.partition("-")[0] == role for part in made.values())
-            number = used.get("ports", 0)
-            used["ports"] = number + ((wide or registry.PORTS.get(program or kind, 1)) if listens else 0)
-            name = role if rank == 0 else f"{role}-{rank + 1}"
-            made[key] = Part(name, kind, rank, port + number if listens else SERVICE_PORT, **rest)
-        return made[key]
+        role = kind if kind in ("server", "relay", "service") else "proxy"
+
+        def make(slot: Slot) -> Part:
+            return Part(slot.name, kind, slot.rank, slot.port if listens else SERVICE_PORT, **rest)
+
+        ports = (wide or registry.PORTS.get(program or kind, 1)) if listens else 0
+        return arranged.once(key, role, make, ports)
 
     names = list(arms)
     turned = names[first % len(names) :] + names[: first % len(names)]

@@ -21,10 +21,10 @@ from benchbook.core.study import Study
 from benchbook.sites import (
     begin,
     evidence,
-    feasible,
     layout,
     leaving,
     loads,
+    local_obstacles,
     lock,
     monitor,
     parts,
@@ -111,8 +111,13 @@ class LocalSite(Site):
             self.chains = self._laid_out(self.study.engine.name)
             self._parts.forget(self.chains, self.chains)
 
-    def missing(self, arm: str) -> str | None:
-        return feasible.obstacle(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
+    @classmethod
+    def foreseen(cls, study: Study, arm: str) -> list[str]:
+        """Return all obstacles: this machine needs no asking."""
+        return cls(study, Path()).obstacles(arm)
+
+    def obstacles(self, arm: str) -> list[str]:
+        return local_obstacles.of(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
 
     @property
     def _ports(self) -> dict[str, int]:
@@ -279,7 +284,7 @@ class LocalSite(Site):
 
     def _laid_out(self, engine: str, first: int = 0) -> dict[str, layout.Chain]:
         twins = self._arms.keys() - self.study.arms.keys()
-        has_netem, port = feasible.has_netem(self.study.arms), self.study.site.port
+        has_netem, port = local_obstacles.has_netem(self.study.arms), self.study.site.port
         return layout.chains(self._arms, port, self.cpus, has_netem, engine, first, self._ports, twins)
 
     def _server(self, arm: str | None) -> Any:

@@ -13,7 +13,7 @@ from benchbook.core import applied, files, paths
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.sites import open_site, sql
+from benchbook.sites import obstacles, open_site, sql
 from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_folder
 
@@ -61,7 +61,7 @@ def skip(site: Site, study: Study) -> dict[str, str]:
 
     BenchbookError if the baseline is among them or no treatment is left: there is nothing to compare then.
     """
-    skipped = {arm: reason for arm in study.arms if (reason := site.missing(arm)) is not None}
+    skipped = obstacles.of_site(site, study.arms)
     if study.baseline in skipped or all(arm in skipped for arm in study.treatments):
         told = "; ".join(f"{arm}: {reason}" for arm, reason in skipped.items())
         raise BenchbookError(f"this machine can't make what is to be compared: {told}")

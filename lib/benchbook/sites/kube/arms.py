@@ -10,7 +10,7 @@ from kubernetes import client
 
 from benchbook.core.errors import SiteError
 from benchbook.core.study_kubernetes import operators
-from benchbook.sites.kube import engines, facts, layout, manifests, pods, tidb, wait
+from benchbook.sites.kube import facts, layout, manifests, obstacles, pods, tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.client import Job
 from benchbook.sites.kube.ground import Ground
@@ -49,22 +49,24 @@ class Arms:
         self._operator: str | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
 
-    def missing(self, chain: Chain) -> str | None:
-        """Return why the cluster can't make an arm, or None."""
-        is_pod = self.ground.study.engine.name == "tidb" and self.ground.here.tidb is None
-        if is_pod and (old := engines.too_old(self.ground.study.engine)):
-            return old
-        if (short := self._short_of_cores(chain)) is not None:
-            return short
-        if chain.access == "load_balancer":
-            if self._balancers is None:
-                self._balancers = facts.has_balancers(self.ground.cluster) is not False
-            if not self._balancers:
-                return NO_BALANCER
-            assert self.outside is not None
-            if lacking := self.outside.lacking(chain.outside, facts.addresses(self.ground.cluster)):
-                return lacking
-        return self._lacks_operator(chain) if self.ground.here.tidb is not None else None
+    def obstacles(self, chain: Chain) -> list[str]:
+        """Return why the cluster can't make an arm; what rules out any cluster is told without asking it."""
+        if found := list(obstacles.of(self.ground.study, chain)):
+            return found
+        asked = [
+            self._short_of_cores(chain),
+            self._lacks_balancer(chain) if chain.access == "load_balancer" else None,
+            self._operator_lacks() if self.ground.here.tidb is not None else None,
+        ]
+        return [why for why in asked if why is not None]
+
+    def _lacks_balancer(self, chain: Chain) -> str | None:
+        if self._balancers is None:
+            self._balancers = facts.has_balancers(self.ground.cluster) is not False
+        if not self._balancers:
+            return NO_BALANCER
+        assert self.outside is not None
+        return self.outside.lacking(chain.outside, facts.addresses(self.ground.cluster))
 
     def _short_of_cores(self, chain: Chain) -> str | None:
         """Return why the nodes have no room for the cores that an arm's pods ask for, or None."""
@@ -81,15 +83,6 @@ class Arms:
                 if why := facts.short_of_cores(here.cluster, *asked):
                     return f"{part.name}: {why}"
         return None
-
-    def _lacks_operator(self, chain: Chain) -> str | None:
-        if self.ground.study.engine.name != "tidb":
-            return "site.kubernetes.tidb goes with engine.name: tidb"
-        if chain.others:
-            return f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.kubernetes.tidb says"
-        if chain.proxy is not None:
-            return "a TiDB cluster is reached by direct, service or load_balancer"
-        return self._operator_lacks()
 
     def _operator_lacks(self) -> str | None:
         """Return why the operator in the cluster, if any, can't make the study's TiDB, or None."""

@@ -15,6 +15,7 @@ from typing import Any
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Neighbour
 from benchbook.core.study_kubernetes import Kubernetes
+from benchbook.sites.arrange import Arranged, Slot
 
 SERVICE_PORT = 3306
 MANAGER = "benchbook"
@@ -141,16 +142,13 @@ def asked(study: Study) -> Kubernetes:
 def chains(study: Study) -> dict[str, Chain]:
     """Return each arm's parts."""
     here = asked(study)
-    made: dict[tuple[Any, ...], Part] = {}
+    arranged = Arranged[Part](study.site.port)
 
     def share(kind: str, port: int | None = None, number: int = 0, **rest: Any) -> Part:
-        key = (kind, number, *rest.values())
-        if key not in made:
-            rank = sum(part.kind == kind for part in made.values())
-            listening = sum(part.port > 0 for part in made.values())
-            name = kind if rank == 0 else f"{kind}-{rank + 1}"
-            made[key] = Part(name, kind, study.site.port + listening if port is None else port, **rest)
-        return made[key]
+        def make(slot: Slot) -> Part:
+            return Part(slot.name, kind, slot.port if port is None else port, **rest)
+
+        return arranged.once((kind, number, *rest.values()), kind, make, 1 if port is None else 0)
 
     found = {}
     for name, arm in study.arms.items():

@@ -20,7 +20,7 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock
 from benchbook.sites.contract import Site
-from benchbook.sites.kube import arms, copies, engines, evidence, layout, marks, turns
+from benchbook.sites.kube import arms, copies, engines, evidence, layout, marks, obstacles, turns
 from benchbook.sites.kube.client import Job, PodClient, hop
 from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.outside import Outside, OutsideWatch
@@ -94,9 +94,13 @@ class KubernetesSite(Site):
                 self._lock.release()
                 self._signals.leave()
 
-    def missing(self, arm: str) -> str | None:
-        """Return why this cluster can't make an arm, or None; nothing is started to find out."""
-        return self._arms.missing(self._chain(arm))
+    @classmethod
+    def foreseen(cls, study: Study, arm: str) -> list[str]:
+        """Return what rules out any cluster."""
+        return list(obstacles.of(study, layout.chains(study)[arm]))
+
+    def obstacles(self, arm: str) -> list[str]:
+        return self._arms.obstacles(self._chain(arm))
 
     def up(self, arm: str) -> Endpoint:
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""

@@ -1,19 +1,19 @@
-"""From a study's arms and an inventory to parts on hosts; pure. `possible` says what can't be made so."""
+"""From a study's arms and an inventory to parts on hosts; pure. `obstacles` says what can't be made so."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from benchbook.core import registry
-from benchbook.core.engines import data_groups, engine_of, variant
+from benchbook.core.engines import engine_of, variant
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Kernel
 from benchbook.core.study_hosts import Numa
-from benchbook.sites.ssh import possible
+from benchbook.sites.arrange import Arranged, Slot, copies, numbered
+from benchbook.sites.ssh import obstacles, roles
 
 # A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
 CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62
@@ -114,7 +114,7 @@ def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
     `site.port` on, in the arms' order.
     """
     makes = _Makes(study, hosts)
-    return {name: makes.chain(name) for name in study.arms if possible.obstacle(study, name, hosts) is None}
+    return {name: makes.chain(name) for name in study.arms if not any(obstacles.of(study, name, hosts))}
 
 
 def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
@@ -135,14 +135,8 @@ class _Makes:
 
     def __init__(self, study: Study, hosts: Mapping[str, Target]) -> None:
         self.study, self.hosts = study, hosts
-        self.made: dict[tuple[object, ...], Part] = {}
-        self.kinds: Counter[str] = Counter()
-        self.ports: Counter[str] = Counter()
-        self.prepared = {
-            arm: "snapshot" if rank == 0 else f"snapshot-{rank + 1}"
-            for rank, names in enumerate(data_groups(study.arms))
-            for arm in names
-        }
+        self.arranged = Arranged[Part](study.site.port)
+        self.prepared = copies(study.arms)
 
     def chain(self, name: str) -> Chain:
         arm = self.study.arms[name]
@@ -151,15 +145,15 @@ class _Makes:
         if is_cluster:
             servers: tuple[Part, ...] = (self._cluster(name, arm),)
         else:
-            first = possible.host_of(self.hosts, "server", arm)
-            rest = [one for one in possible.having(self.hosts, "server") if one != first]
+            first = roles.host_of(self.hosts, "server", arm)
+            rest = [one for one in roles.having(self.hosts, "server") if one != first]
             servers = tuple(
                 self._server(name, arm, host, cores.get("server")) for host in (first, *rest)[: arm.servers]
             )
         proxy = self._proxy(name, arm, servers[0], cores.get("proxy")) if arm.access != "direct" else None
-        machines = [possible.host_of(self.hosts, "client", arm)]
+        machines = [roles.host_of(self.hosts, "client", arm)]
         if "client" not in arm.hosts:
-            machines += [one for one in possible.having(self.hosts, "client") if one not in machines]
+            machines += [one for one in roles.having(self.hosts, "client") if one not in machines]
         clients = tuple(machines[number % len(machines)] for number in range(arm.clients))
         ends = [place for one in (servers if proxy is None else (proxy,)) for place in one.reached_at]
         ends = ends[: arm.servers]
@@ -167,13 +161,10 @@ class _Makes:
         return Chain(servers, proxy, clients, cores.get("client"), taken)
 
     def _share(self, key: tuple[object, ...], kind: str, host: str, ports: int, **rest: object) -> Part:
-        if key not in self.made:
-            rank, self.kinds[kind] = self.kinds[kind], self.kinds[kind] + 1
-            port = self.study.site.port + self.ports[host]
-            self.ports[host] += ports
-            name = kind if rank == 0 else f"{kind}-{rank + 1}"
-            self.made[key] = Part(name, kind, host, self.hosts[host].address, port, **rest)  # type: ignore[arg-type]
-        return self.made[key]
+        def make(slot: Slot) -> Part:
+            return Part(slot.name, kind, host, self.hosts[host].address, slot.port, **rest)  # type: ignore[arg-type]
+
+        return self.arranged.once(key, kind, make, ports, [host])
 
     def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
         program, made = engine_of(self.study, name).name, variant(arm)
@@ -184,7 +175,7 @@ class _Makes:
         )
 
     def _proxy(self, name: str, arm: Arm, server: Part, cpus: tuple[int, ...] | None) -> Part:
-        host = possible.host_of(self.hosts, "proxy", arm)
+        host = roles.host_of(self.hosts, "proxy", arm)
         said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         key = ("proxy", arm.access, host, cpus, server, said, arm.load)
@@ -197,40 +188,34 @@ class _Makes:
         )
 
     def _cluster(self, name: str, arm: Arm) -> Part:
-        tiup = self.study.site.tiup
+        tiup, made = self.study.site.tiup, variant(arm)
         assert tiup is not None
-        made = variant(arm)
-        if ("cluster", made) in self.made:
-            return self.made["cluster", made]
         asked = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
         chosen = {
-            role: possible.having(self.hosts, role, arm.hosts.get("server") if role == "server" else None)[:n]
+            role: roles.having(self.hosts, role, arm.hosts.get("server") if role == "server" else None)[:n]
             for role, n in asked.items()
         }
         used = {host for named in chosen.values() for host in named}
-        offset = max(self.ports[host] for host in used)
-        port = self.study.site.port + offset
-        for host in used:
-            self.ports[host] = offset + CLUSTER_PORTS
         nodes = (arm.numa or Numa()).tidb or (None,)
-        places = tuple(
-            Place(host, self.hosts[host].address, port + 2 * rank, node)
-            for host in chosen["server"]
-            for rank, node in enumerate(nodes)
-        )
-        self.kinds["server"] += 1
-        rank = self.kinds["server"]
         others = tuple((role, host) for role in ("tikv", "pd", "control") for host in chosen[role])
-        first = places[0]
-        self.made["cluster", made] = Part(
-            *("server" if rank == 1 else f"server-{rank}", "server", first.host, first.address, first.port),
-            **{"program": "cluster", "arm": name, "variant": made, "prepared": self.prepared[name]},
-            places=places,
-            others=others,
-        )
-        return self.made["cluster", made]
+
+        def make(slot: Slot) -> Part:
+            places = tuple(
+                Place(host, self.hosts[host].address, slot.port + 2 * rank, node)
+                for host in chosen["server"]
+                for rank, node in enumerate(nodes)
+            )
+            first = places[0]
+            return Part(
+                *(slot.name, "server", first.host, first.address, first.port),
+                **{"program": "cluster", "arm": name, "variant": made, "prepared": self.prepared[name]},
+                places=places,
+                others=others,
+            )
+
+        return self.arranged.once(("cluster", made), "server", make, CLUSTER_PORTS, used)
 
 
 def _numbered(role: str, names: tuple[str, ...] | list[str]) -> Iterator[tuple[str, str]]:
     for rank, name in enumerate(names):
-        yield (role if rank == 0 else f"{role}-{rank + 1}"), name
+        yield numbered(role, rank), name

@@ -12,7 +12,7 @@ from benchbook.core import inventory, load, paths
 from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.inventory import Target
 from benchbook.sites.abilities import Ability, judge
-from benchbook.sites.ssh import possible
+from benchbook.sites.ssh import roles
 
 PACKAGES = {"mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server"}
 FREE_MIB = 5 << 10
@@ -82,12 +82,12 @@ def _judged(target: Target, found: dict[str, Any] | str, is_cluster: bool = Fals
         said, _, remedy = found.rpartition("; ")
         yield Ability(f"{name}: ssh", False, said or found, remedy, is_needed=False)
         return
-    facts, roles = found["facts"], ", ".join(target.roles)
-    detail = f"{target.user}@{target.host}, {facts['system']}, {facts['cores']} cores, {roles}"
+    facts, held = found["facts"], ", ".join(target.roles)
+    detail = f"{target.user}@{target.host}, {facts['system']}, {facts['cores']} cores, {held}"
     yield Ability(f"{name}: ssh", True, detail, is_needed=False)
     for role in target.roles:
         # tiup puts a cluster's own programs where they are needed.
-        wanted = () if role == "server" and is_cluster else possible.OF_ROLE.get(role, ())
+        wanted = () if role == "server" and is_cluster else roles.OF_ROLE.get(role, ())
         for tool in wanted:
             path, package = found["tools"][tool], PACKAGES.get(tool, tool)
             version = facts.get({"mariadbd": "mariadb"}.get(tool, tool)) or path

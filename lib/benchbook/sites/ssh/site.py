@@ -15,13 +15,13 @@ import sqlalchemy
 
 from benchbook.core import inventory, registry
 from benchbook.core.engines import engine_of
-from benchbook.core.errors import SiteError
+from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import leaving, lock, prepared, tls
 from benchbook.sites.contract import Site
-from benchbook.sites.ssh import arrange, beside, possible
+from benchbook.sites.ssh import arrange, beside, obstacles
 from benchbook.sites.ssh import facts as found
 from benchbook.sites.ssh.client import RemoteClient
 from benchbook.sites.ssh.connect import Refused
@@ -62,23 +62,31 @@ class SshSite(Site):
             self._lock.release()
             self._signals.leave()
 
-    def missing(self, arm: str) -> str | None:
-        """Return why these hosts can't make an arm, or None; nothing but agents is started to find out.
+    @classmethod
+    def foreseen(cls, study: Study, arm: str) -> list[str]:
+        """Return what study and inventory rule out; an inventory that can't be read is told by itself."""
+        assert study.site.inventory is not None
+        try:
+            return list(obstacles.of(study, arm, inventory.load(study.site.inventory)))
+        except InputErrors:
+            return []
 
-        A host that can't be trusted or lets us not in is no reason to leave an arm out: Refused.
+    def obstacles(self, arm: str) -> list[str]:
+        """Return why these hosts can't make an arm; nothing but agents is started to find out.
+
+        Refused where a host can't be trusted, or refuses our login: that is no reason to leave an arm out.
         """
-        if why := possible.obstacle(self.study, arm, self.targets):
-            return why
+        if found := list(obstacles.of(self.study, arm, self.targets)):
+            return found
         for role, name in self._chain(arm).hosts.items():
             try:
                 look = self._living.look(name)
             except Refused:
                 raise
             except SiteError as error:
-                return str(error)
-            if why := possible.lacking(self.study, arm, role, look):
-                return f"{name}: {why}"
-        return None
+                return [str(error)]
+            found += [f"{name}: {why}" for why in obstacles.of_host(self.study, arm, role, look)]
+        return found
 
     @property
     def ready_s(self) -> float:  # type: ignore[override]  # asked of the hosts, each time
@@ -239,7 +247,7 @@ class SshSite(Site):
     def _chain(self, arm: str | None) -> arrange.Chain:
         name = self.study.baseline if arm is None else arm
         if name not in self.chains:
-            why = possible.obstacle(self.study, name, self.targets)
+            why = "; ".join(obstacles.of(self.study, name, self.targets))
             raise SiteError(f"{name}: {why}; leave the arm out, or make it possible")
         return self.chains[name]
 

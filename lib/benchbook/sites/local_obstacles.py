@@ -25,14 +25,14 @@ NEEDED_BY = {
 }
 
 
-def obstacle(arm: Arm, chain: Chain, engine: Engine | None = None) -> str | None:
-    """Return why an arm can't be made here and what to do about it, or None if it can."""
-    found = list(_obstacles(arm, chain))
+def of(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
+    """Return why an arm can't be made here and what to do about it; nothing if it can."""
+    found = list(_of_arm(arm, chain))
     if engine is not None and engine.cluster is not None and engine.cluster.zones_ms is not None:
         found += _lacking(*NEEDED_BY["service"])
     ask = getattr(load(program_of(engine)), "obstacle", None) if engine is not None else None
     found += [reason] if ask is not None and (reason := ask(engine)) else []
-    return "; ".join(dict.fromkeys(found)) or None
+    return list(dict.fromkeys(found))
 
 
 def has_netem(arms: Mapping[str, Arm]) -> bool:
@@ -40,7 +40,7 @@ def has_netem(arms: Mapping[str, Arm]) -> bool:
     return suits_netem(arms) and any(one.ok for one in abilities.network() if one.name == "netem")
 
 
-def _obstacles(arm: Arm, chain: Chain) -> Iterator[str]:
+def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
     needs = {"pod": chain.server.is_pod, "service": chain.of("service") is not None}
     groups = [part for part in (*chain.parts, chain.client) if part.shares is not None]
     needs["group"] = bool(groups) or arm.neighbour is not None

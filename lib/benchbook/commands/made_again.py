@@ -1,0 +1,105 @@
+"""One recorded study made again from the raw files of its archive, and held against what was recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchbook.commands import archive, notebooks, stage, verify
+from benchbook.core import files, paths, record
+from benchbook.show import registration
+
+_HREF = re.compile(r'(?<=\shref=")([^"#:]+)(?=[#"])')
+
+
+def one(name: str) -> list[str]:
+    """Make one recorded study again: unpack, parse, analyze, compare, render; return what differs."""
+    where, entry, ours = paths.recorded(name), record.read().studies[name], paths.root()
+    try:
+        return _made(name, where, entry, ours)
+    finally:
+        os.environ["BENCHBOOK_ROOT"] = str(ours)
+
+
+def _made(name: str, where: paths.RecordedPaths, entry: record.Entry, ours: Path) -> list[str]:
+    contents = archive.unpack(where.archive, where.base)
+    if files.sha256(where.archive) != entry.sha256:
+        return [
+            f"data/record/{name}.tar.xz: whole, but not the archive of {record.INDEX}: its sha256 begins "
+            f"with {files.sha256(where.archive)[:12]}, {entry.sha256[:12]} was recorded"
+        ]
+    if contents.study != name:
+        return [f"data/record/{name}.tar.xz: the evidence of {contents.study}; name it so"]
+    claimed = {part: (where.data / part).read_bytes() for part in verify.MADE}
+    for part in verify.MADE:
+        (where.data / part).unlink()
+    verify.settle(where.base, name)
+    files.write_text(where.base / registration.RECORDED, entry.registered + "\n")
+    commit, edited = stage.commit(), stage.edited()
+    os.environ["BENCHBOOK_ROOT"] = str(where.base)
+    for done in ("parse", "analyze"):
+        _execute(done, ours, where)
+    wrong = [f"data/record/{name}.tar.xz: {text}" for text in _differing(claimed, where.data, entry)]
+    if wrong:
+        return wrong
+    for done, page in (("report", where.base_report), ("runs", where.base_runs)):
+        target = _execute(done, ours, where)
+        stage.render(target, page, name, where.base, commit, edited)
+    stage.summarise(name, commit, edited)
+    _move(where)
+    return []
+
+
+def _execute(done: str, ours: Path, where: paths.RecordedPaths) -> Path:
+    stem = stage.STAGES[done]
+    target = where.notebooks / f"{stem}.ipynb"
+    given = {"study": where.name}
+    return notebooks.execute(ours / "notebooks" / f"{stem}.ipynb", target, where.base, given)
+
+
+def _differing(claimed: dict[str, bytes], data: Path, entry: record.Entry) -> Iterator[str]:
+    """Name what was made again and differs from what was recorded: values first, then bytes."""
+    yield from verify.differing(claimed, data)
+    for part, digest in made(data).items():
+        if digest != entry.made.get(part):
+            yield f"{part}: made again it has other bytes than {record.INDEX} says"
+
+
+def made(data: Path) -> dict[str, str]:
+    """Return the hashes of what follows from the raw files of a study."""
+    tidy = hashlib.sha256()
+    for file in sorted((data / "tidy").iterdir()):
+        tidy.update(f"{file.name} {files.sha256(file)}\n".encode())
+    return {**{part: files.sha256(data / part) for part in verify.MADE}, "tidy": tidy.hexdigest()}
+
+
+def _move(where: paths.RecordedPaths) -> None:
+    """Put the pages on the site, each link leading to where its target stands then."""
+    inside = where.base / "reports"
+    for file in sorted(inside.rglob("*")):
+        if file.is_dir():
+            continue
+        target = where.clone / "reports" / "record" / file.relative_to(inside)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix == ".html":
+            text = file.read_text(encoding="utf-8")
+            text = _HREF.sub(lambda found: _link(found[1], file, target, where), text)  # noqa: B023
+            target.write_text(text, encoding="utf-8")
+        else:
+            shutil.copyfile(file, target)
+    shutil.rmtree(inside)
+
+
+def _link(link: str, file: Path, target: Path, where: paths.RecordedPaths) -> str:
+    """Return a link that leads from a page's place on the site to what it led to before."""
+    meant = Path(os.path.normpath(file.parent / link))
+    inside, site = where.base / "reports", where.clone / "reports"
+    if meant.is_relative_to(inside):
+        own = meant.relative_to(inside)
+        is_own = own.parts[0] in ("studies", "runs") and where.name in (own.stem, *own.parts[:2])
+        meant = (site / "record" / own) if is_own else site / own
+    return os.path.relpath(meant, target.parent)
