@@ -183,10 +183,12 @@ def test_rendering_writes_the_page_where_it_is_asked_to(tmp_path: Path):
 
 
 def test_a_table_of_a_notebook_scrolls_in_a_box_of_its_own():
-    table = "<table><tbody><tr><td>1</td></tr></tbody></table>"
+    head = "<thead><tr><th></th><th>qps</th></tr></thead>"
+    table = f"<table>{head}<tbody><tr><th>0</th><td>1</td></tr></tbody></table>"
     cells = [new_markdown_cell("# One\n\n## Two")]
     cells += [new_code_cell("", outputs=[new_output("display_data", {"text/html": table})]) for _ in range(2)]
     soup = BeautifulSoup(page.html(new_notebook(cells=cells)), "html.parser")
     boxes = soup.select("div.scroll[role=region][tabindex='0'] > table")
     assert len(boxes) == 2
     assert [box.parent["aria-label"] for box in boxes] == ["Table 1: Two", "Table 2: Two"]
+    assert [cell.get_text() for cell in boxes[0].find_all("th")] == ["qps", "0"]

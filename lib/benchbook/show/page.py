@@ -176,6 +176,9 @@ def _box_tables(soup: BeautifulSoup) -> None:
     for number, table in enumerate(soup.main.find_all("table"), 1):
         if table.find_parent(class_="scroll"):
             continue
+        # An index of pandas has a heading without a word, which is none.
+        for cell in table.find_all("th"):
+            cell.name = "th" if cell.get_text(strip=True) else "td"
         heading = table.find_previous(["h1", "h2", "h3"])
         label = f"Table {number}: {heading.get_text(' ', strip=True)}" if heading else f"Table {number}"
         box = soup.new_tag("div", attrs={"class": "scroll whole", "role": "region", "tabindex": "0"})
