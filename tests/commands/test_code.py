@@ -103,7 +103,9 @@ def test_dvc_asks_for_no_measuring_on_one_machine_after_a_change_for_clusters(tm
     stages = YAML(typ="safe").load(tree.ROOT / "dvc.yaml")["stages"]
     stages["code"]["cmd"] = f"{sys.executable} -m benchbook.commands.cli code"
     outs = "data/${item}/facts.json data/${item}/notebooks/01_provision.ipynb"
-    stages["provision"]["do"]["cmd"] = f"mkdir -p data/${{item}}/notebooks && touch {outs}"
+    stages["provision"]["do"]["cmd"] = (
+        f"mkdir -p data/${{item}}/notebooks data/${{item}}/applied && touch {outs}"
+    )
     kept = {name: stages[name] for name in ("code", "provision")}
     files.write_json(tmp_path / "dvc.yaml", {"stages": kept})
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path / "lib"), "DVC_NO_ANALYTICS": "1"}

@@ -61,7 +61,8 @@ def test_only_stages_that_connect_have_the_password(
         seen.append("THEIR_WORD" in os.environ)
         return 1
 
-    monkeypatch.setattr(stage, "execute", execute)
+    for how in ("execute", "show"):
+        monkeypatch.setattr(stage, how, execute)
     stage.run(name, "there")
     assert seen == [is_there]
 

@@ -60,8 +60,11 @@ def test_tab_completes_as_in_a_notebook(typed, offered):
     shell = InteractiveShell.instance()
     study = bb.study("two-arms")
     shell.user_ns.update(bb=bb, studies=bb.studies(), sources=bb.sources(), s=study, runs=study.run)
-    with provisionalcompleter():
-        found = [one.text for one in shell.Completer.completions(typed, len(typed))]
+    try:
+        with provisionalcompleter():
+            found = [one.text for one in shell.Completer.completions(typed, len(typed))]
+    finally:
+        InteractiveShell.clear_instance()
     assert any(text.startswith(offered) for text in found), found
 
 

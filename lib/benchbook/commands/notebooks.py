@@ -47,12 +47,8 @@ class Shell(InteractiveShell):
             return
         self.shown.append(output_from_msg({"header": {"msg_type": kind}, "content": content}))
 
-    def begin(self) -> None:
-        """Give the cells to come names of their own."""
-        self.user_module, self.user_ns = self.prepare_user_module()
-        self.user_ns_hidden = {}
-        self.init_sys_modules()
-        self.init_user_ns()
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Do nothing: figures are pictures, no windows."""
 
     def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
         self.show("error", ename=etype.__name__, evalue=str(evalue), traceback=stb)
@@ -105,10 +101,8 @@ def execute(notebook: Path, target: Path, root: Path, parameters: Mapping[str, s
     known = nbformat.read(notebook, as_version=4)
     if parameters:
         _inject(known, parameters)
-    shell = _shell()
-    shell.begin()
     failed = None
-    with _at(root):
+    with _at(root), _shell() as shell:
         for number, cell in enumerate((one for one in known.cells if one.cell_type == "code"), 1):
             cell.outputs, cell.execution_count = ([], None) if failed else (_run(shell, cell, number), number)
             failed = failed or next((one for one in cell.outputs if one.output_type == "error"), None)
@@ -119,12 +113,19 @@ def execute(notebook: Path, target: Path, root: Path, parameters: Mapping[str, s
     return target
 
 
-def _shell() -> Shell:
+@contextmanager
+def _shell() -> Iterator[Shell]:
+    """Make a shell of its own for one notebook, whose names no other sees, and let go of it."""
     os.environ["MPLBACKEND"] = BACKEND
-    if not Shell.initialized():
-        made = Shell.instance(config=Config(_QUIET), display_pub_class=_Publisher, displayhook_class=_Hook)
-        made.shown = []
-    return Shell.instance()
+    shell = Shell.instance(config=Config(_QUIET), display_pub_class=_Publisher, displayhook_class=_Hook)
+    shell.shown = []
+    if "matplotlib" in sys.modules:
+        # It looks for its backend, and for the shell that shows figures, only when it is imported.
+        shell.enable_matplotlib("inline")
+    try:
+        yield shell
+    finally:
+        Shell.clear_instance()
 
 
 def _run(shell: Shell, cell: NotebookNode, number: int) -> list[NotebookNode]:
