@@ -230,7 +230,7 @@ class Site(contract.Site):
 
     def __init__(self, study: Study) -> None:
         self.study, self.clock = study, Clock()
-        self.obstacles: dict[str, str] = {}
+        self.in_the_way: dict[str, str] = {}
         self.servers: dict[tuple[str, int], Server] = {}
         self.kept: dict[str, dict[tuple[str, int], tuple[dict, dict]]] = {}
         self.done: list[str] = []
@@ -252,8 +252,8 @@ class Site(contract.Site):
     def __exit__(self, *raised: object) -> None:
         pass
 
-    def missing(self, arm: str) -> str | None:
-        return self.obstacles.get(arm)
+    def obstacles(self, arm: str) -> list[str]:
+        return [self.in_the_way[arm]] if arm in self.in_the_way else []
 
     def facts(self, arm: str) -> dict[str, Any]:
         return {}

@@ -428,7 +428,7 @@ def test_arms_that_differ_in_their_data_have_a_copy_each_and_the_order_of_loadin
         "snapshot direct",
         "snapshot before",
     ]
-    site.obstacles["direct"] = "no room"
+    site.in_the_way["direct"] = "no room"
     assert dataset.copies(site, study) == ["again", "before"], (
         "the first that can be made stands for the others"
     )
