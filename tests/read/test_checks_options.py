@@ -155,3 +155,20 @@ def test_a_run_of_another_driver_is_held_to_that_driver():
     assert faults([word for word in asked if "-host=" not in word and "-port=" not in word]) == [
         "the command line names no server, or two"
     ]
+
+
+@pytest.mark.parametrize(("driver", "place"), [("mysql", "--mysql-socket="), ("pgsql", "--pgsql-host=/")])
+def test_an_arm_over_a_socket_is_held_to_it(driver, place):
+    plan = synthetic.planned()
+    options = {key: value for key, value in plan["options"].items() if key != "ignore_errors"}
+    options = options | {"driver": "pgsql"} if driver == "pgsql" else plan["options"]
+    plan |= {"options": options, "arm_setting": {"access": "socket"}}
+    fields = {name: plan[name] for name in PlannedRun.__dataclass_fields__ if name in plan}
+    found = {}
+    for socket in (None, Path("/lab/server/.s.PGSQL.5432")):
+        endpoint = Endpoint("127.0.0.1", 5432, "sbtest", Path("/a.cnf"), socket, driver=driver)
+        argv = sysbench.run(endpoint, PlannedRun(**fields))
+        seen = {"argv": argv, "tls": {"asked": "off"}}
+        found[socket] = checks_options.command_line(corpus.healthy(synthetic.output(), plan, "", seen))
+    assert [word for word in argv if word.startswith(place)]
+    assert list(found.values()) == [["the command line names no socket, access: socket asked"], []]
