@@ -273,14 +273,15 @@ fill_venv() {
     $pip install --require-hashes --no-deps --no-build-isolation --no-compile -r "$lock"
   fi
   rm -f "$lock"
-  if [ "$pages" = 1 ]; then : >$uncompiled; else compile; fi
+  # Python compiles what it loads as it goes, unless it is told to keep none of it.
+  if [ "$pages" = 1 ] && [ -z "${PYTHONDONTWRITEBYTECODE-}" ]; then : >$uncompiled; else compile; fi
   say 'installing benchbook itself, as a link to lib/'
   $pip install --no-deps --no-build-isolation --no-index --editable .
 }
 
 compile() {
   # Compiled once, here: where Python may not write, every stage would compile a thousand modules again.
-  # Rebuilding the record loads a third of them, which Python compiles as it goes.
+  # Rebuilding the record loads a third of them, so that `make pages` leaves it (fill_venv).
   # Not what nothing loads: the packages' own tests, 70 MB, and a second client of clusters, 68 MB. Some ship
   # files for other Pythons, which fail.
   .venv/bin/python -m compileall -q -j 0 -x 'site-packages/(.*/(tests?|templates?)|kubernetes/aio)/' \

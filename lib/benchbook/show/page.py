@@ -6,12 +6,15 @@ import base64
 import hashlib
 import os
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from bs4 import BeautifulSoup, Tag
 from nbconvert import HTMLExporter
+from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat import NotebookNode
 from traitlets.config import Config
 
@@ -62,9 +65,8 @@ def html(
     _check_pictures(notebook)
     made_by = commit and commit + (f", with {changed_files(edited)}" if edited else "")
     provenance = {"benchbook": version("benchbook"), "study": study, "commit": made_by}
-    exporter = _Exporter(config=Config({"NbConvertBase": {"display_data_priority": _SHOWN}}))
     script = (_TEMPLATES / "page" / "sort.js").read_text(encoding="utf-8")
-    body, _ = exporter.from_notebook_node(
+    body, _ = _exporter().from_notebook_node(
         notebook,
         resources={
             "page": {
@@ -121,6 +123,19 @@ class _Exporter(HTMLExporter):
         super().__init__(extra_template_basedirs=[str(_TEMPLATES)], **settings)
         self.register_filter("clean", clean)
         self.register_filter("plain", plain)
+        # No notebook here has widgets.
+        self.register_filter("filter_data_type", WidgetsDataTypeFilter(notebook_metadata={}, parent=self))
+
+    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **kw: Any) -> tuple[str, Any]:
+        """Leave out what nbconvert does afterwards: it parses the page to give pictures an empty alt text,
+        and `_check_pictures` has refused such pictures."""
+        return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources), **kw)
+
+
+@cache
+def _exporter() -> _Exporter:
+    """Return the exporter, whose templates are compiled once."""
+    return _Exporter(config=Config({"NbConvertBase": {"display_data_priority": _SHOWN}}))
 
 
 def _check_pictures(notebook: NotebookNode) -> None:
