@@ -42,10 +42,10 @@ def made(site: Any, arm: str, into: Path) -> RunFolder:
 
 @pytest.fixture
 def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: F811
-    """A server, a pool on a host of its own where there is a PgBouncer, and the client's host."""
+    """A server, a pool (or HAProxy, where there is no PgBouncer) on a host of its own, and the client's."""
     programs = {"pgbouncer": BOUNCER} if BOUNCER else None
     monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
-    arms = {"direct": {}, **({"bouncer": {"access": "pgbouncer"}} if BOUNCER else {})}
+    arms = {"direct": {}, "behind": {"access": "pgbouncer" if BOUNCER else "haproxy"}}
     engine = {"name": "postgresql", "settings": SMALL}
     with sites.open_site(study(engine=engine, arms=arms), rack.folder / "home" / "postgresql") as opened:
         dataset.load(opened, opened.study)
