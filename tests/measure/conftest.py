@@ -14,7 +14,7 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.measure import dataset
 from benchbook.sites import clean
-from tests import rooms
+from tests import rooms, small
 
 PORT = rooms.port(200)
 
@@ -24,23 +24,8 @@ def make_study() -> Callable[..., Study]:
     """Return a function that makes a study of seconds with other sections as given."""
 
     def make(**changes: Any) -> Study:
-        return Study.model_validate(
-            {
-                "title": "Test",
-                "question": "Does the walk hold?",
-                "site": {"port": PORT},
-                "engine": {"settings": {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}},
-                "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
-                "aa": None,
-                "dataset": {"tables": 2, "table_size": 200},
-                "workloads": {"oltp_read_write": {}},
-                "threads": (2,),
-                "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs"},
-                "warm_up": {"pilot_s": 2},
-                "claims": (),
-            }
-            | changes
-        )
+        engine = {"settings": {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}}
+        return small.study(**{"site": {"port": PORT}, "engine": engine, **changes})
 
     return make
 

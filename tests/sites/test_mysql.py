@@ -22,6 +22,7 @@ from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.agent import listening
 from benchbook.sites.engines.mysql import ABSENT, WORDS, MySQL
+from tests import small
 from tests.limits import LIMITS
 
 SMALL = {"innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "16M"}
@@ -29,23 +30,13 @@ WHY = MySQL.obstacle(Engine(name="mysql"))
 
 
 def study(port: int = 24990, **changes: Any) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Is a MySQL held to the query?",
-            "site": {"port": port},
-            "engine": {"name": "mysql", "settings": SMALL | {"innodb_flush_log_at_trx_commit": 2}},
-            "arms": {"direct": {}, "relay": {"access": "haproxy"}},
-            "aa": None,
-            "dataset": {"tables": 2, "table_size": 500},
-            "workloads": {"oltp_read_write": {}},
-            "threads": (2,),
-            "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs"},
-            "warm_up": {"pilot_s": 2},
-            "claims": (),
-        }
-        | changes
-    )
+    own = {
+        "site": {"port": port},
+        "engine": {"name": "mysql", "settings": SMALL | {"innodb_flush_log_at_trx_commit": 2}},
+        "arms": {"direct": {}, "relay": {"access": "haproxy"}},
+        "dataset": {"tables": 2, "table_size": 500},
+    }
+    return small.study(**own | changes)
 
 
 @pytest.mark.parametrize(

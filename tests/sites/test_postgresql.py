@@ -29,6 +29,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
 from benchbook.sites.postgresql import config, data
 from benchbook.sites.proxies.pgbouncer import PgBouncer
+from tests import small
 from tests.limits import LIMITS
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
@@ -38,23 +39,13 @@ needs_bouncer = pytest.mark.skipif(PgBouncer.installed() is None, reason=PgBounc
 
 
 def study(port: int = 24990, **changes: Any) -> Study:
-    return Study.model_validate(
-        {
-            "title": "Test",
-            "question": "Is a PostgreSQL held to the query?",
-            "site": {"port": port},
-            "engine": {"name": "postgresql", "settings": SMALL},
-            "arms": {"direct": {}, "again": {"access": "haproxy"}},
-            "aa": None,
-            "dataset": {"tables": 2, "table_size": 500},
-            "workloads": {"oltp_read_write": {}},
-            "threads": (2,),
-            "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs"},
-            "warm_up": {"pilot_s": 2},
-            "claims": (),
-        }
-        | changes
-    )
+    own = {
+        "site": {"port": port},
+        "engine": {"name": "postgresql", "settings": SMALL},
+        "arms": {"direct": {}, "again": {"access": "haproxy"}},
+        "dataset": {"tables": 2, "table_size": 500},
+    }
+    return small.study(**own | changes)
 
 
 def row(setting: str, unit: str | None, vartype: str, name: str = "x") -> SimpleNamespace:

@@ -1,0 +1,26 @@
+"""A study of seconds: two arms, two tiny tables, one run each. Tests give what matters to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchbook.core.study import Study
+
+
+def study(**changes: Any) -> Study:
+    """Return the study with other sections as given."""
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "Does the walk hold?",
+            "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
+            "aa": None,
+            "dataset": {"tables": 2, "table_size": 200},
+            "workloads": {"oltp_read_write": {}},
+            "threads": (2,),
+            "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs"},
+            "warm_up": {"pilot_s": 2},
+            "claims": (),
+        }
+        | changes
+    )
