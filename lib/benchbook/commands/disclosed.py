@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchbook.commands import archive
 from benchbook.commands.unpacked import Unpacked, jsonable, short
-from benchbook.core import files, yamlfile
+from benchbook.core import yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
 from benchbook.core.study import Study
@@ -95,8 +95,7 @@ def unproven(held: Unpacked) -> Iterator[str]:
     yield "dataset.json: that the rows were those of its checksums; loads, the seconds that loading took"
     yield "warm_up.json: analyze, what the server answered to ANALYZE"
     yield "params.yaml: studies and sources (not used); manifest.json: benchbook and commit"
-    there = [*held.where.applied.rglob("*"), *(held.where.data / "kubernetes").rglob("*")]
-    kept = {files.sha256(file) for file in there if file.is_file()}
+    kept = set(held.settings_files.values())
     absent = [where for digest, places in held.applied.items() if digest not in kept for where in places]
     if absent:
         yield f"applied/: settings of which only the digest is there, and no file: {', '.join(absent)}"

@@ -183,15 +183,12 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
 
 def _of_applied(held: Unpacked) -> Iterator[str]:
     """Yield settings files whose bytes are not those of a digest that facts or runs name."""
-    folders = [folder for folder in (held.where.applied, held.where.data / "kubernetes") if folder.is_dir()]
-    for folder in folders:
-        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
-            digest, name = files.sha256(file), file.relative_to(held.where.data).as_posix()
-            is_named = folder != held.where.applied or applied.is_named_for(file.name, digest)
-            if digest not in held.applied:
-                yield f"{name}: its bytes have no digest that facts.json or a run names"
-            elif not is_named:
-                yield f"{name}: its name is not that of its content, whose digest is {digest}"
+    for file, digest in held.settings_files.items():
+        name, is_ours = file.relative_to(held.where.data).as_posix(), file.is_relative_to(held.where.applied)
+        if digest not in held.applied:
+            yield f"{name}: its bytes have no digest that facts.json or a run names"
+        elif is_ours and not applied.is_named_for(file.name, digest):
+            yield f"{name}: its name is not that of its content, whose digest is {digest}"
 
 
 CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {

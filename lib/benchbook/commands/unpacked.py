@@ -92,6 +92,14 @@ class Unpacked:
         return {folder.name: folder.plan() for folder in self.folders}
 
     @cached_property
+    def settings_files(self) -> dict[Path, str]:
+        """The settings files and manifests that are there, each with its digest."""
+        # Archives made before there was `applied` may hold `kubernetes`.
+        folders = (self.where.applied, self.where.data / "kubernetes")
+        there = [file for folder in folders for file in sorted(folder.rglob("*")) if file.is_file()]
+        return {file: files.sha256(file) for file in there}
+
+    @cached_property
     def applied(self) -> dict[str, list[str]]:
         """Where facts and runs name a settings file, by its digest: arms with the name of the fact, or the
         name that runs have for it."""
