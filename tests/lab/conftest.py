@@ -8,7 +8,7 @@ import pytest
 
 from benchbook.compare import consistency, findings
 from benchbook.core import files, load, paths
-from benchbook.plan import more_blocks, schedule
+from benchbook.plan import schedule
 from benchbook.read import stream, tidy
 from tests.lab.made_up import PARAMS, STUDY, measure, voided
 
@@ -53,5 +53,5 @@ def _measure() -> None:
     stream.parse(where.raw, where.void, schedule.table(runs), where.tidy, params.limits)
     frames = tidy.load(where.tidy)
     checks = consistency.of_runs(frames["runs"])
-    made = findings.make("two-arms", study, frames, params.analysis, more_blocks, (), checks, facts["arms"])
+    made = findings.make("two-arms", study, frames, params.analysis, (), checks, facts["arms"])
     findings.save(where.findings, made)
