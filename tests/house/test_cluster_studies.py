@@ -8,7 +8,8 @@ import pytest
 from benchbook.compare import claims
 from benchbook.core.study import Study
 from benchbook.plan import schedule
-from benchbook.sites.kube import layout, plan
+from benchbook.sites.gke import plan
+from benchbook.sites.kube import layout
 from tests.house import tree
 
 # The minutes that the source's runs took for as many arms.

@@ -23,9 +23,9 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
-from benchbook.sites import obstacles
+from benchbook.sites.arms import obstacles
 from benchbook.sites.contract import Site
-from benchbook.sites.monitor import COLUMNS
+from benchbook.sites.machine.monitor import COLUMNS
 from tests import rooms
 from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Rack, unable

@@ -154,8 +154,9 @@ def _repro(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from benchbook.sites import doctor, obstacles
-    from benchbook.sites.ssh import doctor as hosts
+    from benchbook.sites.arms import obstacles
+    from benchbook.sites.hosts import doctor as hosts
+    from benchbook.sites.local import doctor
 
     abilities = [*doctor.examine(), *hosts.examine(), *obstacles.examine()]
     for ability in abilities:
@@ -203,12 +204,12 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from benchbook.plan import schedule
-    from benchbook.sites import obstacles
+    from benchbook.sites.arms import obstacles
 
     study = load.study(arguments.study)
     is_cluster = study.site.kind == "kubernetes"
     if is_cluster:
-        from benchbook.sites.kube import plan
+        from benchbook.sites.gke import plan
     if is_cluster and arguments.manifests:
         print(plan.yaml(arguments.study, study))
         return 0
@@ -218,7 +219,7 @@ def _plan(arguments: argparse.Namespace) -> int:
 
         print(f"  machine     {machine.busy()}")
     if study.site.kind == "ssh":
-        from benchbook.sites.ssh import roles
+        from benchbook.sites.hosts import roles
 
         print(roles.summary(study))
     if is_cluster:
@@ -248,8 +249,8 @@ def _up(arguments: argparse.Namespace) -> int:
 
 
 def _down(arguments: argparse.Namespace) -> int:
-    from benchbook.sites import clean
     from benchbook.sites.lab import lab_root
+    from benchbook.sites.local import clean
 
     report = clean.down(lab_root(paths.root()), purge=arguments.purge)
     print("\n".join([str(report), *cluster.left(lab_root(paths.root()))]))

@@ -38,8 +38,8 @@ def left(lab_root: Path, ask: Callable[[str], str] | None = None, **given: Any) 
 
     Without a person at the terminal nothing is asked and nothing removed.
     """
-    from benchbook.sites import clean
     from benchbook.sites.gke import commands
+    from benchbook.sites.local import clean
 
     question = ask or (input if sys.stdin.isatty() else lambda said: "")
     found = []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchbook.core import registry, surroundings
 from benchbook.core.errors import LockHeld, SettingsDiffer, SiteError
-from benchbook.sites import supervise
+from benchbook.sites.processes import supervise
 
 if TYPE_CHECKING:
     from benchbook.core.study import Study
@@ -26,7 +26,7 @@ __all__ = ["LockHeld", "SettingsDiffer", "SiteError", "load", "open_site"]
 
 
 def load(target: str) -> Any:
-    """Return what a registry line such as `benchbook.sites.local:LocalSite` names."""
+    """Return what a registry line such as `benchbook.sites.local.site:LocalSite` names."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 

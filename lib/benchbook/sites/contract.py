@@ -97,11 +97,11 @@ class Watch(Protocol):
         """Begin to watch."""
 
     def stop(self) -> None:
-        """End watching and write `monitor.csv`, with the columns of `sites.monitor.COLUMNS`."""
+        """End watching and write `monitor.csv`, with the columns of `sites.machine.monitor.COLUMNS`."""
 
 
 class Clock(Protocol):
-    """The clock of a group whose arms take turns (`sites.turns`)."""
+    """The clock of a group whose arms take turns (`sites.arms.turns`)."""
 
     @property
     def exit_code(self) -> int | None:

@@ -13,7 +13,8 @@ from benchbook.core import applied, files, paths
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.sites import obstacles, open_site, sql
+from benchbook.sites import open_site, sql
+from benchbook.sites.arms import obstacles
 from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_folder
 

@@ -9,9 +9,9 @@ from typing import Any
 from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube import wait
-from benchbook.sites.kube.arms import Arms
 from benchbook.sites.kube.facts import cluster, cpu_model
 from benchbook.sites.kube.layout import Chain
+from benchbook.sites.kube.running import Arms
 
 # Told of every server, since the sources set them.
 SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")

@@ -15,7 +15,7 @@ from typing import Any
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Neighbour
 from benchbook.core.study_kubernetes import Kubernetes
-from benchbook.sites.arrange import Arranged, Slot
+from benchbook.sites.arms.arrange import Arranged, Slot
 
 SERVICE_PORT = 3306
 MANAGER = "benchbook"

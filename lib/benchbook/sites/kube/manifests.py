@@ -27,8 +27,8 @@ HERE = Path(__file__).parent
 TOOLS = {
     "server.sh": "pod/server.sh",
     "agent.py": "agent.py",
-    "clock.py": "../clock.py",
-    "tcp_bytes.py": "../tcp_bytes.py",
+    "clock.py": "../arms/clock.py",
+    "tcp_bytes.py": "../processes/tcp_bytes.py",
 }
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
 

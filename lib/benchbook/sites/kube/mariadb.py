@@ -11,8 +11,8 @@ from benchbook.sites import settings, sql
 from benchbook.sites.engines import mariadb_accounts
 from benchbook.sites.engines.mariadb import CRASH
 from benchbook.sites.kube import connect
-from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
 

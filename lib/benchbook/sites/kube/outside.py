@@ -19,15 +19,15 @@ from benchbook.core import inventory
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
+from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.hosts.connect import Refused
+from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.running import Living
+from benchbook.sites.hosts.stream import FarSocket
+from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import watch
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.monitor import COLUMNS
-from benchbook.sites.ssh.client import RemoteClient
-from benchbook.sites.ssh.connect import Refused
-from benchbook.sites.ssh.host import Host
-from benchbook.sites.ssh.living import Living
-from benchbook.sites.ssh.stream import FarSocket
-from benchbook.sites.ssh.watch import RemoteWatch
+from benchbook.sites.machine.monitor import COLUMNS
 
 GREETING_S = 5.0
 

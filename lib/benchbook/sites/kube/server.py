@@ -17,8 +17,8 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, engines, layout, manifests, wait
-from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
+from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.pods import TOOLS
 
 START_S = 300.0

@@ -18,14 +18,15 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites import leaving, lock
 from benchbook.sites.contract import Site
-from benchbook.sites.kube import arms, copies, engines, evidence, layout, marks, obstacles, turns
+from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, running, turns
 from benchbook.sites.kube.client import Job, PodClient, hop
-from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.outside import Outside, OutsideWatch
 from benchbook.sites.kube.watch import PodWatch
-from benchbook.sites.ssh.client import RemoteClient
+from benchbook.sites.machine import lock
+from benchbook.sites.processes import end_signals
 from benchbook.sites.tidb import pools
 
 READY_S = 1.5
@@ -52,11 +53,11 @@ class KubernetesSite(Site):
     def __enter__(self) -> KubernetesSite:
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
-        self._signals = leaving.Signals()
+        self._signals = end_signals.Signals()
         self.ground = Ground(self.study, self.lab)
         name, is_outside = self.ground.here.outside, any(chain.outside for chain in self.chains.values())
         self._outside = Outside(self.study, self.lab, name) if name is not None and is_outside else None
-        self._arms = arms.Arms(self.ground, self.chains, self._outside)
+        self._arms = running.Arms(self.ground, self.chains, self._outside)
         try:
             self.ground.prepare()
             # What a killed owner left: load that goes on, and pods of arms that are no more.
@@ -265,27 +266,27 @@ class KubernetesSite(Site):
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
-        return data_groups(self.study.arms) if self.ground.here.tidb is None else marks.groups(self.chains)
+        return data_groups(self.study.arms) if self.ground.here.tidb is None else loaded.groups(self.chains)
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Keep a copy of the baseline's data under a label; other servers that are up get the same data. Of a
         TiDB cluster note that it is loaded."""
         if self.ground.here.tidb is not None:
-            return marks.note(self.lab.folder, label, self._server(arm))
+            return loaded.note(self.lab.folder, label, self._server(arm))
         first = self._server(None)
         copies.save(first, [one for one in self._servers() if one is not first], label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         """Say whether there is prepared data of this engine, under this label (None: under any)."""
         if self.ground.here.tidb is not None:
-            return marks.has(self.lab.folder, label, self._server(arm))
+            return loaded.has(self.lab.folder, label, self._server(arm))
         return copies.find(self._awake(), label) is not None
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time. A TiDB
         cluster keeps what it has."""
         if self.ground.here.tidb is not None:
-            return marks.must_have(self.lab.folder, label, self._servers())
+            return loaded.must_have(self.lab.folder, label, self._servers())
         copies.put_back(self._awake(), label)
 
     def hold(self) -> None:

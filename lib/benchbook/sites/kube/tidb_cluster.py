@@ -16,8 +16,8 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, engines, tidb, tidb_wait
-from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.tidb_parts import ADMIN, PORT, Parts
 from benchbook.sites.tidb import data
 from benchbook.sites.tidb.status import ABSENT

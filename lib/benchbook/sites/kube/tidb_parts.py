@@ -13,7 +13,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import settings
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.kube import connect, wait
-from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import PARTS
 from benchbook.sites.kube.tidb_pod import PodStatus

@@ -14,8 +14,8 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import settings, sql
 from benchbook.sites.engines.tidb import CRASH, STORAGE
 from benchbook.sites.kube import connect, engines
-from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tunnel import get
