@@ -52,10 +52,11 @@ def study(arms: dict[str, Any], **engine: Any) -> Study:
 
 def places(arms: dict[str, Any], hosts: dict[str, Target] = HOSTS) -> dict[str, list[str]]:
     made = arrange.chains(study(arms), hosts)
-    return {
-        arm: [f"{part.name} {part.host}:{part.port}" for part in chain.parts] + [chain.client]
-        for arm, chain in made.items()
-    }
+    found = {}
+    for arm, chain in made.items():
+        parts = [f"{part.name} {part.where.host}:{part.port}" for part in chain.parts]
+        found[arm] = [*parts, chain.client.where.host]
+    return found
 
 
 def test_the_first_host_with_a_role_has_it_and_arms_share_what_is_alike():
@@ -171,7 +172,7 @@ def test_haproxy_on_a_host_names_every_server_with_the_arms_settings_in_place_of
     machine: Any = SimpleNamespace(
         folder=PurePosixPath("/lab"), cores=2, open_files=-1, account=str, socket="/lab/{}".format
     )
-    server = part.to.reached_at[0]
+    server = arrange.reached_at(part.to)[0]
     place = labs.Place(part.name, part.address, part.port)
     made = haproxy.HAProxy(machine, place, [f"{server.address}:{server.port}"], asked.arms["proxy"].proxy)
     text = made.text()

@@ -94,13 +94,13 @@ def test_arms_that_differ_in_access_alone_share_a_cluster_and_others_do_not():
     asked = load.study_file(tree.ROOT / "studies" / "tidb-sysbench-howto.yaml")
     chains = arrange.chains(asked, hosts())
     assert chains["haproxy"].server == chains["three-servers"].server != chains["numa-nodes"].server
-    assert [place.port for place in chains["three-servers"].endpoints] == [4000] * 3
-    assert [place.host for place in chains["three-servers"].endpoints] == ["db1", "db2", "db3"]
+    assert [place.port for place in arrange.endpoints(chains["three-servers"])] == [4000] * 3
+    assert [place.host for place in arrange.endpoints(chains["three-servers"])] == ["db1", "db2", "db3"]
     # Six clients, six servers: two on each host, on ports of a block of their own.
-    assert [(one.host, one.port) for one in chains["numa-nodes"].endpoints[:3]] == [
+    assert [(one.host, one.port) for one in arrange.endpoints(chains["numa-nodes"])[:3]] == [
         *(("db1", 4064), ("db1", 4066), ("db2", 4064)),
     ]
-    assert chains["haproxy"].endpoints == (chains["haproxy"].proxy.reached_at[0],) * 3
+    assert arrange.endpoints(chains["haproxy"]) == (arrange.reached_at(chains["haproxy"].proxy)[0],) * 3
 
 
 def test_rows_of_a_part_on_two_hosts_are_added_and_a_second_of_one_alone_is_left_out():

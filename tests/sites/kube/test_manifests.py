@@ -21,6 +21,7 @@ from benchbook.core.study import Study
 from benchbook.sites import settings
 from benchbook.sites.gke import plan
 from benchbook.sites.kube import engines, layout, manifests, mariadb, tidb
+from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_parts import PodPlacement
 from tests.sites import kubernetes_study
 
@@ -62,8 +63,8 @@ def test_arms_share_the_server_that_they_ask_for_alike():
     # On the host's network two servers of one node would meet on one port.
     assert len(set(ports)) == 3
     # A client in the cluster would never reach the balancer: this arm has one outside, and no pod for it.
-    assert chains["balancer"].clients == () and chains["balancer"].outside == 1
-    assert len({chain.client for name, chain in chains.items() if name != "balancer"}) == 1
+    assert chains["balancer"].clients == () and clients_outside(chains["balancer"]) == 1
+    assert len({chain.clients[0] for name, chain in chains.items() if name != "balancer"}) == 1
 
 
 def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_shared():
@@ -141,7 +142,7 @@ def test_a_limit_of_cores_alone_is_neither():
         }
     )
     server = layout.chains(half)["host"].server
-    assert server.room.qos_class == "Burstable"
+    assert server.where.room.qos_class == "Burstable"
     asked = pod(arm("host", half)["StatefulSet", "server-2"])["containers"][0]["resources"]
     assert asked == {"requests": {"cpu": "250m"}, "limits": {"cpu": "250m"}}
 
@@ -435,7 +436,7 @@ def test_arms_whose_pd_or_tikv_are_on_other_nodes_have_clusters_of_their_own():
 def test_sysbench_in_the_servers_container_has_no_pod_and_the_account_beside_the_servers():
     study = kubernetes_study.make(("pod", "guaranteed"), {"client_in": "server"})
     chain = layout.chains(study)["guaranteed"]
-    assert chain.clients == () and chain.inside == 1 and chain.client_count == 1
+    assert chain.clients == () and clients_inside(chain) == 1 and chain.arm.clients == 1
     made = {one["metadata"]["name"]: one for one in manifests.of_arm(study, NAMES, chain)}
     assert not any(name.startswith("client") for name in made)
     volumes = made[chain.server.name]["spec"]["template"]["spec"]["volumes"]

@@ -33,6 +33,7 @@ from benchbook.sites.gke import plan
 from benchbook.sites.kube import facts, layout
 from benchbook.sites.kube import namespace as namespaces
 from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
+from benchbook.sites.kube.layout import pod_of
 from benchbook.sites.local import clean
 from tests import rooms
 from tests.limits import LIMITS
@@ -262,7 +263,7 @@ def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_inval
         server = site._arms.server(site.chains["pod"].server)
         own = Cluster()
         kill = ["sh", "-c", "kill -KILL $(cat /var/lib/benchbook/run/pid)"]
-        killing = threading.Timer(2.5, lambda: own.run(site.ground.namespace, server.part.pod, kill))
+        killing = threading.Timer(2.5, lambda: own.run(site.ground.namespace, pod_of(server.part), kill))
         killing.start()
         _, judged = run(site, spec, "pod", into)
         killing.join()
@@ -308,7 +309,7 @@ def in_turns(site: Any, spec: Any, root: Path) -> Store:
 
 def processes(site: Any, arm: str) -> list[tuple[int, str, str]]:
     """Return number, state and command of all that runs in the load pod."""
-    pod = site.chains[arm].client.pod
+    pod = pod_of(site.chains[arm].client)
     code = (
         "import glob\n"
         "for path in glob.glob('/proc/[0-9]*/stat'):\n"
@@ -353,7 +354,7 @@ def test_a_clock_that_is_killed_in_the_load_pod_leaves_no_client_stopped(folder:
                 if found:
                     Cluster().run(
                         site.ground.namespace,
-                        site.chains["pod"].client.pod,
+                        pod_of(site.chains["pod"].client),
                         ["sh", "-c", f"kill -KILL {found[0]}"],
                     )
                     done.append(found[0])
@@ -385,7 +386,7 @@ def test_what_a_killed_owner_left_is_removed_at_the_next_start(cluster: Cluster,
         "import sys, time\n"
         "from pathlib import Path\n"
         "from benchbook import sites\n"
-        "from tests.sites import test_kubernetes_cluster as here\n"
+        "from tests.sites.kube import test_site as here\n"
         "with sites.open_site(here.study(('pod', 'host')), Path(sys.argv[1])) as site:\n"
         "    site.up('pod')\n"
         "    print('up', flush=True)\n"

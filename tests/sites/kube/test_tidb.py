@@ -31,6 +31,7 @@ from benchbook.measure.ledger import session
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import tidb, tidb_cluster
 from benchbook.sites.kube.api import VARIABLES, Cluster
+from benchbook.sites.kube.layout import pod_of
 from benchbook.sites.local import clean, tidb_members
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import cluster, folder, ours, root, run  # noqa: F401
@@ -146,7 +147,7 @@ def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root:
         own = Cluster()
         # It keeps all that it reads until the pod's limit: the kernel then kills whom it likes in there.
         greedy = ["sh", "-c", "tail /dev/zero"]
-        taking = threading.Timer(3.0, lambda: own.run(site.ground.namespace, server.part.pod, greedy))
+        taking = threading.Timer(3.0, lambda: own.run(site.ground.namespace, pod_of(server.part), greedy))
         taking.start()
         made, judged = run(site, site.study, "one", into)
         taking.join()

@@ -64,7 +64,7 @@ def test_a_load_balancer_stands_in_front_of_the_service_and_the_distance_behind_
     )
     assert [part.kind for part in made["far"].parts] == ["server", "relay", "service", "load_balancer"]
     assert made["near"].server == made["far"].server
-    assert [part.latency_ms for part in (made["near"].parts[1], made["far"].parts[1])] == [0, 2]
+    assert [part.where.latency_ms for part in (made["near"].parts[1], made["far"].parts[1])] == [0, 2]
     used = [part.port for chain in made.values() for part in chain.parts[1:] if part.kind != "service"]
     assert len(set(used)) == 4
 
@@ -83,7 +83,7 @@ def test_a_load_balancer_stands_in_front_of_the_service_and_the_distance_behind_
 )
 def test_the_weight_of_a_server(arm: dict, shares: int | None) -> None:
     """Kubernetes: 1024 shares a core that is requested, 2 for a pod that requests nothing."""
-    assert chains(one=arm)["one"].server.shares == shares
+    assert chains(one=arm)["one"].server.where.shares == shares
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_netem_is_used_only_if_it_can_make_the_distance_of_every_arm() -> None:
     arms = {name: Arm.model_validate(arm) for name, arm in {"near": near, "far": far}.items()}
     cable = layout.chains(arms, 34000, CPUS, has_netem=True)
     assert [chain.of("relay") for chain in cable.values()] == [None, None]
-    assert [chain.server.latency_ms for chain in cable.values()] == [0, 2]
+    assert [chain.server.where.latency_ms for chain in cable.values()] == [0, 2]
     assert cable["near"].server != cable["far"].server
     hop = layout.chains(arms | {"host": Arm.model_validate(far | {"network": "host"})}, 34000, CPUS, True)
-    assert all(chain.of("relay") for chain in hop.values()) and hop["far"].server.latency_ms is None
+    assert all(chain.of("relay") for chain in hop.values()) and hop["far"].server.where.latency_ms is None
 
 
 def test_another_engine_or_load_is_another_server_with_a_copy_of_its_own() -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core import registry
 from benchbook.core.engines import engine_of, variant
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
-from benchbook.core.study_arm import Arm, Kernel
+from benchbook.core.study_arm import Arm
 from benchbook.core.study_hosts import Numa
+from benchbook.sites.arms import parts
 from benchbook.sites.arms.arrange import Arranged, Slot, copies, numbered
 from benchbook.sites.hosts import obstacles, roles
 
@@ -30,81 +31,52 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A server, a whole cluster or a proxy; `address` is where others reach it, on its first host.
+class OnHosts:
+    """Where a part is: its first host, with the address that others reach it at.
 
-    `program` is what runs there. `to` is what a proxy relays to, `asked` what an arm says of it. `places` are
-    the TiDB of a cluster, `others` its hosts of the other roles. `variant` sets engine and data apart.
-    `connections` are the most beside sysbench's in any arm: all proxies are set alike, and bear them.
+    Of a cluster `places` are its TiDBs, `others` its hosts of the other roles.
     """
 
-    name: str
-    kind: str
     host: str
     address: str
-    port: int
-    cpus: tuple[int, ...] | None = None
-    kernel: Kernel | None = None
-    to: Part | None = None
-    program: str = "mariadb"
-    arm: str = field(default="", compare=False)
-    variant: str = ""
-    prepared: str = "snapshot"
     places: tuple[Place, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
-    connections: int = 0
-
-    @property
-    def reached_at(self) -> tuple[Place, ...]:
-        """Where it is connected to."""
-        return self.places or (Place(self.host, self.address, self.port),)
 
 
-@dataclass(frozen=True)
-class Chain:
-    """All that an arm needs: servers, proxy if any, and the hosts of its clients."""
+Part, Chain = parts.Part[OnHosts], parts.Chain[OnHosts]
 
-    servers: tuple[Part, ...]
-    proxy: Part | None
-    clients: tuple[str, ...]
-    client_cpus: tuple[int, ...] | None
-    endpoints: tuple[Place, ...]
 
-    @property
-    def server(self) -> Part:
-        """The first server."""
-        return self.servers[0]
+def reached_at(part: Part) -> tuple[Place, ...]:
+    """Return where a part is connected to."""
+    return part.where.places or (Place(part.where.host, part.where.address, part.port),)
 
-    @property
-    def client(self) -> str:
-        """The host of the first client."""
-        return self.clients[0]
 
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """Servers and proxy, from the server to what the client connects to."""
-        return (*self.servers, self.proxy) if self.proxy else self.servers
+def endpoints(chain: Chain) -> tuple[Place, ...]:
+    """Return what each client of an arm connects to, in their order."""
+    ends = [place for one in ((chain.proxy,) if chain.proxy else chain.servers) for place in reached_at(one)]
+    ends = ends[: chain.arm.servers]
+    return tuple(ends[number % len(ends)] for number in range(len(chain.clients)))
 
-    @property
-    def entry(self) -> Place:
-        """What the first client connects to."""
-        return self.endpoints[0]
 
-    @property
-    def server_hosts(self) -> tuple[str, ...]:
-        """The hosts that clients' statements end on, each once."""
-        return tuple(dict.fromkeys(place.host for one in self.servers for place in one.reached_at))
+def client_hosts(chain: Chain) -> tuple[str, ...]:
+    """Return the hosts of an arm's clients, each once."""
+    return tuple(dict.fromkeys(one.where.host for one in chain.clients))
 
-    @property
-    def hosts(self) -> dict[str, str]:
-        """The host of each role; of several the second is `server-2`, and so on."""
-        found = dict(_numbered("server", self.server_hosts))
-        for role in ("tikv", "pd", "control"):
-            named = [name for one in self.servers for what, name in one.others if what == role]
-            found |= dict(_numbered(role, named))
-        if self.proxy:
-            found["proxy"] = self.proxy.host
-        return found | dict(_numbered("client", tuple(dict.fromkeys(self.clients))))
+
+def server_hosts(chain: Chain) -> tuple[str, ...]:
+    """Return the hosts that clients' statements end on, each once."""
+    return tuple(dict.fromkeys(place.host for one in chain.servers for place in reached_at(one)))
+
+
+def hosts_of(chain: Chain) -> dict[str, str]:
+    """Return the host of each role of an arm; of several the second is `server-2`, and so on."""
+    found = dict(_numbered("server", server_hosts(chain)))
+    for role in ("tikv", "pd", "control"):
+        named = [name for one in chain.servers for what, name in one.where.others if what == role]
+        found |= dict(_numbered(role, named))
+    if chain.proxy:
+        found["proxy"] = chain.proxy.where.host
+    return found | dict(_numbered("client", client_hosts(chain)))
 
 
 def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
@@ -121,12 +93,12 @@ def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
     """Return, by host, what its agent counts the bytes of: sockets of its own parts, on whichever side."""
     found: dict[str, list[dict[str, Any]]] = {}
     for part in chain.parts:
-        for place in part.reached_at:
+        for place in reached_at(part):
             hop = {"part": part.kind, "host": place.address, "port": place.port}
             found.setdefault(place.host, []).append({**hop, "is_own": True})
             if chain.proxy is not None and part is not chain.proxy:
                 behind = {**hop, "part": "proxy", "is_behind": True}
-                found.setdefault(chain.proxy.host, []).append(behind)
+                found.setdefault(chain.proxy.where.host, []).append(behind)
     return found
 
 
@@ -154,15 +126,19 @@ class _Makes:
         machines = [roles.host_of(self.hosts, "client", arm)]
         if "client" not in arm.hosts:
             machines += [one for one in roles.having(self.hosts, "client") if one not in machines]
-        clients = tuple(machines[number % len(machines)] for number in range(arm.clients))
-        ends = [place for one in (servers if proxy is None else (proxy,)) for place in one.reached_at]
-        ends = ends[: arm.servers]
-        taken = tuple(ends[number % len(ends)] for number in range(arm.clients))
-        return Chain(servers, proxy, clients, cores.get("client"), taken)
+        hosts = [machines[number % len(machines)] for number in range(arm.clients)]
+        clients = tuple(
+            Part(numbered("client", rank), "client", 0, self._at(host), rank=rank, cpus=cores.get("client"))
+            for rank, host in enumerate(hosts)
+        )
+        return Chain(arm, servers, (proxy,) if proxy is not None else (), clients)
 
-    def _share(self, key: tuple[object, ...], kind: str, host: str, ports: int, **rest: object) -> Part:
+    def _at(self, host: str) -> OnHosts:
+        return OnHosts(host, self.hosts[host].address)
+
+    def _share(self, key: tuple[object, ...], kind: str, host: str, ports: int, **rest: Any) -> Part:
         def make(slot: Slot) -> Part:
-            return Part(slot.name, kind, host, self.hosts[host].address, slot.port, **rest)  # type: ignore[arg-type]
+            return Part(slot.name, kind, slot.port, self._at(host), rank=slot.rank, **rest)
 
         return self.arranged.once(key, kind, make, ports, [host])
 
@@ -205,12 +181,10 @@ class _Makes:
                 for host in chosen["server"]
                 for rank, node in enumerate(nodes)
             )
-            first = places[0]
+            where = OnHosts(places[0].host, places[0].address, places, others)
             return Part(
-                *(slot.name, "server", first.host, first.address, first.port),
+                *(slot.name, "server", places[0].port, where, slot.rank),
                 **{"program": "cluster", "arm": name, "variant": made, "prepared": self.prepared[name]},
-                places=places,
-                others=others,
             )
 
         return self.arranged.once(("cluster", made), "server", make, CLUSTER_PORTS, used)

@@ -53,9 +53,9 @@ class Cluster:
         machine: OnHost,
     ) -> None:
         self.part, self.hosts, self.looks, self.lab, self.peers = part, hosts, looks, lab, peers
-        self.role, self.host, self.machine = part.name, hosts[part.host], machine
+        self.role, self.host, self.machine = part.name, hosts[part.where.host], machine
         self.child: str | None = None
-        self.control = hosts[dict(part.others)["control"]]
+        self.control = hosts[dict(part.where.others)["control"]]
         self.engine = engine_of(study, part.arm)
         assert study.site.tiup is not None
         self.tiup = study.site.tiup
@@ -71,7 +71,7 @@ class Cluster:
         self.commands = Commands(self.control, look, self.tiup, name)
         self.statuses = [
             MachineStatus(one.address, one.port + 1, machine=OnHost(hosts[one.host], looks[one.host], lab))
-            for one in part.places
+            for one in part.where.places
         ]
         self._admins: dict[int, sqlalchemy.Engine] = {}
         self.id = ""
@@ -111,7 +111,7 @@ class Cluster:
         self._await()
         self.child = uuid.uuid4().hex
         try:
-            for place in self.part.places:
+            for place in self.part.where.places:
                 self._close(place)
                 with self._connect(place) as connection, connection.cursor() as cursor:
                     accounts.set_variables(cursor, self.asked.variables)
@@ -129,7 +129,7 @@ class Cluster:
 
     def running(self) -> str:
         """Return what stands for this start of it; SiteError if a TiDB does not answer."""
-        for place, status in zip(self.part.places, self.statuses, strict=True):
+        for place, status in zip(self.part.where.places, self.statuses, strict=True):
             if self.child is None or not status.answers:
                 raise SiteError(f"TiDB on {place.host}, port {place.port}, does not answer")
         return str(self.child)
@@ -139,15 +139,15 @@ class Cluster:
         of all."""
         key = -1 if number is None else number
         if key not in self._admins:
-            place = self.part.places[number or 0]
+            place = self.part.where.places[number or 0]
             statuses = self.statuses if number is None else [self.statuses[number]]
             self._admins[key] = accounts.admin(lambda: self._connect(place), statuses)
         return self._admins[key]
 
     def seen_from(self, machine: OnHost, address: str, port: int) -> bool:
         """Say whether the benchmark's account reaches a TiDB of this cluster from another host."""
-        mine = [one for one in self.part.places if (one.address, one.port) == (address, port)]
-        connects = [partial(self._connect, one) for one in (mine or self.part.places)]
+        mine = [one for one in self.part.where.places if (one.address, one.port) == (address, port)]
+        connects = [partial(self._connect, one) for one in (mine or self.part.where.places)]
         return accounts.is_seen(connects, machine, address, port)
 
     def identity(self) -> dict[str, Any]:
@@ -180,9 +180,9 @@ class Cluster:
 
     def threads(self) -> list[dict[str, float]] | None:
         """Return the processor time of each thread pool of each TiKV; None if one does not tell."""
-        base, most = self.part.places[0].port + TIKV_AT, max(1, len(self.numa.tikv) if self.numa else 1)
+        base, most = self.part.where.places[0].port + TIKV_AT, max(1, len(self.numa.tikv) if self.numa else 1)
         found = []
-        for role, name in self.part.others:
+        for role, name in self.part.where.others:
             for rank in range(most if role == "tikv" else 0):
                 host, port = self.hosts[name], base + 2 * rank + 1
                 try:
@@ -194,12 +194,13 @@ class Cluster:
 
     def log_mark(self) -> list[int]:
         """Return a place in the log of each TiDB."""
-        return [int(self.hosts[one.host].call("size", name=self._log(one)) or 0) for one in self.part.places]
+        places = self.part.where.places
+        return [int(self.hosts[one.host].call("size", name=self._log(one)) or 0) for one in places]
 
     def log_errors(self, mark: list[int]) -> list[str]:
         """Return the lines since a place that tell of an error or a crash."""
         found = []
-        for one, at in zip(self.part.places, mark, strict=True):
+        for one, at in zip(self.part.where.places, mark, strict=True):
             said = self.hosts[one.host].call("read", name=self._log(one), at=at) or ""
             found += [line for line in said.splitlines() if CRASH.search(line)]
         return found

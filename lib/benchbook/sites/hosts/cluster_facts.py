@@ -22,10 +22,10 @@ NOT_READ = "not read back: this version doesn't tell"
 
 def pids(hosts: Mapping[str, Host], part: Part, numa: Numa | None = None) -> dict[str, dict[str, list[int]]]:
     """Return the processes of `tidb`, `tikv` and `pd` by host: those that listen on the parts' ports."""
-    base = part.places[0].port
-    ports: dict[str, list[tuple[str, int]]] = {"tidb": [(one.host, one.port) for one in part.places]}
+    base = part.where.places[0].port
+    ports: dict[str, list[tuple[str, int]]] = {"tidb": [(one.host, one.port) for one in part.where.places]}
     for role, at, most in (("tikv", TIKV_AT, max(1, len((numa or Numa()).tikv))), ("pd", PD_AT, 1)):
-        named = [host for what, host in part.others if what == role]
+        named = [host for what, host in part.where.others if what == role]
         ports[role] = [(host, base + at + 2 * rank) for host in named for rank in range(most)]
     found: dict[str, dict[str, list[int]]] = {}
     for role, places in ports.items():

@@ -12,7 +12,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study_arm import Arm, Load
 from benchbook.sites.arms import capture, loads
 from benchbook.sites.hosts import archive
-from benchbook.sites.hosts.arrange import Chain, Place
+from benchbook.sites.hosts.arrange import Chain, Place, endpoints
 from benchbook.sites.hosts.client import carried
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.lab import SCHEMA, Lab
@@ -23,10 +23,10 @@ WAIT_S = 2.0
 @contextlib.contextmanager
 def of_arm(arm: Arm, chain: Chain, living: Any, lab: Lab) -> Iterator[dict[str, Any]]:
     """Keep up an arm's load and capture while the block runs; the record tells at its end how they went."""
-    first, cpus = living.host(chain.client), chain.client_cpus
+    first, cpus = living.host(chain.client.where.host), chain.client.cpus
     proxy = living.part(chain.proxy) if chain.proxy is not None else None
     with (
-        load(first, lab, arm.load, chain.endpoints[0], cpus) as borne,
+        load(first, lab, arm.load, endpoints(chain)[0], cpus) as borne,
         capture.beside(proxy, arm.capture) as taken,
     ):
         yield ({"load": borne} if borne else {}) | ({"capture": taken} if taken else {})

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core.study import Study
-from benchbook.sites.hosts.arrange import Chain, Place
+from benchbook.sites.hosts.arrange import Chain, Place, hosts_of
 from benchbook.sites.hosts.host import Host
 
 # Names of this machine's own facts, so that a report finds them where it always does.
@@ -32,6 +32,7 @@ def facts(
     """
     setting = study.arms[arm]
     server = looks["server"]["facts"]
+    names = hosts_of(chain)
     cluster = parts["server"].get("cluster")
     return {
         "arm": arm,
@@ -46,13 +47,13 @@ def facts(
         "cpu": {
             "server": {"cores": _cores(chain.server.cpus)},
             **({"proxy": {"cores": _cores(chain.proxy.cpus)}} if chain.proxy else {}),
-            "client": {"cores": _cores(chain.client_cpus)},
+            "client": {"cores": _cores(chain.client.cpus)},
         },
         "kernel": kernel or None,
         "machine": {name: server[name] for name in OF_SERVER}
         | {"sysbench": looks["client"]["facts"]["sysbench"]},
         "hosts": {
-            role: {"name": chain.hosts[role], **look["facts"], "python": None} for role, look in looks.items()
+            role: {"name": names[role], **look["facts"], "python": None} for role, look in looks.items()
         },
     }
 

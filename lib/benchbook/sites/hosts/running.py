@@ -20,7 +20,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites import load
 from benchbook.sites.agent.kernel import OF_MACHINE, OF_NAMESPACE
 from benchbook.sites.hosts import clean, through_agent
-from benchbook.sites.hosts.arrange import Chain, Part, Place, chains
+from benchbook.sites.hosts.arrange import Chain, Part, Place, chains, client_hosts, hosts_of, reached_at
 from benchbook.sites.hosts.cluster import Cluster
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.host import Host, Unreachable
@@ -59,7 +59,7 @@ class Living:
         elif self._hosts[name].is_gone:
             self._hosts[name].begin(self.owner)
             # What ran there has ended with the agent.
-            for part in [part for part in self.parts if part.host == name]:
+            for part in [part for part in self.parts if part.where.host == name]:
                 self.parts[part].child = None
         return self._hosts[name]
 
@@ -75,13 +75,13 @@ class Living:
 
     def part(self, part: Part) -> Any:
         """Return a part, made but not started."""
-        host = self.host(part.host)
+        host = self.host(part.where.host)
         if part not in self.parts:
             self.parts[part] = self._make(part, host)
         return self.parts[part]
 
     def _make(self, part: Part, host: Host) -> Any:
-        machine = self.machine(part.host)
+        machine = self.machine(part.where.host)
 
         def peers() -> list[str]:
             return self._peers(part)
@@ -89,24 +89,24 @@ class Living:
         nofile = part.kernel.nofile if part.kernel is not None else None
         where = Where(part.cpus, nofile=nofile)
         place = labs.Place(
-            *(part.name, part.address, part.port, where, peers),
+            *(part.name, part.where.address, part.port, where, peers),
             connections=part.connections,
             prepared=part.prepared,
         )
         if part.kind == "proxy":
             assert part.to is not None
-            servers = [f"{one.address}:{one.port}" for one in part.to.reached_at]
+            servers = [f"{one.address}:{one.port}" for one in reached_at(part.to)]
             asked = HostProxy.model_validate_json(part.variant or "{}")
             return load(registry.ACCESS[part.program])(machine, place, servers, asked, part.arm)
 
         if part.program == "cluster":
-            names = {part.host, *(one.host for one in part.places), *(name for _, name in part.others)}
+            names = {one.host for one in part.where.places} | {name for _, name in part.where.others}
             hosts, looks = ({name: get(name) for name in names} for get in (self.host, self.look))
             return Cluster(self.study, part, hosts, looks, self.lab, peers, machine)  # type: ignore[arg-type]
         engine = engine_of(self.study, part.arm)
         chain = next(one for one in chains(self.study, self.targets).values() if part in one.servers)
         is_closed = self.study.site.tls == "required"
-        tls_from = {"tls_from": lambda: self.machine(chain.client)} if is_closed else {}
+        tls_from = {"tls_from": lambda: self.machine(chain.client.where.host)} if is_closed else {}
         return load(registry.ENGINES[part.program])(machine, engine, place, **tls_from)
 
     def ensure(self, chain: Chain) -> None:
@@ -119,7 +119,7 @@ class Living:
             server = one if part.kind == "server" else self.part(chain.server)
             one.ensure()
             if one.child != was:
-                for name, place in itertools.product(dict.fromkeys(chain.clients), part.reached_at):
+                for name, place in itertools.product(client_hosts(chain), reached_at(part)):
                     self._must_see(server, one, self.machine(name), place)
 
     def _must_see(self, server: Any, part: Any, client: OnHost, place: Place) -> None:
@@ -161,7 +161,7 @@ class Living:
     def ready_s(self) -> float:
         """Seconds by which all clients of an arm can be ready: their files put there, clocks compared."""
         made = chains(self.study, self.targets).values()
-        hosts = {name for chain in made for name in chain.clients}
+        hosts = {name for chain in made for name in client_hosts(chain)}
         slowest = max(through_agent.clock(self.host(name), 3).round_trip_s for name in hosts)
         return READY_S + CALLS * slowest * max(len(chain.clients) for chain in made)
 
@@ -176,7 +176,7 @@ class Living:
         found: dict[str, dict[str, list[int]]] = {}
         for part in chain.parts:
             one = self.part(part)
-            known = one.processes if part.places else {part.kind: one.processes}
+            known = one.processes if part.where.places else {part.kind: one.processes}
             for kind, by_host in known.items():
                 for name, pids in by_host.items():
                     for what in dict.fromkeys((kind, part.kind)):
@@ -188,8 +188,8 @@ class Living:
         found: dict[str, list[int]] = {}
         for part in chain.parts:
             one = self.part(part)
-            if not part.places and one.has_children:
-                found.setdefault(part.host, []).append(one.running().pid)
+            if not part.where.places and one.has_children:
+                found.setdefault(part.where.host, []).append(one.running().pid)
         return found
 
     def has_probes(self, chain: Chain) -> bool:
@@ -227,7 +227,8 @@ class Living:
 
     def _peers(self, server: Part) -> list[str]:
         """Return the addresses from which a server's connections come: those of its clients and proxies."""
-        roles = [chain.hosts for chain in chains(self.study, self.targets).values() if server in chain.parts]
+        made = chains(self.study, self.targets).values()
+        roles = [hosts_of(chain) for chain in made if server in chain.parts]
         used = {
             name
             for hosts in roles

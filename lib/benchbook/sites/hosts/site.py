@@ -81,7 +81,7 @@ class SshSite(Site):
         """
         if found := list(obstacles.of(self.study, arm, self.targets)):
             return found
-        for role, name in self._chain(arm).hosts.items():
+        for role, name in arrange.hosts_of(self._chain(arm)).items():
             try:
                 look = self._living.look(name)
             except Refused:
@@ -108,7 +108,7 @@ class SshSite(Site):
             Endpoint(
                 *(place.address, place.port, labs.SCHEMA, secret), tls=self.study.site.tls, driver=driver
             )
-            for place in chain.endpoints
+            for place in arrange.endpoints(chain)
         ]
 
     def down(self, arm: str | None = None) -> None:
@@ -117,13 +117,13 @@ class SshSite(Site):
 
     def facts(self, arm: str) -> dict[str, Any]:
         chain = self._chain(arm)
-        roles = {role: self._living.host(name) for role, name in chain.hosts.items()}
+        roles = {role: self._living.host(name) for role, name in arrange.hosts_of(chain).items()}
         looks = {role: host.look_again() for role, host in roles.items()}
         parts = {part.kind: self._living.part(part).facts() for part in reversed(chain.parts)}
         others = self._living.others(chain)
         kernel = self._living.kernel_of(chain.server)
         return found.facts(self.study, arm, chain, parts, looks, kernel, others) | {
-            "moment": found.moment(looks, roles, chain.entry)
+            "moment": found.moment(looks, roles, arrange.endpoints(chain)[0])
         }
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
@@ -136,7 +136,7 @@ class SshSite(Site):
         for part in chain.parts:
             living = self._living.part(part)
             said = living.identity()
-            if not part.places:
+            if not part.where.places:
                 seen[f"{part.name}_place"] = living.machine.place(living.running().pid)
             seen |= {part.name: said} if part in chain.servers[1:] else said
         return seen
@@ -150,14 +150,14 @@ class SshSite(Site):
 
     def admins(self, arm: str) -> list[sqlalchemy.Engine]:
         chain, count = self._chain(arm), self.study.arms[arm].servers
-        if chain.server.places and count > 1:
+        if chain.server.where.places and count > 1:
             return [self._server(arm).admin(number) for number in range(count)]
         return [self._living.part(part).admin() for part in chain.servers]
 
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)
-        cores = (self._living.look(name)["facts"]["cores"] for name in dict.fromkeys(chain.clients))
-        return float(len(chain.client_cpus or ()) or sum(cores))
+        cores = (self._living.look(name)["facts"]["cores"] for name in arrange.client_hosts(chain))
+        return float(len(chain.client.cpus or ()) or sum(cores))
 
     def client(
         self,
@@ -175,8 +175,8 @@ class SshSite(Site):
         """Start a load client on its host, in a folder of its own there, now or at a moment."""
         chain = self._chain(arm)
         given = tls.of_client(self.lab) if self.study.site.tls != "off" else None
-        host = self._living.host(chain.clients[number])
-        made = RemoteClient(host, argv, out, err, env, chain.client_cpus, given, begin_at)
+        host = self._living.host(chain.clients[number].where.host)
+        made = RemoteClient(host, argv, out, err, env, chain.client.cpus, given, begin_at)
         if made.clock is not None:
             self._errors_ms.append(round(500 * made.clock.round_trip_s, 3))
         return made
@@ -185,7 +185,7 @@ class SshSite(Site):
         self, arm: str, client: RemoteClient, path: Path, others: Sequence[RemoteClient] = ()
     ) -> RemoteWatch:
         chain = self._chain(arm)
-        roles = {role: self._living.host(name) for role, name in chain.hosts.items()}
+        roles = {role: self._living.host(name) for role, name in arrange.hosts_of(chain).items()}
         pids, hops = self._living.processes(chain), arrange.hops(chain)
         return RemoteWatch(roles, pids, (client, *others), path, hops, self._living.families(chain))
 
@@ -193,7 +193,7 @@ class SshSite(Site):
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
         """Note beside a run whether connections to the hosts were lost, and how far their clocks were off."""
         chain = self._chain(arm)
-        roles = chain.hosts
+        roles = arrange.hosts_of(chain)
         before = {name: len(self._living.host(name).outages) for name in roles.values()}
         record: dict[str, Any] = {"hosts": roles}
         self._errors_ms.clear()
@@ -201,7 +201,7 @@ class SshSite(Site):
             record["has_probes"] = True
         if chain.proxy is not None and self._living.part(chain.proxy).pools_sessions:
             record["pools_sessions"] = True
-        threads = self._server(arm).threads if chain.server.places else None
+        threads = self._server(arm).threads if chain.server.where.places else None
         started = threads() if threads is not None else None
         with during_run.of_arm(self.study.arms[arm], chain, self._living, self.lab) as kept:
             record |= kept

@@ -68,9 +68,9 @@ def build(
     def bound(node: int | None) -> dict[str, str]:
         return {} if node is None else {"numa_node": str(node)}
 
-    of_role = {role: [host for what, host in part.others if what == role] for role in ("pd", "tikv")}
-    base = part.places[0].port
-    architecture = facts[part.host]["architecture"]
+    of_role = {role: [host for what, host in part.where.others if what == role] for role in ("pd", "tikv")}
+    base = part.where.places[0].port
+    architecture = facts[part.where.host]["architecture"]
     made: dict[str, Any] = {
         "global": {
             "user": tiup.user,
@@ -95,7 +95,7 @@ def build(
         made["pd_servers"].append(
             {**at, "name": f"pd-{rank}", **ports, "data_dir": f"{at['deploy_dir']}/data"}
         )
-    for one in part.places:
+    for one in part.where.places:
         at = {**place(one.host, "tidb", one.port), "port": one.port, "status_port": one.port + 1}
         cores = _cores(facts[one.host], one.node)
         procs = {} if cores is None else {"config": {"performance.max-procs": cores}}

@@ -11,7 +11,7 @@ from benchbook.sites import settings, sql
 from benchbook.sites.engines import mariadb_accounts
 from benchbook.sites.engines.mariadb import CRASH
 from benchbook.sites.kube import connect
-from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.layout import Part, pod_of
 from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
@@ -48,7 +48,7 @@ class MariaDB(Server):
 
     def who(self) -> dict[str, Any]:
         """Return version, datadir, port, server_uid and word; costs one connection."""
-        return sql.identity(self.admin(), f"{self.part.pod}: the server", with_word=True)
+        return sql.identity(self.admin(), f"{pod_of(self.part)}: the server", with_word=True)
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""

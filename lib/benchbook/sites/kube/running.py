@@ -13,7 +13,7 @@ from benchbook.core.study_kubernetes import operators
 from benchbook.sites.kube import facts, layout, manifests, obstacles, pods, tidb, wait
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.client import Job
-from benchbook.sites.kube.layout import Chain, Part
+from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.mariadb import MariaDB
 from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.outside import Outside
@@ -55,7 +55,7 @@ class Arms:
             return found
         asked = [
             self._short_of_cores(chain),
-            self._lacks_balancer(chain) if chain.access == "load_balancer" else None,
+            self._lacks_balancer(chain) if chain.arm.access == "load_balancer" else None,
             self._operator_lacks() if self.ground.here.tidb is not None else None,
         ]
         return [why for why in asked if why is not None]
@@ -66,20 +66,20 @@ class Arms:
         if not self._balancers:
             return NO_BALANCER
         assert self.outside is not None
-        return self.outside.lacking(chain.outside, facts.addresses(self.ground.cluster))
+        return self.outside.lacking(clients_outside(chain), facts.addresses(self.ground.cluster))
 
     def _short_of_cores(self, chain: Chain) -> str | None:
         """Return why the nodes have no room for the cores that an arm's pods ask for, or None."""
         here = self.ground
         wanted = here.here.cpu_manager
         if wanted is not None:
-            nodes = facts.cpu_managers(here.cluster, dict(chain.server.nodes))
+            nodes = facts.cpu_managers(here.cluster, dict(chain.server.where.nodes))
             other = {name: policy for name, policy in nodes.items() if policy not in (wanted, None)}
             for name, policy in other.items():
                 return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
-        for part in chain.parts:
-            if part.room.request_cpu and part.beside is None:
-                asked = (part.room.request_cpu, dict(part.nodes), here.namespace)
+        for part in in_pods(chain):
+            if part.where.room.request_cpu and part.where.beside is None:
+                asked = (part.where.room.request_cpu, dict(part.where.nodes), here.namespace)
                 if why := facts.short_of_cores(here.cluster, *asked):
                     return f"{part.name}: {why}"
         return None
@@ -121,18 +121,19 @@ class Arms:
         address = str(pod.status.pod_ip)
         if chain.proxy is not None:
             return str(self.pod(chain.proxy, address).status.pod_ip), chain.proxy.port
-        if chain.service is None:
+        service = service_of(chain)
+        if service is None:
             return address, server.port
-        if chain.access == "load_balancer":
-            self.ground.apply(chain.service, [server.balancer(chain)])
-        name, addresses, port = server.service(chain.service)
+        if chain.arm.access == "load_balancer":
+            self.ground.apply(service, [server.balancer(chain)])
+        name, addresses, port = server.service(service)
         return self._service(name, addresses), port
 
     def pod(self, part: Part, address: str | None = None) -> Any:
         """Return the pod of a client, neighbour or proxy, running; `address` is what a proxy leads to."""
         known = self._pods.get(part.name)
         if known is not None and (part.to is None or address is None or known[1] == address):
-            now = wait.look(self.ground.cluster, self.ground.namespace, part.pod)
+            now = wait.look(self.ground.cluster, self.ground.namespace, pod_of(part))
             if now is not None and same(now, known[0]):
                 return now
         here = self.ground
@@ -143,9 +144,9 @@ class Arms:
             made = [manifests.of_client(here.study, here.names, part)]
         here.apply(part.name, made)
         digest = made[-1]["spec"]["template"]["metadata"]["annotations"][pods.DIGEST]
-        pod = wait.running(here.cluster, here.namespace, part.pod, digest, here.here.wait_s)
+        pod = wait.running(here.cluster, here.namespace, pod_of(part), digest, here.here.wait_s)
         if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
-            here.cluster.must(here.namespace, part.pod, ["taskset", "-acp", cores, "1"])
+            here.cluster.must(here.namespace, pod_of(part), ["taskset", "-acp", cores, "1"])
         self._pods[part.name] = (pod, address)
         return pod
 
@@ -161,7 +162,8 @@ class Arms:
         find = "grep Cpus_allowed_list /proc/{}/status"
         run, space = self.ground.cluster.must, self.ground.namespace
         found = {
-            part.name: run(space, part.pod, ["sh", "-c", find.format(pid)]).split()[-1] for part, pid in asked
+            part.name: run(space, pod_of(part), ["sh", "-c", find.format(pid)]).split()[-1]
+            for part, pid in asked
         }
         for part in chain.clients:
             node = str(self.pod(part).spec.node_name)
@@ -180,8 +182,8 @@ class Arms:
         """Raise SiteError if a part that is up is no longer the one it was."""
         for server in self._servers.values():
             if server.word is not None and not server.is_alive():
-                seen = wait.events(self.ground.cluster, self.ground.namespace, server.part.pod)
-                raise SiteError(f"{server.part.pod} ended by itself; its events: {'; '.join(seen)}")
+                seen = wait.events(self.ground.cluster, self.ground.namespace, pod_of(server.part))
+                raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(seen)}")
         for name, (pod, _) in self._pods.items():
             now = wait.look(self.ground.cluster, self.ground.namespace, pod.metadata.name)
             if now is None or not same(now, pod):
@@ -190,10 +192,11 @@ class Arms:
     @contextlib.contextmanager
     def neighbour(self, chain: Chain, record: dict[str, Any]) -> Iterator[None]:
         """Let an arm's neighbour compute; afterwards `record` says what it took and whether it stayed."""
-        if chain.neighbour is None or chain.asked is None:
+        asked = chain.arm.neighbour
+        if chain.neighbour is None or asked is None:
             yield
             return
-        busy = ["sysbench", "cpu", f"--threads={chain.asked.processes}", "--time=0", "--events=0", "run"]
+        busy = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
         pod = self.pod(chain.neighbour).metadata.name
         job = Job(self.ground.cluster, self.ground.namespace, pod, busy)
         try:
@@ -204,8 +207,8 @@ class Arms:
             with contextlib.suppress(Exception):
                 job.wait(20.0)
             record["neighbour"] = {
-                "threads": chain.asked.processes,
-                "shares": chain.asked.shares,
+                "threads": asked.processes,
+                "shares": asked.shares,
                 "cpu_s": job.record.get("cpu_s"),
                 "stayed": stayed,
             }
@@ -213,7 +216,7 @@ class Arms:
     def watched(self, chain: Chain) -> list[tuple[str, str, int]]:
         """Return the pods to watch beside the clients' as (part, pod, number of its main process in it)."""
         found = [one for part in chain.servers for one in self.server(part).watched()]
-        return found + ([("proxy", chain.proxy.pod, 1)] if chain.proxy is not None else [])
+        return found + ([("proxy", pod_of(chain.proxy), 1)] if chain.proxy is not None else [])
 
     def node(self, name: str) -> dict[str, Any]:
         """Return what a node is, asked once."""
@@ -223,7 +226,7 @@ class Arms:
 
     def server_cores(self, chain: Chain) -> float:
         """Return the cores of the first server's node."""
-        pod = wait.look(self.ground.cluster, self.ground.namespace, chain.server.pod)
+        pod = wait.look(self.ground.cluster, self.ground.namespace, pod_of(chain.server))
         name = pod.spec.node_name if pod is not None else None
         return float((self.node(name).get("cores") if name else None) or 1)
 

@@ -17,7 +17,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, engines, layout, manifests, wait
-from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
+from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.pods import TOOLS
 
@@ -66,7 +66,7 @@ class Server(ABC):
     def ensure(self) -> Any:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
         if self.word is not None:
-            pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+            pod = wait.look(self.ground.cluster, self.ground.namespace, pod_of(self.part))
             if pod is not None and self._is_known(pod) and self._answers():
                 return pod
         pod = self.pod()
@@ -78,13 +78,13 @@ class Server(ABC):
         self._do("start", word)
         began = time.monotonic()
         while (said := self.said_word()) != word:
-            now = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+            now = wait.look(self.ground.cluster, self.ground.namespace, pod_of(self.part))
             if now is None or not self._is_known(now):
-                raise SiteError(f"{self.part.pod}: the server did not start:\n  {self._last_words(mark)}")
+                raise SiteError(f"{pod_of(self.part)}: the server did not start:\n  {self._last_words(mark)}")
             if time.monotonic() - began > START_S:
                 seen = "nothing" if said is None else "a server that is not ours"
                 raise SiteError(
-                    f"{self.part.pod}: {seen} answers after {START_S:.0f} s:\n  {self._last_words(mark)}"
+                    f"{pod_of(self.part)}: {seen} answers after {START_S:.0f} s:\n  {self._last_words(mark)}"
                 )
             time.sleep(0.2)
         self.begun()
@@ -97,11 +97,11 @@ class Server(ABC):
         made = manifests.of_server(ground.study, ground.names, self.part)
         ground.apply(self.part.name, made)
         digest = made[-1]["spec"]["template"]["metadata"]["annotations"][wait.DIGEST]
-        pod = wait.running(ground.cluster, ground.namespace, self.part.pod, digest, ground.here.wait_s)
-        wanted = self.part.room.qos_class
+        pod = wait.running(ground.cluster, ground.namespace, pod_of(self.part), digest, ground.here.wait_s)
+        wanted = self.part.where.room.qos_class
         if pod.status.qos_class != wanted:
             raise SiteError(
-                f"{self.part.pod}: asked for {wanted}, the cluster made it {pod.status.qos_class}; "
+                f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {pod.status.qos_class}; "
                 "look for a LimitRange or a webhook that changes requests"
             )
         self._uid, self._restarts = pod.metadata.uid, pod.status.container_statuses[0].restart_count
@@ -123,12 +123,12 @@ class Server(ABC):
 
     def service(self, name: str) -> tuple[str, list[str], int]:
         """Return the Service of a name, the addresses to which it must lead, and its port."""
-        pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        pod = wait.look(self.ground.cluster, self.ground.namespace, pod_of(self.part))
         return name, [self.address(pod)] if pod is not None else [], SERVICE_PORT
 
     def balancer(self, chain: Chain) -> dict[str, Any]:
         """Return the manifest of the Service by which it is reached from outside."""
-        return manifests.service(self.ground.names, self.part, chain.service)
+        return manifests.service(self.ground.names, self.part, service_of(chain))
 
     def applied(self) -> list[tuple[str, str]]:
         """Return the files of its settings folder as one, in the order of their names, as a pair of name and
@@ -138,11 +138,11 @@ class Server(ABC):
 
     def watched(self) -> list[tuple[str, str, int]]:
         """Return what is watched of it as (part, pod, number of the main process)."""
-        return [("server", self.part.pod, self.pid())]
+        return [("server", pod_of(self.part), self.pid())]
 
     def reach(self) -> Any:
         """Return a socket to the server, through the API."""
-        return self.ground.cluster.socket(self.ground.namespace, self.part.pod, self.part.port)
+        return self.ground.cluster.socket(self.ground.namespace, pod_of(self.part), self.part.port)
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account; each connection is new."""
@@ -150,9 +150,9 @@ class Server(ABC):
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other."""
-        pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        pod = wait.look(self.ground.cluster, self.ground.namespace, pod_of(self.part))
         if pod is None or self.word is None:
-            raise SiteError(f"{self.part.pod}: the server does not run; call site.up(arm) first")
+            raise SiteError(f"{pod_of(self.part)}: the server does not run; call site.up(arm) first")
         pid, started, digest = self._do("who").split()
         said = self.who()
         status = pod.status.container_statuses[0]
@@ -177,7 +177,7 @@ class Server(ABC):
 
     def is_alive(self) -> bool:
         """Say whether pod and server are those that were started."""
-        pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        pod = wait.look(self.ground.cluster, self.ground.namespace, pod_of(self.part))
         return pod is not None and self._is_known(pod)
 
     def log_mark(self) -> int:
@@ -190,7 +190,7 @@ class Server(ABC):
 
     def run(self, *argv: str) -> str:
         """Run a command in the server's pod and return what it printed."""
-        return self.ground.cluster.must(self.ground.namespace, self.part.pod, argv)
+        return self.ground.cluster.must(self.ground.namespace, pod_of(self.part), argv)
 
     def label(self) -> str:
         """Return the label of the prepared copy with what it was made with; empty without one."""

@@ -22,6 +22,7 @@ from benchbook.sites.contract import Site
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, running, turns
 from benchbook.sites.kube.client import Job, PodClient, hop
+from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.outside import Outside, OutsideWatch
 from benchbook.sites.kube.watch import PodWatch
@@ -55,7 +56,7 @@ class KubernetesSite(Site):
         self._lock = lock.acquire(self.lab.folder)
         self._signals = end_signals.Signals()
         self.ground = Ground(self.study, self.lab)
-        name, is_outside = self.ground.here.outside, any(chain.outside for chain in self.chains.values())
+        name, is_outside = self.ground.here.outside, any(map(clients_outside, self.chains.values()))
         self._outside = Outside(self.study, self.lab, name) if name is not None and is_outside else None
         self._arms = running.Arms(self.ground, self.chains, self._outside)
         try:
@@ -107,9 +108,9 @@ class KubernetesSite(Site):
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
         chain = self._chain(arm)
         host, port = self._arms.ensure(chain)
-        if chain.outside:
-            self._clients_outside().must_reach(chain.outside, host, port, self.ground.here.wait_s)
-        return self._endpoint(host, port, is_inside=bool(chain.inside))
+        if clients_outside(chain):
+            self._clients_outside().must_reach(clients_outside(chain), host, port, self.ground.here.wait_s)
+        return self._endpoint(host, port, is_inside=bool(clients_inside(chain)))
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
         """Bring an arm up as `up` does; return what each of its clients connects to, in their order.
@@ -120,10 +121,10 @@ class KubernetesSite(Site):
         for part in chain.others:
             server = self._arms.server(part)
             address = server.address(server.ensure())
-            places.append(self._endpoint(address, part.port, is_inside=bool(chain.inside)))
+            places.append(self._endpoint(address, part.port, is_inside=bool(clients_inside(chain))))
         secret = self.lab.secret_of(account)
         places = [replace(place, secret=secret) for place in places]
-        return [places[several.server_of(number, len(places))] for number in range(chain.client_count)]
+        return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
     def let_in(self, arm: str, account: int) -> str:
         """Make one of sysbench's accounts on an arm's servers, which count statements by account from now on;
@@ -183,7 +184,7 @@ class KubernetesSite(Site):
             record["tikv_threads"] = pools.spent(before, after)
         # Who asks whether a server is ready drops its connection before it logs in: the operator's pods are
         # asked so by the kubelet.
-        if chain.access == "load_balancer" or is_cluster:
+        if chain.arm.access == "load_balancer" or is_cluster:
             record["has_probes"] = True
 
     def server_of(self, arm: str) -> str:
@@ -201,10 +202,10 @@ class KubernetesSite(Site):
     def allowance(self, arm: str) -> float:
         """Return how many cores' time the clients may use."""
         chain = self._chain(arm)
-        if chain.outside:
-            return self._clients_outside().cores(chain.outside)
-        limit = (chain.client or chain.server).room.limit_cpu
-        if chain.client is None:
+        if clients_outside(chain):
+            return self._clients_outside().cores(clients_outside(chain))
+        limit = (chain.client if chain.clients else chain.server).where.room.limit_cpu
+        if not chain.clients:
             return limit or self._arms.server_cores(chain)
         if limit:
             return limit * len(chain.clients)
@@ -230,9 +231,9 @@ class KubernetesSite(Site):
         with `held` when the clock of turns lets it.
         """
         chain = self._chain(arm)
-        if chain.outside:
+        if clients_outside(chain):
             return self._clients_outside().client(argv, out, err, env, number, begin_at)
-        if chain.inside:
+        if clients_inside(chain):
             server = chain.servers[several.server_of(number, len(chain.servers))]
             return PodClient(
                 Job(self.ground.cluster, self.ground.namespace, server.pod, argv, (), begin_at).into(out, err)
@@ -248,7 +249,7 @@ class KubernetesSite(Site):
     def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> PodWatch:
         """Return what watches clients, an arm's pods and their nodes, and writes its table to a path."""
         chain = self._chain(arm)
-        kind = OutsideWatch if chain.outside else PodWatch
+        kind = OutsideWatch if clients_outside(chain) else PodWatch
         parts = self._arms.watched(chain)
         return kind(self.ground.cluster, self.ground.namespace, (client, *others), parts, path)
 

@@ -14,7 +14,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import settings, sql
 from benchbook.sites.engines.tidb import CRASH, STORAGE
 from benchbook.sites.kube import connect, engines
-from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.layout import Part, pod_of
 from benchbook.sites.kube.namespace import Ground
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
@@ -43,7 +43,7 @@ class TidbPod(Server):
     def __init__(self, ground: Ground, part: Part) -> None:
         super().__init__(ground, part)
         self.asked = engines.tidb_asked(ground.study.engine)
-        self.status = PodStatus(part.pod, engines.status_port(part.port), ground=ground)
+        self.status = PodStatus(pod_of(part), engines.status_port(part.port), ground=ground)
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class TidbPod(Server):
         try:
             said, items = self.status.who(), self.status.config()
         except (OSError, ValueError) as error:
-            raise SiteError(f"{self.part.pod}: the server does not answer: {error}") from None
+            raise SiteError(f"{pod_of(self.part)}: the server does not answer: {error}") from None
         word = {"word": items.get(engines.LABEL), "port": int(items["port"])}
         return {"version": said["version"], "git_hash": said["git_hash"], "datadir": items["path"], **word}
 

@@ -65,7 +65,7 @@ def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
     Of each process, and of this one, whose place load clients take over: nice, cores, control groups, limits.
     """
     found: dict[str, Any] = {"place": procfs.place(os.getpid())}
-    for part in chain.every:
+    for part in chain.parts:
         said = parts.get(part).identity()
         found |= {part.name: said} if part in chain.others else said
         child = parts.get(part).child
@@ -76,7 +76,7 @@ def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
             kind = part.name if part in chain.others else part.kind
             found[f"{kind}_group"] = group.in_force()
             _must_be_inside(group, parts.get(part).child.pid)
-    for part in chain.servers if chain.server.is_pod else ():
+    for part in chain.servers if chain.server.where.is_pod else ():
         name = f"{part.name}_namespace" if part in chain.others else "namespace"
         found[name] = _namespace(parts, part)
     return found
@@ -87,18 +87,20 @@ def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
     """Run an arm's neighbour and load while the block runs; the record yielded is filled when it ends."""
     record: dict[str, Any] = {}
     service = chain.of("service")
-    groups = {name: parts.group(part) for name, part in _rooms(chain).items() if part.shares is not None}
+    weighed = {name: part for name, part in _rooms(chain).items() if part.where.shares is not None}
+    groups = {name: parts.group(part) for name, part in weighed.items()}
     packets = parts.get(service).packets() if service is not None else 0
     held = {name: group.throttled() for name, group in groups.items() if group is not None}
     noisy = _neighbour_group(parts, chain)
     busy = neighbour.beside(
-        parts.lab, chain.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
+        parts.lab, chain.arm.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
     )
     entry = parts.address(chain.entry)
     proxy = parts.get(chain.proxy) if chain.proxy is not None else None
-    load = loads.beside(parts.lab, chain.load, entry, chain.client.cpus, parts.keep)
+    load = loads.beside(parts.lab, chain.arm.load, entry, chain.client.cpus, parts.keep)
+    caught = capture.beside(proxy, chain.arm.capture)
     whole = getattr(parts.get(chain.server), "beside", contextlib.nullcontext)()
-    with busy as beside, load as borne, capture.beside(proxy, chain.captures) as captured, whole as cluster:
+    with busy as beside, load as borne, caught as captured, whole as cluster:
         record |= {"cluster": cluster} if cluster else {}
         record |= {"load": borne} if borne else {}
         record |= {"capture": captured} if captured else {}
@@ -128,9 +130,9 @@ def _is_probed(parts: Parts, server: Part) -> bool:
 
 def _cable(server: Part) -> dict[str, Any] | None:
     """Return the distance that netem makes on a pod's cable, if it does."""
-    if server.latency_ms is None:
+    if server.where.latency_ms is None:
         return None
-    return {"latency_ms": server.latency_ms, "made_by": "netem on both ends of the pod's cable"}
+    return {"latency_ms": server.where.latency_ms, "made_by": "netem on both ends of the pod's cable"}
 
 
 def _rooms(chain: Chain) -> dict[str, Part]:
@@ -161,9 +163,9 @@ def _kernel(parts: Parts, server: Part) -> dict[str, int]:
 
 
 def _neighbour_group(parts: Parts, chain: Chain) -> cgroups.Group | None:
-    if chain.neighbour is None:
+    if chain.arm.neighbour is None:
         return None
-    return cgroups.make(parts.lab.token, neighbour.ROLE, quota=None, shares=chain.neighbour.shares)
+    return cgroups.make(parts.lab.token, neighbour.ROLE, quota=None, shares=chain.arm.neighbour.shares)
 
 
 def _must_be_inside(group: cgroups.Group, pid: int) -> None:

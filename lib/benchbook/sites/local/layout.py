@@ -13,7 +13,8 @@ from typing import Any
 
 from benchbook.core import registry
 from benchbook.core.engines import variant
-from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour
+from benchbook.core.study_arm import Arm, Cpu
+from benchbook.sites.arms import parts
 from benchbook.sites.arms.arrange import Arranged, Slot, copies
 from benchbook.sites.local.cgroups import CORE_SHARES, LOWEST_SHARES
 
@@ -21,73 +22,19 @@ SERVICE_PORT = 3306
 
 
 @dataclass(frozen=True)
-class Part:
-    """One part: `kind` server, relay, service or a way of access; `to` is the part behind it.
+class InLab:
+    """What a part of a lab is given: a weight and a quota of cores, a pod, distance on the pod's cable.
 
-    `quota` and `shares` of None leave the part where it is started; otherwise it gets a control group. `rank`
-    counts parts of its kind from 0. `variant` is what sets a server's engine and data apart (`study_engine`),
-    `prepared` the copy of its data.
+    `quota` and `shares` of None leave it where it is started; otherwise it gets a control group.
     """
 
-    name: str
-    kind: str
-    rank: int
-    port: int
-    to: Part | None = None
-    cpus: tuple[int, ...] | None = None
     quota: float | None = None
     shares: int | None = None
     is_pod: bool = False
-    kernel: Kernel | None = None
     latency_ms: float | None = None
-    variant: str = ""
-    prepared: str = "snapshot"
 
 
-@dataclass(frozen=True)
-class Chain:
-    """All that one arm needs; `parts` run from the server to what the client connects to.
-
-    `others` are its servers after the first, which clients reach directly. With `by_socket` they come over
-    the servers' own sockets instead of a network.
-    """
-
-    parts: tuple[Part, ...]
-    neighbour: Neighbour | None
-    client: Part
-    load: Load | None = None
-    captures: bool = False
-    others: tuple[Part, ...] = ()
-    by_socket: bool = False
-
-    @property
-    def server(self) -> Part:
-        """The server at the end."""
-        return self.parts[0]
-
-    @property
-    def servers(self) -> tuple[Part, ...]:
-        """All servers, the first one first."""
-        return (self.server, *self.others)
-
-    @property
-    def every(self) -> tuple[Part, ...]:
-        """All parts of the arm."""
-        return (*self.parts, *self.others)
-
-    @property
-    def entry(self) -> Part:
-        """What the client connects to."""
-        return self.parts[-1]
-
-    def of(self, *kinds: str) -> Part | None:
-        """Return the part of one of these kinds, or None."""
-        return next((part for part in self.parts if part.kind in kinds), None)
-
-    @property
-    def proxy(self) -> Part | None:
-        """The proxy, if there is one."""
-        return self.of(*(name for name, target in registry.ACCESS.items() if target is not None))
+Part, Chain = parts.Part[InLab], parts.Chain[InLab]
 
 
 def suits_netem(arms: Mapping[str, Arm]) -> bool:
@@ -121,7 +68,7 @@ def chains(
         role = kind if kind in ("server", "relay", "service") else "proxy"
 
         def make(slot: Slot) -> Part:
-            return Part(slot.name, kind, slot.rank, slot.port if listens else SERVICE_PORT, **rest)
+            return Part(slot.name, kind, slot.port if listens else SERVICE_PORT, rank=slot.rank, **rest)
 
         ports = (wide or registry.PORTS.get(program or kind, 1)) if listens else 0
         return arranged.once(key, role, make, ports)
@@ -149,36 +96,36 @@ def _chain(
     alone: tuple[str, ...] = (),
 ) -> Chain:
     rooms = {part: _room(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
-    kernel = arm.kernel
     cores, quota = rooms["server"]
-    shares = _shares(arm, cores, quota)
-    is_pod = arm.network == "pod"
-    delay = arm.zones.latency_ms if arm.zones is not None and is_cable else None
-    own = {"cpus": cores, "quota": quota, "shares": shares, "is_pod": is_pod}
-    own |= {"kernel": kernel, "latency_ms": delay, "variant": variant(arm), "prepared": prepared}
+    distance = arm.zones.latency_ms if arm.zones is not None else None
+    cable = distance if is_cable else None
+    where = InLab(quota, _shares(arm, cores, quota), arm.network == "pod", cable)
+    own = {"where": where, "cpus": cores, "kernel": arm.kernel, "variant": variant(arm), "prepared": prepared}
     program = (arm.engine.name if arm.engine is not None else None) or engine
-    parts = [share(("server", *own.values(), *alone), "server", True, program, wide, **own)]
-    others = tuple(
-        share(("server", *own.values(), number), "server", True, program, **own)
-        for number in range(1, arm.servers)
-    )
-    proxy_cores, proxy_quota = rooms["proxy"]
-    weight = None if proxy_quota is None else CORE_SHARES
-    room = {"cpus": proxy_cores, "quota": proxy_quota, "shares": weight}
-    if arm.zones is not None and not is_cable:
-        delay = arm.zones.latency_ms
-        key = ("relay", delay, proxy_cores, parts[-1])
-        parts.append(share(key, "relay", True, to=parts[-1], cpus=proxy_cores, latency_ms=delay))
+    key = ("server", *own.values())
+    servers = [share((*key, *alone), "server", True, program, wide, **own)]
+    servers += [share((*key, number), "server", True, program, **own) for number in range(1, arm.servers)]
+    hops: list[Part] = []
+    cores, quota = rooms["proxy"]
+    if distance is not None and not is_cable:
+        key = ("relay", distance, cores, servers[0])
+        relay = {"where": InLab(latency_ms=distance), "cpus": cores, "to": servers[0]}
+        hops.append(share(key, "relay", True, **relay))
+    behind = hops[-1] if hops else servers[0]
     if arm.access in registry.THROUGH_SERVICE:
-        parts.append(share(("service", parts[-1]), "service", False, to=parts[-1]))
+        behind = share(("service", behind), "service", False, where=InLab(), to=behind)
+        hops.append(behind)
     if registry.ACCESS[arm.access] is not None:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
-        key = (arm.access, proxy_cores, proxy_quota, parts[-1], arm.load)
-        parts.append(share(key, arm.access, True, to=parts[-1], **room))
+        key = (arm.access, cores, quota, behind, arm.load)
+        hops.append(share(key, arm.access, True, where=_weighed(quota), cpus=cores, to=behind))
     cores, quota = rooms["client"]
-    client = Part("client", "client", 0, 0, None, cores, quota, None if quota is None else CORE_SHARES)
-    by_socket = arm.access == registry.SOCKET
-    return Chain(tuple(parts), arm.neighbour, client, arm.load, arm.capture, others, by_socket)
+    client = Part("client", "client", 0, _weighed(quota), cpus=cores)
+    return Chain(arm, tuple(servers), tuple(hops), (client,))
+
+
+def _weighed(quota: float | None) -> InLab:
+    return InLab(quota, None if quota is None else CORE_SHARES)
 
 
 def _room(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:

@@ -44,8 +44,8 @@ def has_netem(arms: Mapping[str, Arm]) -> bool:
 
 
 def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
-    needs = {"pod": chain.server.is_pod, "service": chain.of("service") is not None}
-    groups = [part for part in (*chain.parts, chain.client) if part.shares is not None]
+    needs = {"pod": chain.server.where.is_pod, "service": chain.of("service") is not None}
+    groups = [part for part in (*chain.parts, chain.client) if part.where.shares is not None]
     needs["group"] = bool(groups) or arm.neighbour is not None
     for need, is_asked in needs.items():
         if is_asked:

@@ -63,12 +63,12 @@ class Parts:
 
     def ensure(self, chain: Chain) -> None:
         """Start every part of an arm that does not run, from the server to the client."""
-        for part in chain.every:
-            if part.is_pod and part.latency_ms is not None:
+        for part in chain.parts:
+            if part.where.is_pod and part.where.latency_ms is not None:
                 self.network.pod(part.rank + 1)
-                self.network.delay(part.rank + 1, part.latency_ms)
+                self.network.delay(part.rank + 1, part.where.latency_ms)
             if part.kernel is not None:
-                namespace = self.network.pod(part.rank + 1)[0] if part.is_pod else None
+                namespace = self.network.pod(part.rank + 1)[0] if part.where.is_pod else None
                 self._kernel[part.name] = kernel.apply(part.kernel, namespace, self.lab.run)
             self.get(part).ensure()
 
@@ -78,7 +78,7 @@ class Parts:
             return self.network.virtual(part.rank), part.port
         if several := getattr(self.alive.get(part.name), "addresses", None):
             return several[0]
-        return (self.network.pod(part.rank + 1)[1] if part.is_pod else labs.LOOPBACK), part.port
+        return (self.network.pod(part.rank + 1)[1] if part.where.is_pod else labs.LOOPBACK), part.port
 
     def addresses(self, part: Part) -> list[tuple[str, int]]:
         """Return where a part is reached; a cluster has several such places."""
@@ -87,11 +87,11 @@ class Parts:
 
     def group(self, part: Part) -> cgroups.Group | None:
         """Return a part's control group, made at need; None if it has none."""
-        if part.shares is None:
+        if part.where.shares is None:
             return None
         if part.name not in self._groups:
             self._groups[part.name] = cgroups.make(
-                self.lab.token, part.name, quota=part.quota, shares=part.shares
+                self.lab.token, part.name, quota=part.where.quota, shares=part.where.shares
             )
         return self._groups[part.name]
 
@@ -101,7 +101,7 @@ class Parts:
         return Where(
             part.cpus,
             (group.folder,) if group is not None else (),
-            self.network.pod(part.rank + 1)[0] if part.is_pod else None,
+            self.network.pod(part.rank + 1)[0] if part.where.is_pod else None,
             part.kernel.nofile if part.kernel is not None else None,
         )
 
@@ -126,7 +126,8 @@ class Parts:
     @property
     def connections(self) -> int:
         """The most connections beside sysbench's in any arm: all proxies are set alike, and bear them."""
-        return max((chain.load.connections for chain in self.chains.values() if chain.load), default=0)
+        arms = [chain.arm for chain in self.chains.values()]
+        return max((arm.load.connections for arm in arms if arm.load), default=0)
 
     def kernel_of(self, part: Part) -> dict[str, int]:
         """Return the kernel settings that were set for a part, as read back."""
@@ -166,7 +167,7 @@ class Parts:
         assert part.to is not None
         behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
         if part.kind == "relay":
-            return Delay(self.machine, place, behind[0], part.latency_ms or 0.0)
+            return Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
         proxy = load(registry.ACCESS[part.kind])(self.machine, place, behind)
         there = self._first.get(part.name, part)
         if there != part:
@@ -180,9 +181,9 @@ class Parts:
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Return where a server's connections come from: the bridge, if packets to it cross or name it, and
         its socket."""
-        mine = [chain for chain in self.chains.values() if part in chain.every]
-        is_crossed = part.is_pod or any(chain.of("service") is not None for chain in mine)
-        here: tuple[str, ...] = () if part.is_pod else (labs.LOOPBACK,)
+        mine = [chain for chain in self.chains.values() if part in chain.parts]
+        is_crossed = part.where.is_pod or any(chain.of("service") is not None for chain in mine)
+        here: tuple[str, ...] = () if part.where.is_pod else (labs.LOOPBACK,)
         if any(chain.by_socket for chain in mine):
             here = (*here, labs.OVER_SOCKET)
         return (*here, self.network.gateway) if is_crossed else here

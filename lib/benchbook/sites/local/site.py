@@ -129,7 +129,7 @@ class LocalSite(Site):
         return [places[several.server_of(number, len(places))] for number in range(clients)]
 
     def let_in(self, arm: str, account: int) -> str:
-        for part in self._chain(arm).every:
+        for part in self._chain(arm).parts:
             if hasattr(self._parts.get(part), "let_in"):
                 self._parts.get(part).let_in(account)
         return labs.user_of(account)
@@ -153,7 +153,7 @@ class LocalSite(Site):
         return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        parts = [self._parts.get(part) for part in self._chain(arm).every if part.kind != "service"]
+        parts = [self._parts.get(part) for part in self._chain(arm).parts if part.kind != "service"]
         return [pair for part in parts for pair in part.applied()]
 
     def identity(self, arm: str) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class LocalSite(Site):
     def monitored(self, arm: str) -> dict[str, list[int]]:
         """Return the processes whose CPU and memory belong to an arm, by part; a delaying hop is a proxy."""
         found: dict[str, list[int]] = {}
-        for part in self._chain(arm).every:
+        for part in self._chain(arm).parts:
             child = self._parts.get(part).child
             if child is not None:
                 kind = "server" if part.kind == "server" else "proxy"
@@ -190,7 +190,7 @@ class LocalSite(Site):
     def allowance(self, arm: str) -> float:
         client = self._chain(arm).client
         cores = float(len(client.cpus or os.sched_getaffinity(0)))
-        return cores if client.quota is None else min(cores, client.quota)
+        return cores if client.where.quota is None else min(cores, client.where.quota)
 
     def client(
         self,
@@ -230,7 +230,7 @@ class LocalSite(Site):
     ) -> monitor.Monitor:
         driver, pids = loads.pid(self.lab), [one.pid for one in (client, *others)]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
-        programs = [self._parts.get(part) for part in self._chain(arm).every]
+        programs = [self._parts.get(part) for part in self._chain(arm).parts]
         families = [one.child.pid for one in programs if getattr(one, "has_children", False) and one.child]
         hops = self._parts.hops(self._chain(arm))
         return monitor.Monitor(watched, path, *pids, hops=hops, families=families)
@@ -261,7 +261,7 @@ class LocalSite(Site):
                 time.sleep(0.5)
 
     def down(self, arm: str | None = None) -> None:
-        names = [] if arm is None else [part.name for part in self._chain(arm).parts[1:]]
+        names = [] if arm is None else [part.name for part in self._chain(arm).hops]
         if arm is None or names:
             self._parts.stop(*names)
 
