@@ -13,7 +13,7 @@ from pathlib import Path
 import hypothesis  # noqa: F401
 import pytest
 
-from benchbook.sites.local import clean
+from benchbook.sites.arms import clean
 from tests import browser, rooms
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")

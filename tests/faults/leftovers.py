@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_id
-from benchbook.sites.local import clean, network, ports
+from benchbook.sites.local import network, ports
 from benchbook.sites.processes import procfs
 
 SECONDS = 5.0

@@ -35,8 +35,6 @@ ON_TOP = {"provision": {"arms"}}
 EXCEPTIONS = {
     "benchbook.sites.kube.outside": {"hosts"},
     "benchbook.sites.kube.site": {"hosts"},
-    "benchbook.sites.local.clean": {"hosts", "kube"},
-    "benchbook.sites.local.doctor": {"kube"},
 }
 PURE = ("plan", "read", "compare")
 # A connection, a process, a clock, a seed from nowhere.

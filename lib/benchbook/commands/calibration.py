@@ -26,8 +26,8 @@ from benchbook.measure import dataset, matrix
 from benchbook.plan import more_blocks, schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site
+from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_root
-from benchbook.sites.local import clean
 
 SAME = {"one": {}, "other": {}}
 LEVEL = 0.98

@@ -138,6 +138,21 @@ class Site(abc.ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
+    def __init__(self, study: Study, lab: Path) -> None:
+        """Nothing is asked or started before the site is entered; `lab` is its folder on this machine."""
+        self.study = study
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        """Return what a study needs of such a site and makes there, as `plan` shows it; empty: nothing to
+        tell."""
+        return ""
+
+    @classmethod
+    def manifests(cls, name: str, study: Study) -> str:
+        """Return what a study would apply, as text that another program takes; empty where there is none."""
+        return ""
+
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
         """Return why an arm can't be made, as far as it is known before anything is asked of hosts, a cluster

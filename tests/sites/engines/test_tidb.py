@@ -29,7 +29,8 @@ from benchbook.measure import books, dataset, execute, ledger
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
-from benchbook.sites.local import clean, network
+from benchbook.sites.arms import clean
+from benchbook.sites.local import network
 from benchbook.sites.machine import abilities
 from benchbook.sites.tidb import build
 from tests.limits import LIMITS

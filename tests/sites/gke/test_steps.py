@@ -15,9 +15,9 @@ from benchbook.commands import cluster
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_gke import Gke
+from benchbook.sites.arms import clean
 from benchbook.sites.gke import commands, disks, nodes, steps
 from benchbook.sites.kube import layout
-from benchbook.sites.local import clean
 from tests.sites import kubernetes_study
 
 ID = "0123abcd"

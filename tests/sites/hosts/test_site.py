@@ -25,12 +25,12 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab
+from benchbook.sites.arms import clean
 from benchbook.sites.hosts import clean as hosts
 from benchbook.sites.hosts import doctor
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.host import Unreachable
 from benchbook.sites.lab import lab_id
-from benchbook.sites.local import clean
 from tests import rooms
 from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Machine, Rack, run, unable
@@ -427,13 +427,14 @@ def test_a_host_that_somebody_else_measures_is_left_to_them(rack: Rack, home: Pa
 
 
 def test_the_doctor_tells_of_each_host_what_is_missing(rack: Rack, home: Path):
-    found = {ability.name: ability for ability in doctor.of_inventory("rack")}
+    asked = study(arms={"direct": {}, "proxy": {"access": "haproxy"}})
+    found = {ability.name: ability for ability in doctor.of_inventory("rack", [asked])}
     assert all(found[f"{name}: ssh"].ok for name in rack.hosts)
     assert found["server1: mariadbd"].ok and found["client1: sysbench"].ok and found["proxy1: haproxy"].ok
     away = rack.hosts["proxy1"]
     away.kill()
     try:
-        gone = {ability.name: ability for ability in doctor.of_inventory("rack")}
+        gone = {ability.name: ability for ability in doctor.of_inventory("rack", [asked])}
         assert not gone["proxy1: ssh"].ok and "port 22 is open" in gone["proxy1: ssh"].remedy
         assert gone["server1: ssh"].ok
     finally:

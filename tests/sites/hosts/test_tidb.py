@@ -18,8 +18,8 @@ import pytest
 from benchbook.core.errors import SettingsDiffer
 from benchbook.measure import dataset
 from benchbook.read import validity
+from benchbook.sites.arms import clean
 from benchbook.sites.hosts import stream
-from benchbook.sites.local import clean
 from benchbook.sites.tidb import build
 from tests import rooms
 from tests.sites import stand_in_tiup

@@ -9,9 +9,9 @@ import pytest
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
+from benchbook.sites.arms import clean
 from benchbook.sites.kube import doctor, wait
 from benchbook.sites.kube.api import Cluster, kubeconfig
-from benchbook.sites.local import clean
 
 CONFIG = """
 apiVersion: v1

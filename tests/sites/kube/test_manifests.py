@@ -19,8 +19,7 @@ from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import settings
-from benchbook.sites.gke import plan
-from benchbook.sites.kube import engines, layout, manifests, mariadb, tidb
+from benchbook.sites.kube import engines, layout, manifests, mariadb, plan, tidb
 from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_parts import PodPlacement
 from tests.sites import kubernetes_study

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.gke import plan
-from benchbook.sites.kube import layout, outside
+from benchbook.sites.kube import layout, outside, plan
 from benchbook.sites.kube.api import Cluster
 from tests import rooms
 from tests.sites import kubernetes_study, ssh_hosts

@@ -29,12 +29,11 @@ from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import session, sessions
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites.gke import plan
-from benchbook.sites.kube import facts, layout
+from benchbook.sites.arms import clean
+from benchbook.sites.kube import facts, layout, plan
 from benchbook.sites.kube import namespace as namespaces
 from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from benchbook.sites.kube.layout import pod_of
-from benchbook.sites.local import clean
 from tests import rooms
 from tests.limits import LIMITS
 from tests.measure.test_matrix import Store

@@ -29,10 +29,11 @@ from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.measure import dataset, warm_up
 from benchbook.measure.ledger import session
 from benchbook.sites import lab as labs
+from benchbook.sites.arms import clean
 from benchbook.sites.kube import tidb, tidb_cluster
 from benchbook.sites.kube.api import VARIABLES, Cluster
 from benchbook.sites.kube.layout import pod_of
-from benchbook.sites.local import clean, tidb_members
+from benchbook.sites.local import tidb_members
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_site import cluster, folder, ours, root, run  # noqa: F401
 from tests.sites.operator_stand_in import Operator

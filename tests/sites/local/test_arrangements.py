@@ -19,7 +19,8 @@ import pytest
 from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.local import cgroups, clean, network, obstacles, ports, running
+from benchbook.sites.arms import clean
+from benchbook.sites.local import cgroups, network, obstacles, ports, running
 from benchbook.sites.machine import abilities, here
 from benchbook.sites.proxies import tiproxy
 from tests import rooms

@@ -18,7 +18,8 @@ import pytest
 from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.local import clean, ports
+from benchbook.sites.arms import clean
+from benchbook.sites.local import ports
 from benchbook.sites.local.site import LocalSite
 from benchbook.sites.machine import lock
 from benchbook.sites.processes import process, procfs

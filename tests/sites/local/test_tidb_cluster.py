@@ -27,7 +27,7 @@ from benchbook.measure import dataset, execute, ledger
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import lab as labs
-from benchbook.sites.local import clean
+from benchbook.sites.arms import clean
 from benchbook.sites.tidb import build
 from tests import rooms
 from tests.limits import LIMITS

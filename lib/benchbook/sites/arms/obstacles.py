@@ -10,10 +10,9 @@ import contextlib
 from collections.abc import Iterable
 
 from benchbook.core import load as study_files
-from benchbook.core import registry
 from benchbook.core.errors import InputErrors
 from benchbook.core.study import Study
-from benchbook.sites import load
+from benchbook.sites import kind
 from benchbook.sites.contract import Site
 from benchbook.sites.machine.abilities import Ability
 
@@ -21,8 +20,8 @@ from benchbook.sites.machine.abilities import Ability
 def foreseen(study: Study) -> dict[str, str]:
     """Return the arms that can't be made, with the reason, as far as it is known before anything is asked
     of hosts or a cluster."""
-    kind: type[Site] = load(registry.SITES[study.site.kind])
-    told = {arm: "; ".join(dict.fromkeys(kind.foreseen(study, arm))) for arm in study.arms}
+    asked = kind(study).foreseen
+    told = {arm: "; ".join(dict.fromkeys(asked(study, arm))) for arm in study.arms}
     return {arm: why for arm, why in told.items() if why}
 
 

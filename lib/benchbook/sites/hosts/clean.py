@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchbook.core.errors import SiteError
 from benchbook.core.files import write_text
 from benchbook.core.inventory import Target
-from benchbook.sites.hosts.host import Host
 from benchbook.sites.lab import lab_id
 
+if TYPE_CHECKING:
+    from benchbook.sites.hosts.host import Host
+
 FOLDER = "hosts"
+RECORDS = ()
 
 
 def note(run: Path, host: Host, is_used: bool = True) -> None:
@@ -55,8 +58,14 @@ def end(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:
     return done
 
 
-def down(run: Path, token: str, report: Any, purge: bool = False) -> None:
-    """End what a lab has on its hosts, and put it into a report with `stopped`, `removed` and `left`."""
+def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> None:
+    """End what a lab has on its hosts, and put it into a report; most labs have used none."""
+    run = folder / "run"
+    if token is None or not (run / FOLDER).is_dir():
+        return
+    # The libraries for SSH take half a second to load; who has no hosts need not wait for them.
+    from benchbook.sites.hosts.host import Host
+
     for target in noted(run, idle_too=purge):
         host = Host(target, lab_id(token), token)
         try:

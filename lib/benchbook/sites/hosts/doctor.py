@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from benchbook.core import inventory, load, paths
 from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.inventory import Target
+from benchbook.core.study import Study
 from benchbook.sites.hosts import roles
 from benchbook.sites.machine.abilities import Ability, judge
 
-PACKAGES = {"mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server"}
+PACKAGES = {
+    "mariadbd": "mariadb-server",
+    "mariadb-install-db": "mariadb-server",
+    "postgres": "postgresql",
+}
 FREE_MIB = 5 << 10
 OPEN_FILES = 8192
 CLOCK_S = 0.5
@@ -23,9 +28,10 @@ CLOCK_S = 0.5
 def examine() -> list[Ability]:
     """Return the abilities of all hosts in inventories that study files name; none without any.
 
-    An inventory that isn't there is told only if a study that the pipeline runs names it.
+    An inventory that isn't there is told only if a study that the pipeline runs names it. Hosts are asked for
+    what the pipeline's studies need of them, or else what any study needs that names the inventory.
     """
-    named: set[str] = set()
+    named: dict[str, dict[str, Study]] = {}
     asked: set[str] = set()
     with contextlib.suppress(InputErrors):
         asked = set(load.params().studies)
@@ -34,14 +40,22 @@ def examine() -> list[Ability]:
         if "inventory:" not in paths.study(name).file.read_text(encoding="utf-8", errors="replace"):
             continue
         with contextlib.suppress(InputErrors):
-            inventory_of = load.study(name).site.inventory
+            study = load.study(name)
+            inventory_of = study.site.inventory
             if inventory_of and (name in asked or inventory.file(inventory_of).is_file()):
-                named.add(inventory_of)
-    return [ability for name in sorted(named) for ability in of_inventory(name)]
+                named.setdefault(inventory_of, {})[name] = study
+    found: list[Ability] = []
+    for name, studies in sorted(named.items()):
+        own = [study for one, study in studies.items() if one in asked]
+        found += of_inventory(name, own or list(studies.values()))
+    return found
 
 
-def of_inventory(name: str) -> list[Ability]:
-    """Return the abilities of the hosts of one inventory, all asked at once."""
+def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
+    """Return the abilities of the hosts of one inventory, all asked at once.
+
+    Of each host is told whether it has the programs that these studies need for its roles.
+    """
     try:
         targets = inventory.load(name)
     except InputErrors as error:
@@ -49,13 +63,13 @@ def of_inventory(name: str) -> list[Ability]:
             Ability(f"inventory {name}", False, one, "see docs/ssh.md", is_needed=False)
             for one in error.errors
         ]
-    is_cluster = any("control" in target.roles for target in targets.values())
+    wanted = roles.programs(studies)
     with ThreadPoolExecutor(max_workers=16) as pool:
         asked = list(pool.map(_look, targets.values()))
     return [
         ability
         for target, found in zip(targets.values(), asked, strict=True)
-        for ability in _judged(target, found, is_cluster)
+        for ability in _judged(target, found, wanted)
     ]
 
 
@@ -76,7 +90,9 @@ def _look(target: Target) -> dict[str, Any] | str:
         host.close()
 
 
-def _judged(target: Target, found: dict[str, Any] | str, is_cluster: bool = False) -> Iterator[Ability]:
+def _judged(
+    target: Target, found: dict[str, Any] | str, wanted: Mapping[str, Iterable[str]]
+) -> Iterator[Ability]:
     name = target.name
     if isinstance(found, str):
         said, _, remedy = found.rpartition("; ")
@@ -85,14 +101,11 @@ def _judged(target: Target, found: dict[str, Any] | str, is_cluster: bool = Fals
     facts, held = found["facts"], ", ".join(target.roles)
     detail = f"{target.user}@{target.host}, {facts['system']}, {facts['cores']} cores, {held}"
     yield Ability(f"{name}: ssh", True, detail, is_needed=False)
-    for role in target.roles:
-        # tiup puts a cluster's own programs where they are needed.
-        wanted = () if role == "server" and is_cluster else roles.OF_ROLE.get(role, ())
-        for tool in wanted:
-            path, package = found["tools"][tool], PACKAGES.get(tool, tool)
-            version = facts.get({"mariadbd": "mariadb"}.get(tool, tool)) or path
-            remedy = f"`apt-get install {package}` on {name}, or name its path under `programs`"
-            yield judge(f"{name}: {tool}", path is not None, version or "not installed", remedy, False)
+    for tool in dict.fromkeys(one for role in target.roles for one in wanted.get(role, ())):
+        path, package = found["tools"].get(tool), PACKAGES.get(tool, tool)
+        version = facts.get({"mariadbd": "mariadb"}.get(tool, tool)) or path
+        remedy = f"`apt-get install {package}` on {name}, or name its path under `programs`"
+        yield judge(f"{name}: {tool}", path is not None, version or "not installed", remedy, False)
     free = found["moment"]["disk_free_mib"]
     remedy = "free some space, or name a `folder` on another disk in the inventory"
     yield judge(f"{name}: disk", free >= FREE_MIB, f"{free >> 10} GiB free", remedy, False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from benchbook.core import inventory, registry
 from benchbook.core.engines import engine_of
@@ -13,8 +13,6 @@ from benchbook.core.study_arm import Arm
 
 # What a host needs for its role; what a server needs depends on the engine.
 TOOLS = {"proxy": ("haproxy",), "client": ("sysbench",), "control": ("tiup",)}
-# What is asked of a host before a study is at hand.
-OF_ROLE = {"server": registry.PROGRAMS["mariadb"], **TOOLS}
 
 
 def needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
@@ -23,6 +21,16 @@ def needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
     if role == "server":
         return () if study.site.tiup is not None else registry.PROGRAMS[engine_of(study, arm).name]
     return (study.arms[arm].access,) if role == "proxy" else TOOLS.get(role, ())
+
+
+def programs(studies: Iterable[Study]) -> dict[str, tuple[str, ...]]:
+    """Return the programs that hosts need for each role in some studies."""
+    found: dict[str, dict[str, None]] = {}
+    for study in studies:
+        for name, arm in study.arms.items():
+            for role in roles(study, arm):
+                found.setdefault(role, {}).update(dict.fromkeys(needed(study, name, role)))
+    return {role: tuple(wanted) for role, wanted in found.items()}
 
 
 def roles(study: Study, arm: Arm) -> dict[str, int]:

@@ -26,6 +26,7 @@ from benchbook.sites.hosts import during as during_run
 from benchbook.sites.hosts import facts as found
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.connect import Refused
+from benchbook.sites.hosts.roles import summary
 from benchbook.sites.hosts.running import Living
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock, prepared
@@ -64,6 +65,10 @@ class SshSite(Site):
         finally:
             self._lock.release()
             self._signals.leave()
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        return summary(study)
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:

@@ -20,7 +20,7 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.contract import Site
 from benchbook.sites.hosts.client import RemoteClient
-from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, running, turns
+from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, plan, running, turns
 from benchbook.sites.kube.client import Job, PodClient, hop
 from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.namespace import Ground
@@ -95,6 +95,14 @@ class KubernetesSite(Site):
             finally:
                 self._lock.release()
                 self._signals.leave()
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        return plan.text(name, study)
+
+    @classmethod
+    def manifests(cls, name: str, study: Study) -> str:
+        return plan.yaml(name, study)
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:

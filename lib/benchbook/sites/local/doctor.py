@@ -46,10 +46,6 @@ def examine(clone: Path | None = None, port: int = 23060) -> list[Ability]:
         *(_proxy(name) for name in registry.PROXIES if name != "haproxy"),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
     ]
-    # Loaded here: the client of Kubernetes takes longer to load than all else takes to look.
-    from benchbook.sites.kube import doctor
-
-    found += doctor.examine()
     return sorted(found, key=lambda ability: not ability.is_needed)
 
 

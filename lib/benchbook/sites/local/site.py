@@ -22,6 +22,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.arms import loads, turns
 from benchbook.sites.contract import Site
 from benchbook.sites.local import evidence, layout, obstacles, running
+from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import lock, monitor, prepared
 from benchbook.sites.processes import end_signals, process, procfs, start_at
 from benchbook.sites.processes.before_exec import Where
@@ -99,6 +100,11 @@ class LocalSite(Site):
             self._arms[name] = self.study.arms[arm]
             self.chains = self._laid_out(self.study.engine.name)
             self._parts.forget(self.chains, self.chains)
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        """Say how busy this machine is."""
+        return f"  machine     {machine.busy()}"
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:

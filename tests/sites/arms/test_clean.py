@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.sites import lab as labs
-from benchbook.sites.local import clean
+from benchbook.sites.arms import clean
 from benchbook.sites.processes import process
 
 

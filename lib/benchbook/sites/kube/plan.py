@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from typing import Any
 
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Role
-from benchbook.sites.gke import operator, steps
 from benchbook.sites.kube import layout, manifests, tidb
 from benchbook.sites.kube.layout import Names, Part, asked, clients_outside, in_pods
 
@@ -43,10 +41,6 @@ def lines(name: str, study: Study) -> list[str]:
         found.append(
             f"  {manifest['kind']:12}{manifest['metadata']['name']}{_room(manifest, chains.values())}"
         )
-    if here.gke is not None:
-        found += steps.summary(here.gke, UNKNOWN[:8])
-        installed = operator.steps(here.tidb.operator_version) if here.tidb is not None else []
-        found += [f"  command   {shlex.join(step.make)}" for step in installed]
     return found
 
 
