@@ -176,7 +176,7 @@ def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(
         account = {"user": USER, "password": site.lab.password(), "database": SCHEMA}
         place = (rack.hosts["server1"].address, 33060)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            stream.connect(site._living.host("client1"), place, **account)
+            stream.connect(site._running.host("client1"), place, **account)
     key = rack.folder / "home" / "tls" / "secrets" / "tls" / "client-key.pem"
     assert key.stat().st_mode & 0o077 == 0
     assert not list(rack.folder.glob("client1/lab/*/client.*")), "the client's files go with it"

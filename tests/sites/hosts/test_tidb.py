@@ -128,7 +128,7 @@ def test_one_tidb_by_its_path_is_measured_and_closed_to_others(
         }
         place = (rack.hosts["server1"].address, 33060)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            stream.connect(site._living.host("client1"), place, user="root", password="")
+            stream.connect(site._running.host("client1"), place, user="root", password="")
         site.restore(dataset.label(asked))
         assert validity.judge(make_run(site, "again", tmp_path / "raw"), LIMITS).status == "valid"
 
@@ -185,7 +185,7 @@ def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
         identity = site.identity("direct")
         place = (rack.hosts["server1"].address, 24000)
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            stream.connect(site._living.host("client1"), place, user="root", password="")
+            stream.connect(site._running.host("client1"), place, user="root", password="")
         secret = site.lab.password()
     assert said(tiup)[-1] == ["stop", name, "--yes"]
     assert secret not in (tiup / "commands.jsonl").read_text()
@@ -225,7 +225,7 @@ def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(
         with pytest.raises(SettingsDiffer, match="tidb_no_such_variable"):
             site.facts("direct")
         assert any("tidb-server" in text for text in leftovers(rack))
-        host = site._living.host("server1")
+        host = site._running.host("server1")
         pid = host.call("hello")["pid"]
         agents = [
             one for one in rack.hosts["server1"].processes() if f"NSpid:\t{one}\t{pid}\n" in status(one)

@@ -153,16 +153,16 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
         node = cluster.core.read_node(addresses["host"]["server_node"])
         internal = next(one.address for one in node.status.addresses if one.type == "InternalIP")
         assert site.up("host").host == internal
-        pod = cluster.core.read_namespaced_pod("server-0", site.ground.namespace)
+        pod = cluster.core.read_namespaced_pod("server-0", site.space.namespace)
         assert site.up("pod").host == pod.status.pod_ip != internal
-        service = cluster.core.read_namespaced_service("server", site.ground.namespace)
+        service = cluster.core.read_namespaced_service("server", site.space.namespace)
         assert site.up("service").host == service.spec.cluster_ip
         assert seen["service"][1]["identity_before"]["service_leads_to"] == [pod.status.pod_ip]
         assert seen["haproxy"][0]["proxy"]["version"]
         for arm in ("best-effort", "guaranteed"):
             beside = seen[arm][1]["arrangement"]["neighbour"]
             assert beside["stayed"] and beside["cpu_s"] > 0.5
-        namespace = site.ground.namespace
+        namespace = site.space.namespace
         kept = (root / "data" / folder.name / "kubernetes" / "guaranteed.yaml").read_text()
         assert "kind: StatefulSet" in kept and "left out here" in kept
         password = (folder / "secrets" / "sysbench.cnf").read_text().split('password="')[1].split('"')[0]
@@ -238,7 +238,7 @@ def test_a_pod_that_is_killed_in_a_run_makes_it_invalid_and_the_next_one_is_whol
         own = Cluster()
         killing = threading.Timer(
             3.0,
-            lambda: own.core.delete_namespaced_pod("server-0", site.ground.namespace, grace_period_seconds=0),
+            lambda: own.core.delete_namespaced_pod("server-0", site.space.namespace, grace_period_seconds=0),
         )
         killing.start()
         made, judged = run(site, spec, "pod", into)
@@ -262,7 +262,7 @@ def test_a_server_that_is_killed_in_its_pod_is_a_restart_and_makes_the_run_inval
         server = site._arms.server(site.chains["pod"].server)
         own = Cluster()
         kill = ["sh", "-c", "kill -KILL $(cat /var/lib/benchbook/run/pid)"]
-        killing = threading.Timer(2.5, lambda: own.run(site.ground.namespace, pod_of(server.part), kill))
+        killing = threading.Timer(2.5, lambda: own.run(site.space.namespace, pod_of(server.part), kill))
         killing.start()
         _, judged = run(site, spec, "pod", into)
         killing.join()
@@ -317,7 +317,7 @@ def processes(site: Any, arm: str) -> list[tuple[int, str, str]]:
         "    line = ' '.join(words).replace(chr(10), ' ')\n"
         "    print(path.split('/')[2], text.rpartition(')')[2].split()[0], line)\n"
     )
-    said = Cluster().must(site.ground.namespace, pod, ["python3", "-c", code])
+    said = Cluster().must(site.space.namespace, pod, ["python3", "-c", code])
     return [
         (int(pid), state, rest) for pid, state, rest in (line.split(" ", 2) for line in said.splitlines())
     ]
@@ -352,7 +352,7 @@ def test_a_clock_that_is_killed_in_the_load_pod_leaves_no_client_stopped(folder:
                 ]
                 if found:
                     Cluster().run(
-                        site.ground.namespace,
+                        site.space.namespace,
                         pod_of(site.chains["pod"].client),
                         ["sh", "-c", f"kill -KILL {found[0]}"],
                     )
@@ -412,14 +412,14 @@ def test_what_a_killed_owner_left_is_removed_at_the_next_start(cluster: Cluster,
 def test_without_keeping_data_nothing_is_left_when_a_site_is_left(cluster: Cluster, folder: Path, root: Path):
     with sites.open_site(study(("pod", "host"), site={"keep_data": False}), folder) as site:
         site.up("pod")
-        assert ours(cluster, folder) == [site.ground.namespace]
+        assert ours(cluster, folder) == [site.space.namespace]
     assert ours(cluster, folder) == []
 
 
 def test_a_namespace_of_somebody_else_is_left_alone(cluster: Cluster, folder: Path, root: Path):
     spec = study(("pod", "host"))
     with sites.open_site(spec, folder) as site:
-        name = site.ground.namespace
+        name = site.space.namespace
     cluster.core.patch_namespace(name, {"metadata": {"labels": {"benchbook/lab": "somebody-else"}}})
     try:
         with pytest.raises(SiteError, match="not ours"), sites.open_site(spec, folder):
@@ -463,7 +463,7 @@ def test_sysbench_in_the_servers_container_shares_its_limits(cluster: Cluster, f
         assert told["site"]["client"] == "in the server's container"
         assert told["qos_class"] == "Guaranteed" and told["machine"]["sysbench"]
         assert told["kernel"]["open_files"] > 0 and told["kernel"]["vm.swappiness"] is not None
-        pods = cluster.core.list_namespaced_pod(site.ground.namespace).items
+        pods = cluster.core.list_namespaced_pod(site.space.namespace).items
         assert not [one for one in pods if one.metadata.name.startswith("client")]
         argv = made.evidence()["clients"][0]["argv"] if "clients" in made.evidence() else []
         assert not any(word.startswith("--mysql-host") for word in argv)

@@ -148,7 +148,7 @@ def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root:
         own = Cluster()
         # It keeps all that it reads until the pod's limit: the kernel then kills whom it likes in there.
         greedy = ["sh", "-c", "tail /dev/zero"]
-        taking = threading.Timer(3.0, lambda: own.run(site.ground.namespace, pod_of(server.part), greedy))
+        taking = threading.Timer(3.0, lambda: own.run(site.space.namespace, pod_of(server.part), greedy))
         taking.start()
         made, judged = run(site, site.study, "one", into)
         taking.join()
@@ -218,7 +218,7 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
     spec = operated()
     into = root / "raw"
     into.mkdir()
-    with sites.open_site(spec, folder) as site, Operator(site.ground.namespace, PARTS) as operator:
+    with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS) as operator:
         assert site.able == ["service", "direct"]
         dataset.load(site, spec)
         assert operator.trouble is None
@@ -274,12 +274,12 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
     spec = operated()
     into = root / "raw"
     into.mkdir()
-    with sites.open_site(spec, folder) as site, Operator(site.ground.namespace, PARTS):
+    with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
         dataset.load(site, spec)
         parts = site._arms.server(site.chains["service"].server).parts
         assert len(parts.addresses) == 2
         before, _ = parts.books()
-        password = site.ground.lab.password()
+        password = site.space.lab.password()
         account = {"user": labs.USER, "password": password, "database": labs.SCHEMA, "ssl_disabled": True}
         for host in parts.addresses:
             with pymysql.connect(host=host, port=4000, **account) as one, one.cursor() as cursor:
@@ -290,7 +290,7 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
         # Seven selects on each of the two.
         assert after["Com_select"] - before["Com_select"] == 14
         own = Cluster()
-        killing = threading.Timer(2.0, lambda: own.run(site.ground.namespace, "server-tikv-1", KILL))
+        killing = threading.Timer(2.0, lambda: own.run(site.space.namespace, "server-tikv-1", KILL))
         killing.start()
         _, judged = run(site, spec, "direct", into)
         killing.join()
@@ -305,7 +305,7 @@ def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(
     root: Path,  # noqa: F811
     definition: None,
 ):
-    with sites.open_site(operated(wait_s=20), folder) as site, Operator(site.ground.namespace, None):
+    with sites.open_site(operated(wait_s=20), folder) as site, Operator(site.space.namespace, None):
         with pytest.raises(SiteError, match=r"server-pd-0: ErrImageNeverPull.*its events") as told:
             site.up("service")
         assert "PD 0 of 1, TiKV 0 of 3, TiDB 0 of 2" in str(told.value)
@@ -343,7 +343,7 @@ def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(
         with sites.open_site(operated(wait_s=25), folder) as site:
             with pytest.raises(SiteError, match=r"server-pd-0: \w+.*its events") as told:
                 site.up("service")
-            sets = client.AppsV1Api(cluster.api).list_namespaced_stateful_set(site.ground.namespace).items
+            sets = client.AppsV1Api(cluster.api).list_namespaced_stateful_set(site.space.namespace).items
             assert "server-pd" in [one.metadata.name for one in sets], log.read_text()[-2000:]
             assert "PD(s) are not healthy" in str(told.value)
     finally:

@@ -21,10 +21,10 @@ WAIT_S = 2.0
 
 
 @contextlib.contextmanager
-def of_arm(arm: Arm, chain: Chain, living: Any, lab: Lab) -> Iterator[dict[str, Any]]:
+def of_arm(arm: Arm, chain: Chain, running: Any, lab: Lab) -> Iterator[dict[str, Any]]:
     """Keep up an arm's load and capture while the block runs; the record tells at its end how they went."""
-    first, cpus = living.host(chain.client.where.host), chain.client.cpus
-    proxy = living.part(chain.proxy) if chain.proxy is not None else None
+    first, cpus = running.host(chain.client.where.host), chain.client.cpus
+    proxy = running.part(chain.proxy) if chain.proxy is not None else None
     with (
         load(first, lab, arm.load, endpoints(chain)[0], cpus) as borne,
         capture.beside(proxy, arm.capture) as taken,

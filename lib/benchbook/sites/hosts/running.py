@@ -36,7 +36,7 @@ CALLS, READY_S = 25, 2.0
 AGAIN_S = (1.0, 3.0)
 
 
-class Living:
+class Running:
     """Hosts with their agents, and parts on them. `owner` is what others on these hosts are told of us."""
 
     def __init__(self, study: Study, targets: Mapping[str, Target], lab: Lab, owner: str) -> None:

@@ -27,7 +27,7 @@ from benchbook.sites.hosts import facts as found
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.roles import summary
-from benchbook.sites.hosts.running import Living
+from benchbook.sites.hosts.running import Running
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.machine import lock, prepared
 from benchbook.sites.processes import end_signals
@@ -52,7 +52,7 @@ class SshSite(Site):
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {self.lab.folder}"
-        self._living, self._errors_ms = Living(self.study, self.targets, self.lab, owner), list[float]()
+        self._running, self._errors_ms = Running(self.study, self.targets, self.lab, owner), list[float]()
         self._signals = end_signals.Signals()
         self._signals.catch()
         return self
@@ -61,7 +61,7 @@ class SshSite(Site):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._living.end()
+            self._running.end()
         finally:
             self._lock.release()
             self._signals.leave()
@@ -88,7 +88,7 @@ class SshSite(Site):
             return found
         for role, name in arrange.hosts_of(self._chain(arm)).items():
             try:
-                look = self._living.look(name)
+                look = self._running.look(name)
             except Refused:
                 raise
             except SiteError as error:
@@ -99,14 +99,14 @@ class SshSite(Site):
     @property
     def ready_s(self) -> float:  # type: ignore[override]  # asked of the hosts, each time
         """Seconds from the first call of `client` until all clients of an arm are ready to begin."""
-        return self._living.ready_s
+        return self._running.ready_s
 
     def up(self, arm: str) -> Endpoint:
         return self.endpoints(arm)[0]
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
         chain = self._chain(arm)
-        self._living.persevere(lambda: self._living.ensure(chain))
+        self._running.persevere(lambda: self._running.ensure(chain))
         driver = registry.driver(engine_of(self.study, arm).name)
         secret = self.lab.secret_of(0, driver)
         return [
@@ -118,31 +118,31 @@ class SshSite(Site):
 
     def down(self, arm: str | None = None) -> None:
         """Stop all that was started; for one arm only its proxy."""
-        self._living.stop(None if arm is None else self._chain(arm).proxy)
+        self._running.stop(None if arm is None else self._chain(arm).proxy)
 
     def facts(self, arm: str) -> dict[str, Any]:
         chain = self._chain(arm)
-        roles = {role: self._living.host(name) for role, name in arrange.hosts_of(chain).items()}
+        roles = {role: self._running.host(name) for role, name in arrange.hosts_of(chain).items()}
         looks = {role: host.look_again() for role, host in roles.items()}
-        parts = {part.kind: self._living.part(part).facts() for part in reversed(chain.parts)}
-        others = self._living.others(chain)
-        kernel = self._living.kernel_of(chain.server)
+        parts = {part.kind: self._running.part(part).facts() for part in reversed(chain.parts)}
+        others = self._running.others(chain)
+        kernel = self._running.kernel_of(chain.server)
         return found.facts(self.study, arm, chain, parts, looks, kernel, others) | {
             "moment": found.moment(looks, roles, arrange.endpoints(chain)[0])
         }
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        return [pair for part in self._chain(arm).parts for pair in self._living.part(part).applied()]
+        return [pair for part in self._chain(arm).parts for pair in self._running.part(part).applied()]
 
     def identity(self, arm: str) -> dict[str, Any]:
         """Return what tells this arm's parts from any others; one connection over the server's socket."""
         seen: dict[str, Any] = {}
         chain = self._chain(arm)
         for part in chain.parts:
-            living = self._living.part(part)
-            said = living.identity()
+            one = self._running.part(part)
+            said = one.identity()
             if not part.where.places:
-                seen[f"{part.name}_place"] = living.machine.place(living.running().pid)
+                seen[f"{part.name}_place"] = one.machine.place(one.running().pid)
             seen |= {part.name: said} if part in chain.servers[1:] else said
         return seen
 
@@ -157,11 +157,11 @@ class SshSite(Site):
         chain, count = self._chain(arm), self.study.arms[arm].servers
         if chain.server.where.places and count > 1:
             return [self._server(arm).admin(number) for number in range(count)]
-        return [self._living.part(part).admin() for part in chain.servers]
+        return [self._running.part(part).admin() for part in chain.servers]
 
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)
-        cores = (self._living.look(name)["facts"]["cores"] for name in arrange.client_hosts(chain))
+        cores = (self._running.look(name)["facts"]["cores"] for name in arrange.client_hosts(chain))
         return float(len(chain.client.cpus or ()) or sum(cores))
 
     def client(
@@ -180,7 +180,7 @@ class SshSite(Site):
         """Start a load client on its host, in a folder of its own there, now or at a moment."""
         chain = self._chain(arm)
         given = tls.of_client(self.lab) if self.study.site.tls != "off" else None
-        host = self._living.host(chain.clients[number].where.host)
+        host = self._running.host(chain.clients[number].where.host)
         made = RemoteClient(host, argv, out, err, env, chain.client.cpus, given, begin_at)
         if made.clock is not None:
             self._errors_ms.append(round(500 * made.clock.round_trip_s, 3))
@@ -190,25 +190,25 @@ class SshSite(Site):
         self, arm: str, client: RemoteClient, path: Path, others: Sequence[RemoteClient] = ()
     ) -> RemoteWatch:
         chain = self._chain(arm)
-        roles = {role: self._living.host(name) for role, name in arrange.hosts_of(chain).items()}
-        pids, hops = self._living.processes(chain), arrange.hops(chain)
-        return RemoteWatch(roles, pids, (client, *others), path, hops, self._living.families(chain))
+        roles = {role: self._running.host(name) for role, name in arrange.hosts_of(chain).items()}
+        pids, hops = self._running.processes(chain), arrange.hops(chain)
+        return RemoteWatch(roles, pids, (client, *others), path, hops, self._running.families(chain))
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
         """Note beside a run whether connections to the hosts were lost, and how far their clocks were off."""
         chain = self._chain(arm)
         roles = arrange.hosts_of(chain)
-        before = {name: len(self._living.host(name).outages) for name in roles.values()}
+        before = {name: len(self._running.host(name).outages) for name in roles.values()}
         record: dict[str, Any] = {"hosts": roles}
         self._errors_ms.clear()
-        if self._living.has_probes(chain):
+        if self._running.has_probes(chain):
             record["has_probes"] = True
-        if chain.proxy is not None and self._living.part(chain.proxy).pools_sessions:
+        if chain.proxy is not None and self._running.part(chain.proxy).pools_sessions:
             record["pools_sessions"] = True
         threads = self._server(arm).threads if chain.server.where.places else None
         started = threads() if threads is not None else None
-        with during_run.of_arm(self.study.arms[arm], chain, self._living, self.lab) as kept:
+        with during_run.of_arm(self.study.arms[arm], chain, self._running, self.lab) as kept:
             record |= kept
             yield record
         if threads is not None and started is not None and (ended := threads()) is not None:
@@ -216,17 +216,17 @@ class SshSite(Site):
         # How far off the beginning of each of several clients may be, as clocks were compared.
         if self._errors_ms:
             record["begun_known_to_ms"] = self._errors_ms
-        lost = {name: self._living.host(name).outages[count:] for name, count in before.items()}
+        lost = {name: self._running.host(name).outages[count:] for name, count in before.items()}
         if any(lost.values()):
             record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
 
     def log_mark(self, arm: str | None = None) -> list[Any]:
-        return [self._living.part(part).log_mark() for part in self._chain(arm).servers]
+        return [self._running.part(part).log_mark() for part in self._chain(arm).servers]
 
     def log_errors(self, mark: Sequence[Any], arm: str | None = None) -> list[str]:
         marked = zip(self._chain(arm).servers, mark, strict=True)
         try:
-            return [line for part, place in marked for line in self._living.part(part).log_errors(place)]
+            return [line for part, place in marked for line in self._running.part(part).log_errors(place)]
         except SiteError as error:
             return [f"[ERROR] the log can't be read: {error}"]
 
@@ -242,12 +242,12 @@ class SshSite(Site):
         return prepared.is_kept(self._server(arm), label)
 
     def restore(self, label: str | None = None) -> None:
-        self._living.persevere(lambda: prepared.put_back(self._servers(), label))
+        self._running.persevere(lambda: prepared.put_back(self._servers(), label))
 
     def hold(self) -> None:
         with contextlib.suppress(KeyboardInterrupt):
             while True:
-                for part in self._living.parts.values():
+                for part in self._running.parts.values():
                     if part.child is not None:
                         part.running()
                 time.sleep(1.0)
@@ -260,9 +260,9 @@ class SshSite(Site):
         return self.chains[name]
 
     def _server(self, arm: str | None) -> Any:
-        return self._living.part(self._chain(arm).server)
+        return self._running.part(self._chain(arm).server)
 
     def _servers(self) -> list[Any]:
         """Return every distinct server of the arms that these hosts can make."""
         parts = dict.fromkeys(part for arm in self.able for part in self.chains[arm].servers)
-        return [self._living.part(one) for one in parts]
+        return [self._running.part(one) for one in parts]

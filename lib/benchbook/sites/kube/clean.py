@@ -7,13 +7,14 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 
+RECORD = "cluster.json"
 # A namespace, and a cluster that was made for a lab.
-RECORDS = ("cluster.json", "gke.json")
+RECORDS = (RECORD, "gke.json")
 
 
 def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> None:
     """Remove the namespace that a lab has in a cluster; most labs have used none."""
-    record = folder / RECORDS[0]
+    record = folder / RECORD
     if not record.is_file():
         return
     # The client of Kubernetes takes long to load.

@@ -64,7 +64,7 @@ def give(source: Server, target: Server) -> None:
     """Carry the prepared copy from one pod to another; its digest is the same at both ends."""
     digest, size = source.run(*SCRIPT, "pack").split()
     file = "/var/lib/benchbook/copy.tar.gz"
-    cluster, namespace = source.ground.cluster, source.ground.namespace
+    cluster, namespace = source.space.cluster, source.space.namespace
     reading = cluster.open(namespace, pod_of(source.part), ["cat", file])
     writing = cluster.open(namespace, pod_of(target.part), [*SCRIPT, "unpack", digest, size], has_stdin=True)
     moved = 0

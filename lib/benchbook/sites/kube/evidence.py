@@ -24,7 +24,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
     seen, lives = server.facts(), server.ensure()
     mine = arms.pod(chain.client) if chain.clients else None
     far = arms.outside.look(0) if arms.outside is not None and clients_outside(chain) else None
-    setting = arms.ground.study.arms[arm]
+    setting = arms.space.study.arms[arm]
     node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
     several = _several(arms, chain, lives.spec.node_name) if chain.others or chain.clients[1:] else {}
     made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"
@@ -43,9 +43,9 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         "qos_class": lives.status.qos_class,
         "resources": _plain(lives.spec.containers[0].resources),
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
-        **({"cores": arms.cores_in_force(chain)} if arms.ground.here.split_cores else {}),
+        **({"cores": arms.cores_in_force(chain)} if arms.space.here.split_cores else {}),
         **several,
-        "cluster": cluster(arms.ground.cluster),
+        "cluster": cluster(arms.space.cluster),
         "node": node,
         "client_node": its if far is None else far["facts"],
         "machine": {
@@ -74,7 +74,7 @@ def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
         if part is None:
             continue
         kind = part.name if part in chain.clients[1:] else part.kind
-        pod = wait.look(arms.ground.cluster, arms.ground.namespace, pod_of(part))
+        pod = wait.look(arms.space.cluster, arms.space.namespace, pod_of(part))
         statuses = (pod.status.container_statuses or ()) if pod is not None else ()
         found |= {
             f"{kind}_pod": pod.metadata.uid if pod is not None else "gone",
@@ -91,7 +91,7 @@ def manifests(arms: Arms, chain: Chain) -> list[tuple[str, str]]:
     """Return what was applied for an arm, a file a part, with the contents of Secrets left out."""
     names = ["study", *(part.name for part in in_pods(chain))]
     names += [one.name for one in chain.hops if one.name not in names]
-    return [(f"{name}.yaml", text) for name in names if (text := arms.ground.text(name))]
+    return [(f"{name}.yaml", text) for name in names if (text := arms.space.text(name))]
 
 
 def _several(arms: Arms, chain: Chain, node: str) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
     return {
         "name": "haproxy",
         "version": _version(arms, pod.metadata.name, "haproxy", "-v"),
-        "image": arms.ground.here.images.proxy,
+        "image": arms.space.here.images.proxy,
         "resources": _plain(pod.spec.containers[0].resources),
     }
 
@@ -123,7 +123,7 @@ def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
 def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
     """Return kernel settings and open files as the server's pod has them; SiteError if its nodes were asked
     for others. A pod's own network has settings of its own: there they are told, not held to."""
-    gke = arms.ground.here.gke
+    gke = arms.space.here.gke
     found: dict[str, Any] = {}
     for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):
         said = server.run("sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true").strip()
@@ -152,7 +152,7 @@ def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str,
         return {"client": "in the server's container", "client_network": "the server's socket"}
     is_beside = lives.spec.node_name == mine.spec.node_name
     place = "on the server's node" if is_beside else "on another node"
-    return {"client": place, "client_network": arms.ground.here.client_network}
+    return {"client": place, "client_network": arms.space.here.client_network}
 
 
 def _sysbench(arms: Arms, pod: Any, far: Mapping[str, Any] | None) -> str | None:
@@ -163,7 +163,7 @@ def _sysbench(arms: Arms, pod: Any, far: Mapping[str, Any] | None) -> str | None
 
 
 def _version(arms: Arms, pod: str, *argv: str) -> str | None:
-    match = VERSION.search(arms.ground.cluster.must(arms.ground.namespace, pod, argv))
+    match = VERSION.search(arms.space.cluster.must(arms.space.namespace, pod, argv))
     return match[0] if match else None
 
 

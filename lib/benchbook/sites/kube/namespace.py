@@ -18,13 +18,13 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, engines, layout, manifests
 from benchbook.sites.kube.api import Cluster, wait_for
+from benchbook.sites.kube.clean import RECORD
 from benchbook.sites.kube.pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
 
-RECORD = "cluster.json"
 GONE_S = 180.0
 
 
-class Ground:
+class StudyNamespace:
     """A study's place in a cluster; nothing is asked of the cluster before `prepare`."""
 
     def __init__(self, study: Study, lab: labs.Lab) -> None:

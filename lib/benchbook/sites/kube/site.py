@@ -23,7 +23,7 @@ from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, plan, running, turns
 from benchbook.sites.kube.client import Job, PodClient, hop
 from benchbook.sites.kube.layout import clients_inside, clients_outside
-from benchbook.sites.kube.namespace import Ground
+from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside, OutsideWatch
 from benchbook.sites.kube.watch import PodWatch
 from benchbook.sites.machine import lock
@@ -55,14 +55,14 @@ class KubernetesSite(Site):
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
         self._signals = end_signals.Signals()
-        self.ground = Ground(self.study, self.lab)
-        name, is_outside = self.ground.here.outside, any(map(clients_outside, self.chains.values()))
+        self.space = StudyNamespace(self.study, self.lab)
+        name, is_outside = self.space.here.outside, any(map(clients_outside, self.chains.values()))
         self._outside = Outside(self.study, self.lab, name) if name is not None and is_outside else None
-        self._arms = running.Arms(self.ground, self.chains, self._outside)
+        self._arms = running.Arms(self.space, self.chains, self._outside)
         try:
-            self.ground.prepare()
+            self.space.prepare()
             # What a killed owner left: load that goes on, and pods of arms that are no more.
-            self.ground.sweep(("client", "neighbour", "proxy"))
+            self.space.sweep(("client", "neighbour", "proxy"))
         except BaseException:
             self._lock.release()
             raise
@@ -76,14 +76,14 @@ class KubernetesSite(Site):
         is_hurried = isinstance(error, SystemExit) and int(error.code or 0) > 128
         wait_s = 0.0 if is_hurried else 180.0
         try:
-            if self.ground.here.keep_data:
-                self.ground.sweep(("client", "neighbour", "proxy"), wait_s)
+            if self.space.here.keep_data:
+                self.space.sweep(("client", "neighbour", "proxy"), wait_s)
                 self.down()
                 print(
-                    f"kept asleep in the cluster: namespace {self.ground.namespace}; `make down` removes it"
+                    f"kept asleep in the cluster: namespace {self.space.namespace}; `make down` removes it"
                 )
             else:
-                self.ground.remove(wait_s)
+                self.space.remove(wait_s)
         except SiteError as trouble:
             if error is None:
                 raise
@@ -117,7 +117,7 @@ class KubernetesSite(Site):
         chain = self._chain(arm)
         host, port = self._arms.ensure(chain)
         if clients_outside(chain):
-            self._clients_outside().must_reach(clients_outside(chain), host, port, self.ground.here.wait_s)
+            self._clients_outside().must_reach(clients_outside(chain), host, port, self.space.here.wait_s)
         return self._endpoint(host, port, is_inside=bool(clients_inside(chain)))
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
@@ -180,7 +180,7 @@ class KubernetesSite(Site):
         # A connection that was lost and opened again, even after the run, is one more in the server's books.
         for place, server in enumerate(servers):
             server.record, server.place = record, place if len(servers) > 1 else None
-        is_cluster = self.ground.here.tidb is not None
+        is_cluster = self.space.here.tidb is not None
         before = servers[0].threads() if is_cluster else None
         if is_cluster:
             record["cluster"] = {"is_managed": True, "before": servers[0].look()}
@@ -244,14 +244,14 @@ class KubernetesSite(Site):
         if clients_inside(chain):
             server = chain.servers[several.server_of(number, len(chain.servers))]
             return PodClient(
-                Job(self.ground.cluster, self.ground.namespace, server.pod, argv, (), begin_at).into(out, err)
+                Job(self.space.cluster, self.space.namespace, server.pod, argv, (), begin_at).into(out, err)
             )
         pod = self._arms.pod(chain.clients[number])
         # What the client connects to is the part whose bytes it can count.
         hops = hop(argv, "proxy" if chain.proxy is not None else "server")
         if (cores := self._arms.cores_of("client", pod.spec.node_name)) is not None:
             argv = ["taskset", "-c", cores, *argv]
-        where = (self.ground.cluster, self.ground.namespace, pod.metadata.name)
+        where = (self.space.cluster, self.space.namespace, pod.metadata.name)
         return PodClient(Job(*where, argv, hops, begin_at, held).into(out, err))
 
     def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> PodWatch:
@@ -259,7 +259,7 @@ class KubernetesSite(Site):
         chain = self._chain(arm)
         kind = OutsideWatch if clients_outside(chain) else PodWatch
         parts = self._arms.watched(chain)
-        return kind(self.ground.cluster, self.ground.namespace, (client, *others), parts, path)
+        return kind(self.space.cluster, self.space.namespace, (client, *others), parts, path)
 
     def log_mark(self, arm: str | None = None) -> list[int]:
         """Return a place in the logs of an arm's servers, for `log_errors`."""
@@ -275,26 +275,26 @@ class KubernetesSite(Site):
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
-        return data_groups(self.study.arms) if self.ground.here.tidb is None else loaded.groups(self.chains)
+        return data_groups(self.study.arms) if self.space.here.tidb is None else loaded.groups(self.chains)
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Keep a copy of the baseline's data under a label; other servers that are up get the same data. Of a
         TiDB cluster note that it is loaded."""
-        if self.ground.here.tidb is not None:
+        if self.space.here.tidb is not None:
             return loaded.note(self.lab.folder, label, self._server(arm))
         first = self._server(None)
         copies.save(first, [one for one in self._servers() if one is not first], label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         """Say whether there is prepared data of this engine, under this label (None: under any)."""
-        if self.ground.here.tidb is not None:
+        if self.space.here.tidb is not None:
             return loaded.has(self.lab.folder, label, self._server(arm))
         return copies.find(self._awake(), label) is not None
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time. A TiDB
         cluster keeps what it has."""
-        if self.ground.here.tidb is not None:
+        if self.space.here.tidb is not None:
             return loaded.must_have(self.lab.folder, label, self._servers())
         copies.put_back(self._awake(), label)
 

@@ -1,4 +1,4 @@
-"""The living parts of a lab: each made when an arm first needs it, in the place that its arm asks for."""
+"""The parts of a lab while they run: each made when an arm first needs it, in its place."""
 
 from __future__ import annotations
 
