@@ -151,7 +151,7 @@ def alone(root: Path) -> Iterator[None]:
             pid = held.read().strip() or "unknown"
             raise BenchbookError(
                 f"another `make repro` runs in this clone (process {pid}); wait until it ends, or stop it "
-                f"with Ctrl-C where it was started (`kill -INT {pid}` does the same)"
+                f"with Ctrl-C where it was started (`kill -TERM {pid}` does the same)"
             ) from None
         held.truncate(0)
         held.write(str(os.getpid()))

@@ -39,7 +39,7 @@ def run(name: str, study: Study, path: Path) -> dict[str, Any]:
             arms[arm] = site.facts(arm)
             must_have_sysbench(study, arm, arms[arm])
             texts += site.applied(arm)
-    applied.write(path.with_name(applied.FOLDER), texts)
+    applied.write(path.with_name(paths.APPLIED), texts)
     facts = {"study": name, "arms": arms} | ({"skipped": skipped} if skipped else {})
     files.write_json(path, facts)
     return files.read_json(path)

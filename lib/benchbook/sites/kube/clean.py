@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.kube.layout import RECORD
 
-RECORD = "cluster.json"
 # A namespace, and a cluster that was made for a lab.
 RECORDS = (RECORD, "gke.json")
 

@@ -20,6 +20,8 @@ from benchbook.sites.arms.arrange import Arranged, Slot
 
 SERVICE_PORT = 3306
 MANAGER = "benchbook"
+# The file of a lab that tells where its namespace is.
+RECORD = "cluster.json"
 # Weight of one core, as Kubernetes turns requests into shares.
 CORE_SHARES = 1024
 NAME_BYTES = 63

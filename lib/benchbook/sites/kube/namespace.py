@@ -18,7 +18,6 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, engines, layout, manifests
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.kube.clean import RECORD
 from benchbook.sites.kube.pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
 
 GONE_S = 180.0
@@ -48,7 +47,7 @@ class StudyNamespace:
             "namespace": self.namespace,
             "token": self.lab.token,
         }
-        labs.write_private(self.lab.folder / RECORD, json.dumps(record))
+        labs.write_private(self.lab.folder / layout.RECORD, json.dumps(record))
         user, password = labs.USER, self.lab.password()
         made = engines.accounts(
             password, connect.ADMIN, self.admin_password(), user, labs.SCHEMA, self.study.engine.name
@@ -155,7 +154,7 @@ def down(folder: Path) -> list[str]:
 
     SiteError if the cluster can't be reached or the namespace does not go.
     """
-    record = folder / RECORD
+    record = folder / layout.RECORD
     if not record.is_file():
         return []
     known = json.loads(record.read_text(encoding="utf-8"))
