@@ -22,16 +22,16 @@ from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites.agent import listening
 from benchbook.sites.engines.mysql import ABSENT, WORDS, MySQL
-from tests import small
+from tests import rooms, small
 from tests.limits import LIMITS
 
 SMALL = {"innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "16M"}
 WHY = MySQL.obstacle(Engine(name="mysql"))
 
 
-def study(port: int = 24990, **changes: Any) -> Study:
+def study(port: int | None = None, **changes: Any) -> Study:
     own = {
-        "site": {"port": port},
+        "site": {"port": rooms.port(90) if port is None else port},
         "engine": {"name": "mysql", "settings": SMALL | {"innodb_flush_log_at_trx_commit": 2}},
         "arms": {"direct": {}, "relay": {"access": "haproxy"}},
         "dataset": {"tables": 2, "table_size": 500},

@@ -30,7 +30,7 @@ from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.proxies.pgbouncer import PgBouncer
-from tests import small
+from tests import rooms, small
 from tests.limits import LIMITS
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
@@ -39,9 +39,9 @@ needs = pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=MISSING)
 needs_bouncer = pytest.mark.skipif(PgBouncer.installed() is None, reason=PgBouncer.missing)
 
 
-def study(port: int = 24990, **changes: Any) -> Study:
+def study(port: int | None = None, **changes: Any) -> Study:
     own = {
-        "site": {"port": port},
+        "site": {"port": rooms.port(90) if port is None else port},
         "engine": {"name": "postgresql", "settings": SMALL},
         "arms": {"direct": {}, "again": {"access": "haproxy"}},
         "dataset": {"tables": 2, "table_size": 500},

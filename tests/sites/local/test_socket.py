@@ -18,6 +18,7 @@ from benchbook.measure import dataset, ledger
 from benchbook.measure.execute import Run, execute, execute_together
 from benchbook.plan import schedule
 from benchbook.read import validity
+from tests import rooms
 from tests.limits import LIMITS
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -28,12 +29,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 OVER = {"mariadb": "--mysql-socket=", "mysql": "--mysql-socket=", "postgresql": "--pgsql-host=/"}
 
 
-def study(name: str = "mariadb", port: int = 24990, **changes: Any) -> Study:
+def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> Study:
     return Study.model_validate(
         {
             "title": "Test",
             "question": "What does TCP on one machine cost?",
-            "site": {"port": port},
+            "site": {"port": rooms.port(90) if port is None else port},
             "engine": {"name": name, "settings": SETTINGS[name]},
             "arms": {"direct": {}, "socket": {"access": "socket"}},
             "aa": None,
