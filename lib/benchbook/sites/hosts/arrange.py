@@ -43,7 +43,8 @@ class OnHosts:
     others: tuple[tuple[str, str], ...] = ()
 
 
-Part, Chain = parts.Part[OnHosts], parts.Chain[OnHosts]
+Part = parts.Part[OnHosts]
+Chain = parts.Chain[OnHosts]
 
 
 def reached_at(part: Part) -> tuple[Place, ...]:
@@ -182,10 +183,8 @@ class _Makes:
                 for rank, node in enumerate(nodes)
             )
             where = OnHosts(places[0].host, places[0].address, places, others)
-            return Part(
-                *(slot.name, "server", places[0].port, where, slot.rank),
-                **{"program": "cluster", "arm": name, "variant": made, "prepared": self.prepared[name]},
-            )
+            asked: dict[str, Any] = {"arm": name, "variant": made, "prepared": self.prepared[name]}
+            return Part(slot.name, "server", places[0].port, where, slot.rank, program="cluster", **asked)
 
         return self.arranged.once(("cluster", made), "server", make, CLUSTER_PORTS, used)
 

@@ -64,7 +64,8 @@ class InPod:
     beside: str | None = None
 
 
-Part, Chain = parts.Part[InPod], parts.Chain[InPod]
+Part = parts.Part[InPod]
+Chain = parts.Chain[InPod]
 
 
 def pod_of(part: Part) -> str:
@@ -141,9 +142,8 @@ def chains(study: Study) -> dict[str, Chain]:
         placed = arm.placement.nodes if arm.placement is not None else {}
         nodes = {role: _labels(placed.get(role) or here.nodes.get(role, {})) for role in _roles(here, placed)}
         spread = arm.placement is not None and arm.placement.spread
-        where = InPod(
-            *(arm.network, room(arm, here), nodes.get("server", ()), spread), apart=_apart(arm, here, nodes)
-        )
+        apart = _apart(arm, here, nodes)
+        where = InPod(arm.network, room(arm, here), nodes.get("server", ()), spread, apart)
         servers = tuple(share("server", where, number=number) for number in range(arm.servers))
         hops: list[Part] = []
         if (service := _service(arm, servers[0])) is not None:

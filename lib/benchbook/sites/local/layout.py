@@ -34,7 +34,8 @@ class InLab:
     latency_ms: float | None = None
 
 
-Part, Chain = parts.Part[InLab], parts.Chain[InLab]
+Part = parts.Part[InLab]
+Chain = parts.Chain[InLab]
 
 
 def suits_netem(arms: Mapping[str, Arm]) -> bool:
