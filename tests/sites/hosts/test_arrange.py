@@ -173,9 +173,9 @@ def test_haproxy_on_a_host_names_every_server_with_the_arms_settings_in_place_of
         folder=PurePosixPath("/lab"), cores=2, open_files=-1, account=str, socket="/lab/{}".format
     )
     server = arrange.reached_at(part.to)[0]
-    place = labs.Place(part.name, part.address, part.port)
+    place = labs.Place(part.name, part.where.address, part.port)
     made = haproxy.HAProxy(machine, place, [f"{server.address}:{server.port}"], asked.arms["proxy"].proxy)
     text = made.text()
     assert f"backend server\n    server db {server.address}:{server.port}\n" in text
-    assert text.count("    maxconn 500\n") == 2 and f"bind {part.address}:{part.port}" in text
+    assert text.count("    maxconn 500\n") == 2 and f"bind {part.where.address}:{part.port}" in text
     assert haproxy.server_lines(["a:1", "b:2"]) == "    server db a:1\n    server db2 b:2"

@@ -160,6 +160,6 @@ def test_an_arm_with_three_servers_has_two_of_its_own_and_shares_the_first() -> 
     ]
     assert found["one"].servers == found["three"].servers[:1]
     assert found["pair"].servers == found["three"].servers[:2], "what is the same is made once"
-    assert found["proxy"].every[-1].port == 33006
+    assert found["proxy"].parts[-1].port == 33006
     assert found["three"].entry == found["three"].server
-    assert {part.prepared for part in found["three"].every} == {"snapshot"}
+    assert {part.prepared for part in found["three"].parts} == {"snapshot"}
