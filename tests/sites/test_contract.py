@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import signal
 import tempfile
@@ -116,7 +117,8 @@ def test_every_kind_of_site_takes_what_the_contract_gives_and_adds_no_argument(k
     """`measure` calls by the contract's words: another name, order or a further argument would be lost."""
     made = sites.load(registry.SITES[kind])
     assert issubclass(made, Site) and not inspect.isabstract(made)
-    for name, wanted in inspect.getmembers(Site, lambda one: inspect.isfunction(one) or inspect.ismethod(one)):
+    asked = (inspect.getmembers(Site, of_kind) for of_kind in (inspect.isfunction, inspect.ismethod))
+    for name, wanted in itertools.chain.from_iterable(asked):
         if not name.startswith("_"):
             its = inspect.signature(getattr(made, name)).parameters
             assert list(its) == list(inspect.signature(wanted).parameters), name

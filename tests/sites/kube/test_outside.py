@@ -33,7 +33,7 @@ def test_a_balancer_without_a_client_outside_is_refused():
 def test_no_pod_is_made_for_a_client_outside_and_the_plan_says_where_it_is():
     chains = layout.chains(study())
     assert [part.kind for part in layout.in_pods(chains["balancer"])] == ["server"]
-    assert chains["balancer"].client_count == 1 and chains["pod"].client_count == 1
+    assert layout.clients_outside(chains["balancer"]) == 1 and len(chains["pod"].clients) == 1
     assert "hosts of the inventory outside with the role client" in plan.text("test", study())
 
 
