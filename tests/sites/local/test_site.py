@@ -254,7 +254,7 @@ def test_the_password_is_in_one_private_file_and_nowhere_else(make_study, lab: P
 REFUSED = """
 import sys
 from pathlib import Path
-from benchbook.sites import lock
+from benchbook.sites.machine import lock
 try:
     lock.acquire(Path(sys.argv[1]))
 except lock.LockHeld as error:

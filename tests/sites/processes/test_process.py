@@ -105,7 +105,7 @@ def test_a_child_without_our_rights_still_dies_with_its_owner(tmp_path: Path) ->
     code = f"""
 import time
 from pathlib import Path
-from benchbook.sites import process
+from benchbook.sites.processes import process
 child = process.start("x", ["/bin/sleep", "60"], token="t", folder=Path("/"), user="nobody",
                       out=Path({str(tmp_path / "out")!r}))
 print(child.pid, flush=True)

@@ -46,9 +46,10 @@ def test_one_whose_moment_has_passed_begins_at_once(tmp_path: Path):
 
 def test_one_that_waits_dies_with_its_owner(tmp_path: Path):
     owner = (
-        "import sys, time; from pathlib import Path; from benchbook.sites import begin, process; "
+        "import sys, time; from pathlib import Path; "
+        "from benchbook.sites.processes import process, start_at; "
         "folder = Path(sys.argv[1]); "
-        "argv = begin.waiting(['sleep', '60'], time.monotonic() + 60, folder / 'begun'); "
+        "argv = start_at.waiting(['sleep', '60'], time.monotonic() + 60, folder / 'begun'); "
         "print(process.start('client', argv, token='t', folder=folder, out=folder / 'out').pid, flush=True); "
         "time.sleep(60)"
     )

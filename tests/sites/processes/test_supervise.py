@@ -21,7 +21,7 @@ MARK = "BENCHBOOK_TEST_MARK"
 KERNEL = """
 import subprocess, sys, time
 from pathlib import Path
-from benchbook.sites import process, supervise
+from benchbook.sites.processes import process, supervise
 supervise.die_with_parent()
 folder = Path(sys.argv[1])
 process.start("server", ["/bin/sleep", "60"], token="t", folder=folder, out=folder / "out",
@@ -165,7 +165,7 @@ def test_a_missing_program_is_named() -> None:
 
 
 def test_die_with_parent_leaves_an_interactive_session_alone() -> None:
-    code = "from benchbook.sites import supervise; supervise.die_with_parent(); print('alive')"
+    code = "from benchbook.sites.processes import supervise; supervise.die_with_parent(); print('alive')"
     env = {key: value for key, value in os.environ.items() if key != "BENCHBOOK_OWNER"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout == "alive\n"
@@ -174,7 +174,7 @@ def test_die_with_parent_leaves_an_interactive_session_alone() -> None:
 CELL = """
 import os, time
 from pathlib import Path
-from benchbook.sites import process, supervise
+from benchbook.sites.processes import process, supervise
 supervise.die_with_parent()
 folder = Path({folder!r})
 process.start("server", ["/bin/sleep", "60"], token="t", folder=folder, out=folder / "out",
