@@ -13,12 +13,18 @@ from pathlib import Path
 import hypothesis  # noqa: F401
 import pytest
 
-from benchbook.sites import clean
+from benchbook.sites.arms import clean
 from tests import browser, rooms
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
 # What takes longest goes first, so that no worker is left with it at the end.
-FIRST = ("faults", "sites/test_ssh.py", "sites/test_arrangements.py", "site", "measure/test_matrix.py")
+FIRST = (
+    "faults",
+    "sites/hosts/test_site.py",
+    "sites/local/test_arrangements.py",
+    "site",
+    "measure/test_matrix.py",
+)
 # Floors whose files share what is dear to make.
 TOGETHER = {"faults", "show", "site"}
 

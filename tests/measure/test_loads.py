@@ -22,7 +22,8 @@ from benchbook.core.params import Analysis
 from benchbook.measure import clients, dataset
 from benchbook.plan import schedule
 from benchbook.read import tidy
-from benchbook.sites import capture, loads, process
+from benchbook.sites.arms import capture, loads
+from benchbook.sites.processes import process
 from benchbook.sites.proxies import tiproxy
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
@@ -68,7 +69,7 @@ def drivers() -> list[psutil.Process]:
     for child in psutil.Process().children(recursive=True):
         # One of another test that has ended and not been waited for has no command line any more.
         with contextlib.suppress(psutil.Error):
-            found += [child] if "benchbook.sites.driver" in child.cmdline() else []
+            found += [child] if "benchbook.sites.agent.connector" in child.cmdline() else []
     return found
 
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchbook.sites import clean
+from benchbook.sites.arms import clean
 from tests import rooms
 
 ROOT = Path(__file__).resolve().parents[2]

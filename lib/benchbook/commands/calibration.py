@@ -26,7 +26,8 @@ from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
-from benchbook.sites import clean, open_site
+from benchbook.sites import open_site
+from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_root
 
 SAME = {"one": {}, "other": {}}

@@ -154,10 +154,9 @@ def _repro(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from benchbook.sites import doctor, obstacles
-    from benchbook.sites.ssh import doctor as hosts
+    from benchbook.sites.arms import doctor
 
-    abilities = [*doctor.examine(), *hosts.examine(), *obstacles.examine()]
+    abilities = doctor.examine()
     for ability in abilities:
         print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
         if not ability.ok and ability.remedy:
@@ -202,27 +201,18 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
+    from benchbook import sites
     from benchbook.plan import schedule
-    from benchbook.sites import obstacles
+    from benchbook.sites.arms import obstacles
 
     study = load.study(arguments.study)
-    is_cluster = study.site.kind == "kubernetes"
-    if is_cluster:
-        from benchbook.sites.kube import plan
-    if is_cluster and arguments.manifests:
-        print(plan.yaml(arguments.study, study))
+    kind = sites.kind(study)
+    if arguments.manifests and (manifests := kind.manifests(arguments.study, study)):
+        print(manifests)
         return 0
     print(schedule.summary(arguments.study, study))
-    if study.site.kind == "local":
-        from benchbook.sites.machine import facts as machine
-
-        print(f"  machine     {machine.busy()}")
-    if study.site.kind == "ssh":
-        from benchbook.sites.ssh import roles
-
-        print(roles.summary(study))
-    if is_cluster:
-        print(plan.text(arguments.study, study))
+    for text in filter(None, (kind.needs(arguments.study, study), cluster.summary(study))):
+        print(text)
     for arm, why in obstacles.foreseen(study).items():
         print(f"  not made    {arm}: {why}")
     if arguments.runs:
@@ -248,7 +238,7 @@ def _up(arguments: argparse.Namespace) -> int:
 
 
 def _down(arguments: argparse.Namespace) -> int:
-    from benchbook.sites import clean
+    from benchbook.sites.arms import clean
     from benchbook.sites.lab import lab_root
 
     report = clean.down(lab_root(paths.root()), purge=arguments.purge)

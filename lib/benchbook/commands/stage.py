@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchbook.core import files, load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.sites import supervise
+from benchbook.sites.processes import supervise
 
 STAGES = {
     "provision": "01_provision",
