@@ -17,7 +17,7 @@ from tests import rooms
 ROOT = Path(__file__).resolve().parents[2]
 # A busy machine must not void runs here: these tests are about the pipeline, not about the machine.
 PARAMS = """
-studies: [tiny]
+studies: {tiny: studies/tiny.yaml}
 sources: []
 analysis: {looks: [5, 10, 20]}
 limits:

@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     gate.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the evidence in this new folder")
     schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
-    reference = add("reference", _reference, "write docs/parameters.md and docs/comparisons.md")
+    reference = add("reference", _reference, "write the pages that are made from code and studies")
     reference.add_argument("--check", action="store_true", help="only say whether the file is current")
     return parser
 
@@ -367,11 +367,12 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 
 def _reference(arguments: argparse.Namespace) -> int:
-    from benchbook.commands import comparisons
+    from benchbook.commands import comparisons, questions
     from benchbook.core import reference
 
     docs = paths.root() / "docs"
     return max(
+        questions.write(paths.root() / "studies" / "README.md", check=arguments.check),
         reference.write(docs / "parameters.md", check=arguments.check),
         comparisons.write(docs / "comparisons.md", check=arguments.check),
     )

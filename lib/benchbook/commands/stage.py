@@ -210,7 +210,7 @@ def commit_of_evidence(study: str) -> str | None:
 
     An archive that is itself committed has the same bytes when it is packed again.
     """
-    made_with = ("lib", "notebooks", "params.yaml", "data/published", f"studies/{study}.yaml")
+    made_with = ("lib", "notebooks", "params.yaml", "data/published", paths.study(study).shown)
     argv = ["git", "-C", str(paths.root()), "log", "-1", "--format=%H", "--", *made_with]
     try:
         found = subprocess.run(argv, capture_output=True, text=True, timeout=10)

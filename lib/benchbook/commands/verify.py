@@ -159,8 +159,9 @@ def settle(root: Path, study: str) -> None:
     settings = yamlfile.read(root / "params.yaml", "params.yaml").data
     published = root / "data" / "published"
     sources = sorted(one.name for one in published.iterdir()) if published.is_dir() else []
+    lists = {"studies": {study: paths.StudyPaths(study, root).shown}, "sources": sources}
     with (root / "params.yaml").open("w", encoding="utf-8") as stream:
-        YAML(typ="safe").dump({**settings, "studies": [study], "sources": sources}, stream)
+        YAML(typ="safe").dump({**settings, **lists}, stream)
 
 
 def make(stage: str, study: str, root: Path) -> None:
@@ -205,7 +206,7 @@ def findings(place: Path) -> tuple[dict[str, Any], dict[str, Any] | None, list[s
         found: Sequence[Path] = sorted([*place.glob("findings.json"), *place.glob("data/*/findings.json")])
         if len(found) != 1:
             raise BenchbookError(f"{place}: {len(found)} findings.json in it; name the folder of one study")
-        study = found[0].parents[2] / "studies" / f"{found[0].parent.name}.yaml"
+        study = paths.StudyPaths(found[0].parent.name, found[0].parents[2]).file
         return files.read_json(found[0]), study_of(study), [NO_RUNS]
     checked = verify(place)
     if checked.findings is None:
