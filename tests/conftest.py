@@ -18,9 +18,24 @@ from tests import browser, rooms
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
 # What takes longest goes first, so that no worker is left with it at the end.
-FIRST = ("faults", "sites/test_ssh.py", "sites/test_arrangements.py", "site", "measure/test_matrix.py")
+FIRST = (
+    "pipeline/test_end_to_end.py",
+    "site/test_the_record.py",
+    "sites/test_arrangements.py",
+    "faults",
+    "sites/test_ssh.py",
+    "sites/test_contract.py",
+    "measure",
+    "sites",
+    "site",
+    "commands",
+    "compare",
+    "show",
+)
 # Floors whose files share what is dear to make.
-TOGETHER = {"faults", "show", "site"}
+TOGETHER = {"faults", "show"}
+# Files of which each test stands by itself; of the others a worker takes all tests, for they share what is dear.
+APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
+# Before xdist's own, which reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several workers (`-n 4 --dist loadgroup`), keep a file's tests together, and those of some floors.
 
@@ -42,10 +59,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not hasattr(config, "workerinput"):
         return
     for item in items:
-        path = item.path.relative_to(Path(__file__).parent)
-        floor = path.parts[0]
-        item.add_marker(pytest.mark.xdist_group(floor if floor in TOGETHER else path.as_posix()))
-    items.sort(key=lambda item: _rank(item.path.relative_to(Path(__file__).parent).as_posix()))
+        path = _path(item)
+        floor = path.partition("/")[0]
+        if path not in APART:
+            item.add_marker(pytest.mark.xdist_group(floor if floor in TOGETHER else path))
+    items.sort(key=lambda item: _rank(_path(item)))
+
+
+def _path(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).as_posix()
 
 
 def _rank(path: str) -> int:
