@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 # Its plugin imports it when all tests are done, and Python 3.11 may fail to compile it so deep in the stack.
 import hypothesis  # noqa: F401
@@ -17,25 +18,6 @@ from benchbook.sites import clean
 from tests import browser, rooms
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
-# What takes longest goes first, so that no worker is left with it at the end.
-FIRST = (
-    "pipeline/test_end_to_end.py",
-    "site/test_the_record.py",
-    "sites/test_arrangements.py",
-    "faults",
-    "sites/test_ssh.py",
-    "sites/test_contract.py",
-    "measure",
-    "sites",
-    "site",
-    "commands",
-    "compare",
-    "show",
-)
-# Floors whose files share what is dear to make.
-TOGETHER = {"faults", "show"}
-# Files of which each test stands by itself; of the others a worker takes all tests, for they share what is dear.
-APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,29 +31,22 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
-# Before xdist's own, which reads the groups.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers (`-n 4 --dist loadgroup`), keep a file's tests together, and those of some floors.
+    """With several workers, put the tests into the order in which they are dealt out."""
+    if hasattr(config, "workerinput"):
+        from tests import dealing
 
-    Each worker has labs, locks and ports of its own (`tests/rooms.py`).
-    """
-    if not hasattr(config, "workerinput"):
-        return
-    for item in items:
-        path = _path(item)
-        floor = path.partition("/")[0]
-        if path not in APART:
-            item.add_marker(pytest.mark.xdist_group(floor if floor in TOGETHER else path))
-    items.sort(key=lambda item: _rank(_path(item)))
+        items.sort(key=lambda item: dealing.rank(item.path.relative_to(Path(__file__).parent).as_posix()))
 
 
-def _path(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).as_posix()
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Deal the tests out as `tests/dealing.py` says, each worker with labs, locks and ports of its own."""
+    if config.getvalue("dist") == "no":
+        return None
+    from tests import dealing
 
-
-def _rank(path: str) -> int:
-    return next((at for at, name in enumerate(FIRST) if f"{path}/".startswith(f"{name}/")), len(FIRST))
+    return dealing.Dealing(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
