@@ -16,6 +16,7 @@ import pytest
 
 from benchbook.sites import clean
 from tests import browser, rooms
+from tests.faults.book import BOOK
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
 
@@ -36,7 +37,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         from tests import dealing
 
-        items.sort(key=lambda item: dealing.rank(item.path.relative_to(Path(__file__).parent).as_posix()))
+        items.sort(key=lambda item: dealing.rank(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Say what `-n auto` is, but where somebody looks at one test in a debugger."""
+    from tests import dealing
+
+    return 0 if config.option.usepdb else dealing.workers()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,6 +64,27 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     mark = item.get_closest_marker("alone")
     with rooms.machine(alone=mark is not None and not mark.args), rooms.things(*(mark.args if mark else ())):
         return (yield)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a worker hand over the faults that it has injected."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["faults"] = BOOK.pages()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Enter a worker's faults into the one book."""
+    if pages := getattr(node, "workeroutput", {}).get("faults"):
+        BOOK.add(pages)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the one line that all faults add up to; the long set writes it down."""
+    if BOOK.injections:
+        terminalreporter.write_line(BOOK.sentence())
+        if os.environ.get("BENCHBOOK_WRITE_FAULTS"):
+            BOOK.write()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

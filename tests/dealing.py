@@ -6,6 +6,12 @@ them all, but for files of which each test stands by itself.
 
 from __future__ import annotations
 
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
 from xdist.scheduler import LoadScopeScheduling
 
 # In this order; what is not named comes after. The last to begin should be short, for the others wait for it.
@@ -27,16 +33,39 @@ FIRST = (
 APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
 # Floors whose files share what one of them makes.
 TOGETHER = ("show",)
+ALONE = re.compile(r"^@pytest\.mark\.alone\n(?:@.*\n)*def (\w+)", re.MULTILINE)
+# Tests wait for servers as often as they compute.
+A_CORE, MOST = 2, 8
 
 
-def rank(path: str) -> int:
-    """Return the place in the order of a file, given from `tests/` on."""
-    return next((at for at, name in enumerate(FIRST) if f"{path}/".startswith(f"{name}/")), len(FIRST))
+def workers() -> int:
+    """Return how many processes suit this machine."""
+    return min(A_CORE * len(os.sched_getaffinity(0)), MOST)
 
 
+def rank(nodeid: str) -> int:
+    """Return a test's place in the order: those that wait until all others are done come last."""
+    path = f"{nodeid.partition('::')[0].removeprefix('tests/')}/"
+    place = next((at for at, name in enumerate(FIRST) if path.startswith(f"{name}/")), len(FIRST))
+    return len(FIRST) + 1 if unit(nodeid) == "alone" else place
+
+
+@cache
+def alone() -> frozenset[str]:
+    """Return the names of the tests that want the machine to themselves."""
+    found: set[str] = set()
+    for file in Path(__file__).parent.rglob("test_*.py"):
+        found |= set(ALONE.findall(file.read_text(encoding="utf-8")))
+    return frozenset(found)
+
+
+@cache
 def unit(nodeid: str) -> str:
     """Return the name of what is dealt out together with a test."""
-    path = nodeid.split("::", 1)[0].removeprefix("tests/")
+    file, _, name = nodeid.partition("::")
+    path = file.removeprefix("tests/")
+    if name.partition("[")[0] in alone():
+        return "alone"
     if path in APART:
         return nodeid
     floor = path.partition("/")[0]
@@ -45,6 +74,10 @@ def unit(nodeid: str) -> str:
 
 class Dealing(LoadScopeScheduling):
     """Deals the units out in the order that tests are collected in."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.config.option.loadscopereorder = False
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)

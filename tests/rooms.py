@@ -52,12 +52,12 @@ def port(offset: int) -> int:
     return FIRST + number() * ROOM + offset
 
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 @contextlib.contextmanager
 def machine(alone: bool) -> Iterator[None]:
-    """Hold this machine beside all other tests of this user, or alone; after two minutes go on regardless.
+    """Hold this machine beside all other tests of this user, or alone; after five minutes go on regardless.
 
     A test that waits to be alone holds the door meanwhile, so that the others' tests end and none begins.
     """
