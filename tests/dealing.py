@@ -31,8 +31,18 @@ FIRST = (
 )
 # Each of their tests has a server of its own anyway.
 APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
-# Floors whose files share what one of them makes.
-TOGETHER = ("show",)
+# Files and floors that share what the first of them makes: the audits of all sources, all studies, one page.
+TOGETHER = {
+    "published": (
+        *("compare/test_audit.py", "compare/test_audit_words.py", "compare/test_consistency.py"),
+        *("compare/test_record.py", "read/test_published.py", "show/test_record.py"),
+    ),
+    "studies": (
+        *("house/test_claims.py", "house/test_studies.py"),
+        *("house/test_cluster_studies.py", "house/test_host_studies.py"),
+    ),
+    "page": ("show",),
+}
 ALONE = re.compile(r"^@pytest\.mark\.alone\n(?:@.*\n)*def (\w+)", re.MULTILINE)
 # Tests wait for servers as often as they compute.
 A_CORE, MOST = 2, 8
@@ -68,8 +78,8 @@ def unit(nodeid: str) -> str:
         return "alone"
     if path in APART:
         return nodeid
-    floor = path.partition("/")[0]
-    return floor if floor in TOGETHER else path
+    shared = (name for name, those in TOGETHER.items() if path in those or path.partition("/")[0] in those)
+    return next(shared, path)
 
 
 class Dealing(LoadScopeScheduling):

@@ -16,6 +16,7 @@ def test_a_file_is_dealt_out_whole_but_where_each_test_stands_by_itself():
     own = [f"tests/{dealing.APART[0]}::test_{name}" for name in "ab"]
     assert len({dealing.unit(one) for one in own}) == 2
     assert dealing.unit("tests/show/test_page.py::test_a") == dealing.unit("tests/show/test_prose.py::test_b")
+    assert dealing.unit("tests/show/test_record.py::test_a") == "published", "the first that names it"
 
 
 def test_tests_that_are_alone_come_last_wherever_they_stand(request: pytest.FixtureRequest):
@@ -32,7 +33,8 @@ def test_tests_that_are_alone_come_last_wherever_they_stand(request: pytest.Fixt
 
 
 def test_what_it_names_is_there():
-    for name in (*dealing.FIRST, *dealing.APART, *dealing.TOGETHER):
+    together = (name for those in dealing.TOGETHER.values() for name in those)
+    for name in (*dealing.FIRST, *dealing.APART, *together):
         assert (TESTS / name).exists(), f"tests/{name}: gone; tests/dealing.py names it"
 
 
