@@ -70,9 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--manifests", action="store_true", help="print only what a cluster would get, as YAML")
     up = add("up", _up, "bring the arms of a study up and hold them until Ctrl-C, for a look by hand")
     up.add_argument("study", help="name of a file in studies/")
-    down = add(
-        "down", _down, "stop everything this project started on this machine and remove what it set up"
-    )
+    down = add("down", _down, "stop everything this project started on this machine, remove what it set up")
     down.add_argument("--purge", action="store_true", help="remove the servers' data too")
     cluster.parser(add)
     stage = add("stage", _stage, "run one stage's notebook for a study, as the pipeline does")
