@@ -31,7 +31,8 @@ FIRST = (
 )
 # Each of their tests has a server of its own anyway.
 APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
-# Files and floors that share what the first of them makes: the audits of all sources, all studies, one page.
+# Files and floors that share what the first of them makes: the audits of all sources, all studies, a page,
+# a clone with a study that was measured.
 TOGETHER = {
     "published": (
         *("compare/test_audit.py", "compare/test_audit_words.py", "compare/test_consistency.py"),
@@ -42,6 +43,7 @@ TOGETHER = {
         *("house/test_cluster_studies.py", "house/test_host_studies.py"),
     ),
     "page": ("show",),
+    "clone": ("lab",),
 }
 ALONE = re.compile(r"^@pytest\.mark\.alone\n(?:@.*\n)*def (\w+)", re.MULTILINE)
 # Tests wait for servers as often as they compute.
