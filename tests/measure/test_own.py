@@ -130,7 +130,8 @@ def _folders(into: Path) -> list[Any]:
 
 @pytest.mark.parametrize("order", ["runs", "turns"])
 def test_an_own_script_is_prepared_proven_and_held_to_the_query(order, of_script, lab, tmp_path, monkeypatch):
-    plan = {"seed": 3, "blocks": 1, "discard_s": 0.3, "run_s": 1, "order": order, "max_repeats": 2}
+    discard_s = {"runs": 1, "turns": 0.3}[order]
+    plan = {"seed": 3, "blocks": 1, "discard_s": discard_s, "run_s": 1, "order": order, "max_repeats": 2}
     walk, known, judged = measured(of_script(plan=plan), lab, tmp_path / "data", monkeypatch)
     own = known["own"]
     assert own["tables"]["account"]["rows"] == 50
