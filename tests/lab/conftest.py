@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import jedi
 import pytest
 
 from benchbook.compare import consistency, findings
@@ -30,6 +32,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     finally:
         patch.undo()
     return root
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep jedi's cache, which what completes reads, from processes that write the same one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jedi.settings, "cache_directory", str(tmp_path_factory.mktemp("jedi")))
+        yield
 
 
 @pytest.fixture(autouse=True)
