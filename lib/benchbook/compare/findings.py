@@ -125,7 +125,7 @@ def _entries(
     q = q_values([one.candidate for one in found])
     aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
     entries = [more_for_aa(entry(one, context, q), aa) for one in found]
-    if _differs(aa):
+    if aa is not None and _differs(aa):
         text = f"the A/A pair differs by {percent(aa['effect'])}; smaller effects mean nothing"
         for one in entries:
             one["warnings"].append(text)
