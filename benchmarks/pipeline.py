@@ -75,8 +75,8 @@ def clone_of(path: Path) -> Path:
             shutil.copy2(ROOT / name, path / name)
     (path / "dvc.lock").unlink(missing_ok=True)
     params = (path / "params.yaml").read_text(encoding="utf-8")
-    listed = "".join(f"  - {name}\n" for name in STUDIES)
-    params = re.sub(r"^studies:.*\n(  - .*\n)+", f"studies:\n{listed}", params, flags=re.M)
+    listed = "".join(f"  {name}: studies/{name}.yaml\n" for name in STUDIES)
+    params = re.sub(r"^studies:.*\n(  .*\n)+", f"studies:\n{listed}", params, flags=re.M)
     (path / "params.yaml").write_text(params, encoding="utf-8")
     for name in STUDIES[1:]:
         shutil.copy2(path / "studies/quick.yaml", path / f"studies/{name}.yaml")
@@ -94,6 +94,7 @@ def _stages(clone: Path) -> dict[str, list[str]]:
     stages = {}
     for name, stage in document.items():
         items = params[stage["foreach"].strip("${}")] if "foreach" in stage else [None]
+        word = "${key}" if isinstance(items, dict) else "${item}"
         for item in items:
             outs = [
                 next(iter(out)) if isinstance(out, dict) else out
@@ -101,7 +102,7 @@ def _stages(clone: Path) -> dict[str, list[str]]:
                 for out in stage.get("do", stage).get(key, [])
             ]
             full = name if item is None else f"{name}@{item}"
-            stages[full] = [out.replace("${item}", str(item)) for out in outs]
+            stages[full] = [out.replace(word, str(item)) for out in outs]
     return stages
 
 

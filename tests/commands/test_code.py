@@ -116,16 +116,16 @@ def test_a_changed_byte_changes_the_files_of_its_studies_only(
 def test_dvc_asks_for_no_measuring_on_one_machine_after_a_change_for_other_kinds(tmp_path: Path):
     """The pipeline as it is, with stages that measure nothing: what `dvc status` and `dvc repro` then do."""
     for name in ("lib", "notebooks", "studies", "data/published"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        ignored = shutil.ignore_patterns("*.egg-info")
         shutil.copytree(tree.ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(tree.ROOT / ".dvcignore", tmp_path)
-    params = YAML(typ="safe").load(tree.ROOT / "params.yaml") | {"studies": ["quick"]}
+    params = YAML(typ="safe").load(tree.ROOT / "params.yaml") | {"studies": {"quick": "studies/quick.yaml"}}
     files.write_json(tmp_path / "params.yaml", params)
     stages = YAML(typ="safe").load(tree.ROOT / "dvc.yaml")["stages"]
     stages["code"]["cmd"] = f"{sys.executable} -m benchbook.commands.cli code"
-    outs = "data/${item}/facts.json data/${item}/notebooks/01_provision.ipynb"
+    outs = "data/${key}/facts.json data/${key}/notebooks/01_provision.ipynb"
     stages["provision"]["do"]["cmd"] = (
-        f"mkdir -p data/${{item}}/notebooks data/${{item}}/applied && touch {outs}"
+        f"mkdir -p data/${{key}}/notebooks data/${{key}}/applied && touch {outs}"
     )
     kept = {name: stages[name] for name in ("code", "provision")}
     files.write_json(tmp_path / "dvc.yaml", {"stages": kept})

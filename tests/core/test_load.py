@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -52,7 +53,31 @@ def name_of(case: dict[str, Any]) -> str:
 
 def test_the_base_files_are_good(root: Path):
     assert load.study("good").threads == (1, 4)
-    assert load.params().studies == ("good",)
+    assert load.params().studies == {"good": "studies/good.yaml"}
+
+
+def test_params_name_the_file_of_a_study_wherever_it_lies(root: Path):
+    (root / "studies" / "pool").mkdir()
+    (root / "studies" / "good.yaml").rename(root / "studies" / "pool" / "good.yaml")
+    text = TABLE["params"].replace("{good: studies/good.yaml}", "{good: studies/pool/good.yaml}")
+    (root / "params.yaml").write_text(text)
+    assert load.study("good").threads == (1, 4) and list(load.params().studies) == ["good"]
+    # As an archive has it that was made while all studies lay in one folder.
+    (root / "params.yaml").write_text(TABLE["params"].replace("{good: studies/good.yaml}", "[good]"))
+    assert list(load.params().studies) == ["good"]
+    (root / "params.yaml").write_text(TABLE["params"])
+    said = r"^params\.yaml:1: studies\.good: studies/good\.yaml: .*write studies/pool/good\.yaml$"
+    with pytest.raises(InputErrors, match=said):
+        load.params()
+
+
+def test_two_files_of_one_name_are_refused(root: Path):
+    (root / "studies" / "pool").mkdir()
+    shutil.copy(root / "studies" / "good.yaml", root / "studies" / "pool")
+    both = "studies/good.yaml and studies/pool/good.yaml have one name; .*: rename or delete one"
+    for asked in (load.params, lambda: load.study("good")):
+        with pytest.raises(InputErrors, match=f"^studies: good: {both}$"):
+            asked()
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)

@@ -27,6 +27,20 @@ def test_the_root_is_found_upwards(repository: Path, monkeypatch: pytest.MonkeyP
     assert paths.studies() == ["ant", "zebra"]
 
 
+def test_a_study_is_found_by_its_name_in_any_folder_that_is_not_hidden(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(repository)
+    for folder in ("pool/of", ".ipynb_checkpoints"):
+        (repository / "studies" / folder).mkdir(parents=True)
+        (repository / "studies" / folder / f"bee{len(folder)}.yaml").write_text("")
+    assert paths.studies() == ["ant", "bee7", "zebra"]
+    assert paths.study("bee7").file == repository / "studies" / "pool" / "of" / "bee7.yaml"
+    assert paths.study("bee7").shown == "studies/pool/of/bee7.yaml"
+    assert paths.study("bee7").data == repository / "data" / "bee7"
+    assert paths.study("not-yet").shown == "studies/not-yet.yaml"
+
+
 def test_a_named_root_comes_first(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(repository)
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path / "other"))
@@ -46,7 +60,7 @@ def test_a_study_keeps_to_its_own_folders(repository: Path, monkeypatch: pytest.
     made = [
         getattr(study, name)
         for name, found in vars(paths.StudyPaths).items()
-        if isinstance(found, property) and name != "file"
+        if isinstance(found, property) and name not in ("file", "shown")
     ]
     assert len(made) > 10
     assert len(set(made)) == len(made)

@@ -79,6 +79,7 @@ SECTIONS = {
 CHECKED = [
     ("reference", "docs/parameters.md"),
     ("reference", "docs/comparisons.md"),
+    ("reference", "studies/README.md"),
     ("schema", "schemas/study.schema.json"),
 ]
 

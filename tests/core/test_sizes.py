@@ -95,9 +95,19 @@ def test_the_file_is_written_once_and_is_the_study_then(root: Path, capsys):
     assert load.study("good-full").dataset.table_size == 778
 
 
+def test_a_size_is_written_beside_its_study(root: Path, capsys):
+    (root / "studies" / "pool").mkdir()
+    (root / "studies" / "good.yaml").rename(root / "studies" / "pool" / "good.yaml")
+    repro.write_size("good-full")
+    said = "studies/pool/good-full.yaml: written from studies/pool/good.yaml"
+    assert capsys.readouterr().out.startswith(said)
+    assert (root / "studies" / "pool" / "good-full.yaml").is_file()
+
+
 def test_params_that_name_a_size_without_its_file_say_what_writes_it(root: Path):
     params = root / "params.yaml"
-    params.write_text(params.read_text().replace("[good]", "[good-full]"))
+    there = "good: studies/good.yaml"
+    params.write_text(params.read_text().replace(there, there.replace("good", "good-full")))
     with pytest.raises(
         InputErrors, match="a size of good whose file is not there yet; `make repro STUDY=good-full`"
     ):

@@ -20,14 +20,14 @@ stages:
     foreach: ${studies}
     do:
       cmd: >-
-        mkdir -p data/${item}/raw data/${item}/notebooks &&
-        for i in 1 2 3 4 5 6 7 8; do head -c 20000 /dev/urandom > data/${item}/raw/$i; done &&
-        echo 1 > data/${item}/schedule.csv && date > data/${item}/notebooks/04_run_matrix.ipynb
+        mkdir -p data/${key}/raw data/${key}/notebooks &&
+        for i in 1 2 3 4 5 6 7 8; do head -c 20000 /dev/urandom > data/${key}/raw/$i; done &&
+        echo 1 > data/${key}/schedule.csv && date > data/${key}/notebooks/04_run_matrix.ipynb
       outs:
-        - data/${item}/schedule.csv
-        - data/${item}/raw:
+        - data/${key}/schedule.csv
+        - data/${key}/raw:
             persist: true
-        - data/${item}/notebooks/04_run_matrix.ipynb
+        - data/${key}/notebooks/04_run_matrix.ipynb
 """
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from benchbook.commands import cluster
 from benchbook.compare import claims
+from benchbook.core import paths
 from benchbook.core.study import Study
 from benchbook.plan import schedule
 from benchbook.sites.kube import layout, plan
@@ -22,7 +23,7 @@ PUBLISHED_MINUTES = {
 # Small ones for a cluster of one machine, each at most this many minutes.
 SMALL = ("cluster-access", "cluster-network", "cluster-qos")
 SMALL_MINUTES = 12
-ALL = sorted(path.stem for path in (tree.ROOT / "studies").glob("*.yaml"))
+ALL = paths.studies()
 
 
 def study(name: str) -> Study:
@@ -38,8 +39,7 @@ def levels(cells: pd.DataFrame) -> set[int]:
 
 
 def test_no_study_for_a_cluster_is_left_out():
-    folder = tree.ROOT / "studies"
-    found = {path.stem for path in folder.glob("*.yaml") if "kind: kubernetes" in path.read_text()}
+    found = {name for name in ALL if "kind: kubernetes" in paths.study(name).file.read_text()}
     assert found == {*PUBLISHED_MINUTES, *SMALL}
 
 
@@ -49,7 +49,7 @@ def test_a_small_one_is_done_in_minutes_and_tells_how_to_get_its_cluster(name: s
     runs = schedule.plan_runs(name, asked, {})
     assert schedule.seconds(asked, runs) + schedule.pilot_seconds(asked) <= 60 * SMALL_MINUTES
     assert {run.order for run in runs} == {"runs" if name == "cluster-qos" else "turns"}
-    text = (tree.ROOT / "studies" / f"{name}.yaml").read_text(encoding="utf-8")
+    text = paths.study(name).file.read_text(encoding="utf-8")
     assert f"make repro STUDY={name}" in text and "tools/images/one-machine.sh up" in text
     assert f"`{name}`" in (tree.ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import claims
+from benchbook.core import paths
 from benchbook.core.study import Study
 from benchbook.plan import schedule
 from tests.house import tree
@@ -39,7 +40,7 @@ def levels(cells: pd.DataFrame) -> set[int]:
 
 
 def test_no_study_for_hosts_is_left_out():
-    found = {path.stem for path in (tree.ROOT / "studies").glob("*.yaml") if "kind: ssh" in path.read_text()}
+    found = {name for name in paths.studies() if "kind: ssh" in paths.study(name).file.read_text()}
     assert found == set(PUBLISHED_MINUTES)
 
 

@@ -17,7 +17,8 @@ from tests.house import tree
 
 STUDY_STAGES = ["provision", "prepare", "warm-up", "run-matrix", "parse", "analyze", "report"]
 KEYS = ["desc", "cmd", "wdir", "deps", "params", "outs", "metrics", "plots"]
-STUDY_FILE = "studies/${item}.yaml"
+# DVC gives the name of a mapping's item as ${key}, and the file that params.yaml has for it as ${item}.
+STUDY_FILE = "${item}"
 # Read by people and editors, or by DVC itself: no stage has to declare them.
 # What others made and gave: published sources, and reruns that were kept.
 FROM_OTHERS = ("data/published/", "data/reruns", "data/history", "data/record", "studies")
@@ -30,6 +31,11 @@ FOR_SIZES = {"sizes"}
 def pipeline() -> dict[str, Any]:
     file = tree.ROOT / "dvc.yaml"
     return YAML(typ="safe").load(file.read_text()) if file.is_file() else {"stages": {}}
+
+
+def word_of(name: str) -> str:
+    """Return what stands for the name of a study or source in a stage that is there for each of them."""
+    return "${key}" if pipeline()["stages"][name].get("foreach") == "${studies}" else "${item}"
 
 
 def body(name: str) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def left(name: str) -> list[str]:
 RECORD = "record"
 # Says what code of `sites` a study runs, and has no notebook.
 CODE = "code"
-CODE_OF_A_STUDY = "data/site/code/${item}.json"
+CODE_OF_A_STUDY = "data/site/code/${key}.json"
 
 
 def notebook(name: str) -> Path:
@@ -133,7 +139,7 @@ def test_the_command_runs_the_stage_s_notebook(name: str):
     by_word = re.search(rf"^(exec )?tools/benchbook (stage )?{re.escape(name)}( |$)", text, re.M)
     assert f"notebooks/{stem}.ipynb" in text or by_word
     if "foreach" in pipeline()["stages"][name]:
-        assert "${item}" in text
+        assert word_of(name) in text
 
 
 @every
@@ -199,10 +205,11 @@ def uncached(name: str) -> set[str]:
 @every
 def test_what_a_stage_leaves_is_kept_by_dvc_or_by_git_and_never_by_both(name: str):
     made = left(name)
-    seen_by_git = {path for path in made if not tree.is_ignored(path.replace("${item}", "some"))}
+    word = word_of(name)
+    seen_by_git = {path for path in made if not tree.is_ignored(path.replace(word, "some"))}
     assert made and seen_by_git == uncached(name)
     if "foreach" in pipeline()["stages"][name]:
-        assert not [path for path in made if "${item}" not in path]
+        assert not [path for path in made if word not in path]
 
 
 @every
@@ -215,7 +222,7 @@ def test_executed_notebooks_are_outputs_and_never_a_dependency(name: str):
 
 def test_raw_runs_survive_a_resumed_stage():
     outs = body("run-matrix")["outs"]
-    assert options(outs, "data/${item}/raw")["persist"] is True
+    assert options(outs, "data/${key}/raw")["persist"] is True
 
 
 def test_provision_looks_at_the_world_and_all_else_can_come_from_the_cache():
@@ -223,7 +230,7 @@ def test_provision_looks_at_the_world_and_all_else_can_come_from_the_cache():
     # The record's raw files are in git as archives: a second copy of thousands of files helps nobody.
     for name in (name for name in pipeline()["stages"] if name != RECORD):
         outs = {path for path in uncached(name) if path in paths(body(name)["outs"])}
-        assert outs == ({"data/${item}/facts.json"} if name == "provision" else set())
+        assert outs == ({"data/${key}/facts.json"} if name == "provision" else set())
 
 
 def test_no_two_stages_leave_the_same_file():

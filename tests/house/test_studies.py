@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def named(one: Study) -> set[str]:
 
 
 def test_every_study_of_the_lab_that_answers_a_source_has_its_sizes():
-    studies = {path.stem for path in (tree.ROOT / "studies").glob("lab-*.yaml")}
+    studies = {name for name in paths.studies() if name.startswith("lab-")}
     assert {f"{name}{SUFFIX}" for name in studies - WITHOUT if named(study(name))} <= set(FULL)
 
 
@@ -44,7 +45,7 @@ def test_no_study_is_another_one_at_another_size():
     written = paths.studies()
     assert not [name for name in written if sizes.origin(name) is not None]
     assert not [
-        path for path in (tree.ROOT / "studies").glob("*-full.yaml") if not tree.is_ignored(str(path))
+        path for path in (tree.ROOT / "studies").rglob("*-full.yaml") if not tree.is_ignored(str(path))
     ]
 
 
@@ -97,6 +98,33 @@ def test_claims_that_it_names_find_their_arms(name: str):
     whole = study(name)
     _, left = claims.answerable(whole, tree.claims_of(whole.claims))
     assert left == []
+
+
+def test_who_opens_the_folder_sees_a_dozen_questions():
+    """Beside them quick, the study that everybody begins with, and the page that leads on."""
+    folder = tree.ROOT / "studies"
+    known = {name.parts[1] for name in tree.tracked() if name.parts[0] == "studies"}
+    assert len(known) <= 16 and known - {"quick.yaml", "README.md"} == {
+        name for name in known if (folder / name).is_dir()
+    }
+    assert not [name for name in tree.tracked() if name.parts[0] == "studies" and len(name.parts) > 3]
+
+
+def test_the_readme_leads_from_each_question_to_its_folder_and_a_study_in_it():
+    text = (tree.ROOT / "README.md").read_text(encoding="utf-8")
+    row = r"^\|.*\| \[`([^`]+)`\]\(studies/([^)]+)\) \| `make repro STUDY=([^`]+)` \|$"
+    rows = re.findall(row, text, re.M)
+    folders = {path.name for path in (tree.ROOT / "studies").iterdir() if path.is_dir()}
+    assert sorted(folder for _, folder, _ in rows) == sorted(folders)
+    for shown, folder, name in rows:
+        assert shown == folder and paths.study(name).file.parent.name == folder
+
+
+def test_a_study_names_its_schema_from_where_it_lies():
+    for name in paths.studies():
+        file = paths.study(name).file
+        (named,) = re.findall(r"^# yaml-language-server: \$schema=(\S+)$", file.read_text(), re.M)
+        assert (file.parent / named).resolve() == tree.ROOT / "schemas" / "study.schema.json"
 
 
 def test_the_documentation_names_every_study_of_the_lab():

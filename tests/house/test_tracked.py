@@ -70,6 +70,7 @@ def test_source_is_never_ignored():
         "tests/core/test_new.py",
         "notebooks/08_new.ipynb",
         "studies/new.yaml",
+        "studies/network/new.yaml",
     ]
     ours += ["data/published/new/table.csv", "dvc.lock", ".dvc/config", "schemas/new.json"]
     assert not [name for name in ours if tree.is_ignored(name)]

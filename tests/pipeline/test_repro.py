@@ -14,7 +14,8 @@ from benchbook.commands import answer, repro
 from benchbook.core.errors import BenchbookError, InputErrors
 from tests.house import tree
 
-LISTED = "studies:                # files in studies/\n  - quick\n\nsources:\n  - tidb-kubernetes\n"
+QUICK = "  quick: studies/quick.yaml\n"
+LISTED = f"studies:                # what is measured\n{QUICK}\nsources:\n  - tidb-kubernetes\n"
 
 
 @pytest.fixture
@@ -50,12 +51,29 @@ def test_a_study_that_the_pipeline_does_not_know_yet_is_added(clone: Path, capsy
     file = clone / "params.yaml"
     file.write_text(LISTED)
     assert repro.enlist(clone, "own") is True
-    assert file.read_text() == LISTED.replace("  - quick\n", "  - quick\n  - own\n")
+    assert file.read_text() == LISTED.replace(QUICK, f"{QUICK}  own: studies/own.yaml\n")
     assert "own added under studies" in capsys.readouterr().out
     assert repro.enlist(clone, "own") is False
-    file.write_text("studies: [quick]\n")
-    with pytest.raises(InputErrors, match=r"params\.yaml: studies: own is not in the list; add the line"):
+    file.write_text("studies: {quick: studies/quick.yaml}\n")
+    with pytest.raises(InputErrors, match=r"params\.yaml: studies: own is not there; add the line"):
         repro.enlist(clone, "own")
+
+
+def test_a_study_in_a_folder_is_added_with_its_file(clone: Path):
+    (clone / "studies" / "pool").mkdir(parents=True)
+    (clone / "studies" / "pool" / "own.yaml").write_text("")
+    (clone / "params.yaml").write_text(LISTED)
+    repro.enlist(clone, "own")
+    assert "\n  own: studies/pool/own.yaml\n" in (clone / "params.yaml").read_text()
+
+
+def test_names_without_files_are_refused_with_the_lines_to_write(clone: Path):
+    (clone / "dvc.yaml").write_text("stages: {}\n")
+    (clone / "params.yaml").write_text("studies:\n  - quick\n  - own\n")
+    said = r"params\.yaml:1: studies: .* write\nstudies:\n  quick: studies/quick\.yaml\n  own: studies/own"
+    for asked in (lambda: repro.run([], "own"), lambda: repro.pages([])):
+        with pytest.raises(InputErrors, match=said):
+            asked()
 
 
 def test_one_study_asks_for_no_other(clone: Path, monkeypatch: pytest.MonkeyPatch):

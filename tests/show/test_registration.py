@@ -23,8 +23,9 @@ def clone(tmp_path: Path, monkeypatch) -> Path:
     return tmp_path
 
 
-def commit(clone: Path, text: str, moment: str) -> None:
-    (clone / "studies" / "one.yaml").write_text(text)
+def commit(clone: Path, text: str, moment: str, place: str = "studies/one.yaml") -> None:
+    (clone / place).parent.mkdir(exist_ok=True)
+    (clone / place).write_text(text)
     who = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     dates = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
     for argv in (["add", "studies"], ["commit", "-qm", "x"]):
@@ -58,6 +59,30 @@ def test_a_promise_changed_after_the_first_run_is_broken_also_before_it_is_commi
     (clone / "studies" / "one.yaml").write_text(STUDY.replace(old, new))
     said = registration.doubt("one", RUNS)
     assert said.is_care and said.text.startswith(f"Not held: {key} of the study")
+
+
+def test_a_file_that_moved_to_another_folder_is_the_same_study(clone):
+    commit(clone, STUDY, "2026-03-01T10:00:00+00:00")
+    # Another study that is nearly the same, which git could take for the origin of the moved one.
+    commit(clone, STUDY.replace("cost", "take"), "2026-03-01T10:01:00+00:00", "studies/two.yaml")
+    (clone / "studies" / "one.yaml").unlink()
+    commit(clone, f"# moved\n{STUDY}", "2026-03-03T10:00:00+00:00", "studies/pool/one.yaml")
+    said = registration.doubt("one", RUNS)
+    assert said.text.startswith("Held") and "2026-03-01 10:00 UTC" in said.text and "changed" not in said.text
+    text = STUDY.replace("[1]", "[1, 4]")
+    commit(clone, text, "2026-03-04T10:00:00+00:00", "studies/pool/one.yaml")
+    assert registration.doubt("one", RUNS).text.startswith("Not held: threads of the study")
+
+
+def test_a_study_that_came_by_a_merge_is_found(clone):
+    commit(clone, STUDY, "2026-03-01T09:00:00+00:00", "studies/two.yaml")
+    git = ["git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "checkout", "-qb", "side"], check=True)
+    commit(clone, STUDY, "2026-03-01T10:00:00+00:00")
+    subprocess.run([*git, "checkout", "-q", "-"], check=True)
+    subprocess.run([*git, "merge", "-q", "--no-ff", "--no-edit", "side"], check=True)
+    said = registration.doubt("one", RUNS)
+    assert said.text.startswith("Held") and "2026-03-01 10:00 UTC" in said.text
 
 
 def test_a_claim_added_after_the_first_run_is_broken(clone):

@@ -56,6 +56,18 @@ def test_it_holds_the_whole_evidence_and_the_same_bytes_each_time(packed, site, 
     assert {(one.mtime, one.uid, one.gid, one.uname) for one, _ in entries(packed)} == {(0, 0, 0, "")}
 
 
+def test_it_has_the_same_bytes_from_whatever_folder_the_study_lies_in(packed, site, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
+    file, folder = site / "studies" / "made.yaml", site / "studies" / "pool"
+    folder.mkdir()
+    file.rename(folder / "made.yaml")
+    try:
+        assert archive.pack("made", tmp_path / "moved.tar.gz", "0a1b2c3").read_bytes() == packed.read_bytes()
+    finally:
+        (folder / "made.yaml").rename(file)
+        folder.rmdir()
+
+
 def test_as_xz_it_holds_the_same_in_the_same_bytes_each_time(packed, site, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHBOOK_ROOT", str(site))
     first, second = (archive.pack("made", tmp_path / f"{name}.tar.xz", "0a1b2c3") for name in "ab")

@@ -62,6 +62,18 @@ def test_keys_notebooks_and_new_findings_stand_on_one_page_without_network(clone
     assert len(page.find_all("script")) == 1 and "http" not in page.style.string
 
 
+def test_a_study_that_moved_to_another_folder_is_compared_with_itself(clone):
+    folder = clone / "studies" / "pool"
+    folder.mkdir()
+    (clone / "studies" / "made.yaml").rename(folder / "made.yaml")
+    assert "No key changed." in review.review("main").read_text()
+    (folder / "made.yaml").write_text(STUDY.replace("threads: [4]\nplan", "threads: [4, 8]\nplan"))
+    page = BeautifulSoup(review.review("main").read_text(), "html.parser")
+    (row,) = page.find(id="keys").find_next("tbody").find_all("tr")
+    assert [cell.get_text() for cell in row.find_all(["th", "td"])] == [
+        "studies/pool/made.yaml: threads", "[4]", "[4, 8]"]  # fmt: skip
+
+
 def test_nothing_changed_is_said(clone):
     text = BeautifulSoup(review.review("main").read_text(), "html.parser").get_text()
     assert "No key changed." in text and "No notebook changed." in text and "No file changed." in text

@@ -103,7 +103,7 @@ def _study(one: Study) -> dict[str, object]:
         row["findings"] = len(one.findings) if one.is_analyzed else 0
         row["next"] = one.next_step
     except BenchbookError as error:
-        row["next"] = f"mend studies/{one.name}.yaml: {str(error).splitlines()[0]}"
+        row["next"] = f"mend {paths.study(one.name).shown}: {str(error).splitlines()[0]}"
     return row
 
 

@@ -76,10 +76,13 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     ]
     if broken:
         raise BenchbookError("not exported, raw runs are not as they were written:\n  " + "\n  ".join(broken))
-    chosen = [where.file, paths.params(), *(where.data / name for name in PARTS)]
+    chosen = [paths.params(), *(where.data / name for name in PARTS)]
     chosen += _below(*(where.data / name for name in FOLDERS))
     chosen += _below(*(paths.published(source) for source in sources(spec)))
-    listed = {str(file.relative_to(root)): _entry(file) for file in sorted(chosen)}
+    # The study alone in its archive needs no folder, so an archive is the same wherever its study lies here.
+    places = {file.relative_to(root).as_posix(): file for file in chosen}
+    places |= {f"studies/{study}.yaml": where.file}
+    listed = {name: _entry(file) for name, file in places.items()}
     about = ABOUT.format(study=study).encode()
     listed[README] = {"sha256": hashlib.sha256(about).hexdigest(), "bytes": len(about)}
     manifest = {"format": FORMAT, "study": study, "benchbook": version("benchbook"), "commit": commit,
@@ -89,7 +92,7 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     part = target.with_name(f".{target.name}.part")
     with part.open("wb") as stream:
         texts = {MANIFEST: first, README: about}
-        tarball.write(stream, suffix, _entries(study, root, manifest["files"], texts))
+        tarball.write(stream, suffix, _entries(study, places, manifest["files"], texts))
     part.replace(target)
     return target
 
@@ -101,13 +104,13 @@ def _entry(file: Path) -> dict[str, Any]:
 
 
 def _entries(
-    study: str, root: Path, listed: dict[str, Any], texts: dict[str, bytes]
+    study: str, places: dict[str, Path], listed: dict[str, Any], texts: dict[str, bytes]
 ) -> Iterator[tuple[str, int, IO[bytes]]]:
     for name in (MANIFEST, *listed):
         if name in texts:
             yield f"{study}/{name}", len(texts[name]), io.BytesIO(texts[name])
             continue
-        with (root / name).open("rb") as content:
+        with places[name].open("rb") as content:
             yield f"{study}/{name}", listed[name]["bytes"], content
 
 

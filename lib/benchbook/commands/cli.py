@@ -71,14 +71,13 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--manifests", action="store_true", help="print only what a cluster would get, as YAML")
     up = add("up", _up, "bring the arms of a study up and hold them until Ctrl-C, for a look by hand")
     up.add_argument("study", help="name of a file in studies/")
-    down = add(
-        "down", _down, "stop everything this project started on this machine and remove what it set up"
-    )
+    down = add("down", _down, "stop everything this project started on this machine, remove what it set up")
     down.add_argument("--purge", action="store_true", help="remove the servers' data too")
     cluster.parser(add)
     stage = add("stage", _stage, "run one stage's notebook for a study, as the pipeline does")
-    stage.add_argument("stage", help="a stage in dvc.yaml, such as parse")
+    stage.add_argument("stage", help="a stage in dvc.yaml, such as parse, or several as parse,analyze")
     stage.add_argument("study", help="name of a file in studies/")
+    stage.add_argument("--here", action="store_true", help="in this process, without a kernel of its own")
     add("code", _code, "say which code each study's measuring runs, as the pipeline does")
     audit = add("audit", _audit, "audit one published source, as the pipeline does")
     audit.add_argument("source", help="name of a folder in data/published/")
@@ -99,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     gate.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the evidence in this new folder")
     schema = add("schema", _schema, "write the JSON schemas of study files and sources, for editors")
     schema.add_argument("--check", action="store_true", help="only say whether the file is current")
-    reference = add("reference", _reference, "write docs/parameters.md and docs/comparisons.md")
+    reference = add("reference", _reference, "write the pages that are made from code and studies")
     reference.add_argument("--check", action="store_true", help="only say whether the file is current")
     return parser
 
@@ -250,11 +249,12 @@ def _down(arguments: argparse.Namespace) -> int:
 def _stage(arguments: argparse.Namespace) -> int:
     from benchbook.commands import stage
 
-    if arguments.stage not in stage.STAGES:
+    asked = arguments.stage.split(",")
+    if wrong := [one for one in asked if one not in stage.STAGES]:
         raise InputErrors(
-            [f"stage: {arguments.stage}: no such stage; write one of {', '.join(stage.STAGES)}"]
+            [f"stage: {one}: no such stage; write one of {', '.join(stage.STAGES)}" for one in wrong]
         )
-    return stage.run(arguments.stage, arguments.study)
+    return next((code for one in asked if (code := stage.run(one, arguments.study, arguments.here))), 0)
 
 
 def _code(arguments: argparse.Namespace) -> int:
@@ -368,11 +368,12 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 
 def _reference(arguments: argparse.Namespace) -> int:
-    from benchbook.commands import comparisons
+    from benchbook.commands import comparisons, questions
     from benchbook.core import reference
 
     docs = paths.root() / "docs"
     return max(
+        questions.write(paths.root() / "studies" / "README.md", check=arguments.check),
         reference.write(docs / "parameters.md", check=arguments.check),
         comparisons.write(docs / "comparisons.md", check=arguments.check),
     )

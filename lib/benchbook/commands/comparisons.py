@@ -1,48 +1,33 @@
-"""The page that leads from a question to its study, made from the sources, the studies and their plans."""
+"""The page that leads from a published claim to its studies, made from the sources and the studies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from benchbook.core import load, paths, schema, sizes, source
 from benchbook.core.source import Source
 from benchbook.core.study import Study
-from benchbook.plan import schedule
 
-INTRODUCTION = """# Which study answers which question
+INTRODUCTION = """# Which study puts which claim to a test
 
-Every comparison of the published documents, and the studies that make it again. `make repro STUDY=NAME`
-does one. A study that *judges* a claim gives a verdict on it; one that *illustrates* it shows direction and
-size where the machines are not the document's. "Measuring" is what `make plan STUDY=NAME` computes:
-discards and runs of all blocks, without repeats. Pilots, loading and starting servers are extra. "What to
-expect" repeats the claim of the document; the page of the source on the site (`make report`) says whether
-its own tables bear that out.
+Every claim of the published documents, and the studies that make its comparison again. A study that *judges*
+a claim gives a verdict on it; one that *illustrates* it shows direction and size where the machines are not
+the document's. A claim is repeated here as it was published; the page of its source on the site
+(`make report`) says whether the source's own tables bear it out. [studies/README.md](../studies/README.md)
+leads from a question to its studies, with where they run and how long they take.
 
 This page is made from the code by `benchbook reference`.
 """
-PLACES = {
-    "local": "[one machine](one-machine-lab.md)",
-    "ssh": "[hosts](ssh.md)",
-    "kubernetes": "[a cluster](kubernetes.md)",
-    "existing": "[an endpoint](existing.md)",
-}
-NONE = "no claim of the document; see its tables"
+NONE = "no study here: the document's own tables alone"
 
 
 def build() -> str:
-    """Return the page in Markdown: a table for each source, and one for the studies without a source."""
-    studies = {name: load.study(name) for name in paths.studies() if sizes.origin(name) is None}
-    sources = {name: source.load(name) for name in source.names()}
-    belongs = {name: _source(name, study, list(sources)) for name, study in studies.items()}
-    parts = [INTRODUCTION]
-    for name, document in sources.items():
-        own = {study: studies[study] for study, place in belongs.items() if place == name}
-        parts.append(_section(name, document, own))
-    free = {study: studies[study] for study, place in belongs.items() if place is None}
-    if free:
-        parts.append("## Questions of no document\n\n" + "\n".join(_rows(free, {})) + "\n")
-    return "\n".join(parts)
+    """Return the page in Markdown: a table for each source, with a line for each claim."""
+    answers = _answers()
+    documents = {name: source.load(name) for name in source.names()}
+    return "\n".join(
+        [INTRODUCTION, *(_section(name, document, answers) for name, document in documents.items())]
+    )
 
 
 def write(path: Path, check: bool = False) -> int:
@@ -50,21 +35,30 @@ def write(path: Path, check: bool = False) -> int:
     return schema.keep(path, build(), "reference", check)
 
 
-def _source(name: str, study: Study, sources: list[str]) -> str | None:
-    """Return the source whose claims a study answers or shows, or that its name begins with."""
-    named = [claim.split("/")[0] for claim in _claims(study)]
-    prefixed = [one for one in sources if name.startswith(one)]
-    return next(iter([*named, *sorted(prefixed, key=len, reverse=True)]), None)
+def _answers() -> dict[str, dict[str, list[str]]]:
+    """Return for each claim the studies that judge it and those that illustrate it.
+
+    A study at another size is named where it does something else with the claim than the study.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in (name for name in paths.studies() if sizes.origin(name) is None):
+        told = _claims(load.study(name))
+        asked = [(name, claim, how) for claim, how in told.items()]
+        for size in sizes.names(name):
+            own = _claims(load.study(size)).items()
+            asked += [(size, claim, how) for claim, how in own if told.get(claim) != how]
+        for study, claim, how in asked:
+            found.setdefault(claim, {}).setdefault(how, []).append(study)
+    return found
 
 
 def _claims(study: Study) -> dict[str, str]:
-    """Return the claims of a study and its sizes, each with what the study does with it."""
+    """Return the claims of a study, each with what the study does with it."""
     shown = {claim: "illustrates" for arm in study.arms.values() for claim in arm.illustrates}
     return {**shown, **dict.fromkeys(study.claims, "judges")}
 
 
-def _section(name: str, document: Source, studies: dict[str, Study]) -> str:
-    texts = {f"{name}/{claim}": one.claim for claim, one in document.claims.items()}
+def _section(name: str, document: Source, answers: dict[str, dict[str, list[str]]]) -> str:
     author, date = document.publisher or "an author who is not named", document.date or "without a date"
     lines = [
         f"## {document.title}",
@@ -72,28 +66,13 @@ def _section(name: str, document: Source, studies: dict[str, Study]) -> str:
         f"`data/published/{name}`: {document.subject}",
         f"Published by {author}, {date}. {document.found}",
         "",
-        *_rows(studies, texts),
+        "| claim | what was published | judged by | illustrated by |",
+        "|---|---|---|---|",
     ]
-    asked = {claim for study in studies.values() for claim in _claims(study)}
-    left = [claim.split("/")[1] for claim in texts if claim not in asked]
-    if left:
-        lines += ["", f"Judged from the document's own tables alone, with no study here: {', '.join(left)}."]
+    for claim, one in document.claims.items():
+        known = answers.get(f"{name}/{claim}", {})
+        judged, illustrated = (
+            "<br>".join(f"`{study}`" for study in known.get(how, ())) for how in ("judges", "illustrates")
+        )
+        lines.append(f"| `{claim}` | {one.claim} | {judged if known else NONE} | {illustrated} |")
     return "\n".join(lines) + "\n"
-
-
-def _rows(studies: dict[str, Study], texts: dict[str, str]) -> Iterator[str]:
-    yield "| question | study | on | measuring | what to expect |"
-    yield "|---|---|---|---|---|"
-    for name, study in sorted(studies.items(), key=lambda item: list(PLACES).index(item[1].site.kind)):
-        expected = "<br>".join(
-            f"{how} `{claim.split('/')[1]}`: {texts.get(claim, '')}" for claim, how in _claims(study).items()
-        )
-        times = [schedule.duration(name, study)]
-        names = [f"`{name}`"]
-        for size in sizes.names(name):
-            names.append(f"`{size}`")
-            times.append(schedule.duration(size, load.study(size)))
-        yield (
-            f"| {study.title} | {'<br>'.join(names)} | {PLACES[study.site.kind]} | {'<br>'.join(times)} "
-            f"| {expected or (NONE if texts else study.question)} |"
-        )

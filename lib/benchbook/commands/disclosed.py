@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchbook.commands import archive
 from benchbook.commands.unpacked import Unpacked, jsonable, short
-from benchbook.core import yamlfile
+from benchbook.core import paths, yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
 from benchbook.core.study import Study
@@ -74,15 +74,15 @@ def beside_ours(held: Unpacked, ours: Path) -> Iterator[str]:
 
 
 def _of_study_here(held: Unpacked, ours: Path) -> Iterator[str]:
-    file = ours / "studies" / f"{held.name}.yaml"
-    if not file.is_file():
-        yield f"studies/{held.name}.yaml: this clone has no such study to hold it against"
+    here = paths.StudyPaths(held.name, ours)
+    if not here.file.is_file():
+        yield f"{here.shown}: this clone has no such study to hold it against"
         return
-    own = validate(yamlfile.read(file, f"studies/{held.name}.yaml"), Study).model_dump(mode="json")
+    own = validate(yamlfile.read(here.file, here.shown), Study).model_dump(mode="json")
     theirs = held.study.model_dump(mode="json")
     differing = [key for key in own if repr(own[key]) != repr(theirs[key])]
     if differing:
-        yield f"studies/{held.name}.yaml: {', '.join(differing)}: not as this clone has it"
+        yield f"{here.shown}: {', '.join(differing)}: not as this clone has it"
 
 
 def unproven(held: Unpacked) -> Iterator[str]:

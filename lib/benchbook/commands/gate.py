@@ -25,7 +25,7 @@ from benchbook.compare import noninferiority, partners
 from benchbook.compare import turns as compared_turns
 from benchbook.compare.noninferiority import Decision
 from benchbook.compare.pairs import block_ratios
-from benchbook.core import files, load
+from benchbook.core import files, load, paths
 from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Analysis, Limits
@@ -120,15 +120,16 @@ def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Pa
                 f"--arm: {arm}: not an arm that is compared with the baseline {study.baseline}; "
                 f"write one of {', '.join(study.treatments)}"
             )
+    file = paths.study(name).shown
     if study.site.kind != "local":
         wrong.append(
-            f"studies/{name}.yaml: site.kind: {study.site.kind}: a gate measures on this machine only; "
+            f"{file}: site.kind: {study.site.kind}: a gate measures on this machine only; "
             "write kind: local, or run the study itself with `make repro`"
         )
     for workload, one in study.workloads.items():
         if one.rate:
             wrong.append(
-                f"studies/{name}.yaml: workloads.{workload}.rate: a gate compares queries a second, which a "
+                f"{file}: workloads.{workload}.rate: a gate compares queries a second, which a "
                 "rate fixes; leave the rate out"
             )
     if wrong or margin is None or length is None:

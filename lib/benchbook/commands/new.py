@@ -95,11 +95,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def write(answers: Answers) -> None:
     """Write the study file, complete and valid or not at all. InputErrors with every mistake in it."""
-    file = paths.study(answers.name).file
+    where = paths.study(answers.name)
+    file = where.file
     if file.exists():
-        raise InputErrors(
-            [f"--name: {answers.name}: studies/{file.name} is there already; choose another name"]
-        )
+        raise InputErrors([f"--name: {answers.name}: {where.shown} is there already; choose another name"])
     content = _valid(answers, f"studies/{file.name}")
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -260,7 +259,7 @@ def _name(text: str) -> str | None:
     if not re.fullmatch(NAME, text.strip()):
         return "write lower-case letters, digits, _ and -, a letter first, 40 at most"
     if text.strip() in paths.studies():
-        return f"studies/{text.strip()}.yaml is there already; choose another name"
+        return f"{paths.study(text.strip()).shown} is there already; choose another name"
     return None
 
 

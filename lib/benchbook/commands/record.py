@@ -69,7 +69,7 @@ def add(name: str, with_doubts: bool = False) -> str:
 def edited(name: str) -> Iterator[str]:
     """Yield what differs from the commit among the files that the evidence is made with."""
     whole = sizes.origin(name) or name
-    asked = [*MADE_WITH, *dict.fromkeys(f"studies/{one}.yaml" for one in (whole, name))]
+    asked = [*MADE_WITH, *dict.fromkeys(paths.study(one).shown for one in (whole, name))]
     listed = _git("status", "--porcelain", "--untracked-files=all", "--", *asked)
     committed = _git("show", "HEAD:params.yaml")
     if listed is None or committed is None:
@@ -77,7 +77,7 @@ def edited(name: str) -> Iterator[str]:
         return
     changed = [line[3:] for line in listed.splitlines()]
     if _is_size(name):
-        changed = [one for one in changed if one != f"studies/{name}.yaml"]
+        changed = [one for one in changed if one != paths.study(name).shown]
     if _settings(committed) != _settings(paths.params().read_text(encoding="utf-8")):
         changed.append("params.yaml (beside its lists of studies and sources)")
     if changed:
@@ -122,6 +122,8 @@ def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
         yield "the A/A pair has no interval"
     elif aa["label"] in ("higher", "lower"):
         yield f"the A/A pair shows a difference where there is none: {numbers.span(aa['low'], aa['high'])}"
+    elif aa["label"] == "depends on threads":
+        yield "the A/A pair depends on threads, where there is nothing that could"
     elif max(-aa["low"], aa["high"]) > AA_MOST:
         yield (
             "the A/A pair is too wide: equal arms came out within "

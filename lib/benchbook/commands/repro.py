@@ -39,11 +39,13 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     With `study` only that study is measured; it is added to params.yaml if it is not there yet.
     """
     root = paths.root()
+    if wrong := unlisted(root):
+        raise InputErrors(wrong)
     if study:
         load.study(study)
         write_size(study)
         enlist(root, study)
-    chosen = [study] if study else load.params().studies
+    chosen = [study] if study else list(load.params().studies)
     with alone(root):
         wrong = [*locks(root), *tracked(root)]
         if wrong:
@@ -72,7 +74,7 @@ def pages(arguments: Sequence[str]) -> int:
     """Rebuild the record, the audits and the pages about everything; nothing is measured."""
     root = paths.root()
     with alone(root):
-        if wrong := [*locks(root), *tracked(root)]:
+        if wrong := [*unlisted(root), *locks(root), *tracked(root)]:
             raise InputErrors(wrong)
         code, is_stopped = _pages(root, list(arguments))
     return 130 if is_stopped else code
@@ -104,37 +106,47 @@ def write_size(name: str) -> None:
     study = sizes.origin(name)
     if study is None:
         return
-    file, wanted = paths.study(name).file, sizes.text(name, study)
-    if not file.is_file():
-        files.write_text(file, wanted)
+    where, whole, wanted = paths.study(name), paths.study(study), sizes.text(name, study)
+    if not where.file.is_file():
+        files.write_text(whole.file.with_name(f"{name}.yaml"), wanted)
+        print(f"{where.shown}: written from {whole.shown}; commit it before its first run", flush=True)
+    elif where.file.read_text(encoding="utf-8") != wanted:
         print(
-            f"studies/{name}.yaml: written from studies/{study}.yaml; commit it before its first run",
-            flush=True,
-        )
-    elif file.read_text(encoding="utf-8") != wanted:
-        print(
-            f"studies/{name}.yaml differs from this size in studies/{study}.yaml, and is measured as it is; "
+            f"{where.shown} differs from this size in {whole.shown}, and is measured as it is; "
             "delete it to have it written again",
             flush=True,
         )
 
 
+def unlisted(root: Path) -> list[str]:
+    """Say what to write where `params.yaml` names studies without the files that DVC follows."""
+    document = yamlfile.read(root / "params.yaml", "params.yaml")
+    named = document.data.get("studies")
+    if not isinstance(named, list):
+        return []
+    lines = "".join(f"\n  {name}: {paths.study(str(name)).shown}" for name in named)
+    return [
+        f"{document.where(('studies',))}: studies: a list of names, and DVC needs the file of each; write\n"
+        f"studies:{lines}"
+    ]
+
+
 def enlist(root: Path, study: str) -> bool:
     """Add a study to params.yaml, with a word on it, if it is not there; return whether it was added.
 
-    InputErrors if the list is not written one study a line.
+    InputErrors if the section is not written one study a line.
     """
-    file = root / "params.yaml"
-    if study in yamlfile.read(file).data.get("studies", []):
+    file, line = root / "params.yaml", f"{study}: {paths.study(study).shown}"
+    if study in yamlfile.read(file).data.get("studies", {}):
         return False
     text = file.read_text(encoding="utf-8")
-    found = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]*- [^\n]*\n)+)", text, re.M)
+    found = re.search(r"^studies:[^\n\S]*(?:#[^\n]*)?\n(?P<items>(?:[^\n\S]+[^\n]+\n)+)", text, re.M)
     if found is None:
-        raise InputErrors([f"params.yaml: studies: {study} is not in the list; add the line `  - {study}`"])
+        raise InputErrors([f"params.yaml: studies: {study} is not there; add the line `  {line}`"])
     indent = re.match(r"\s*", found["items"])[0]  # type: ignore[index]
-    text = f"{text[: found.end()]}{indent}- {study}\n{text[found.end() :]}"
+    text = f"{text[: found.end()]}{indent}{line}\n{text[found.end() :]}"
     files.write_text(file, text)
-    print(f"params.yaml: {study} added under studies, the list of what the pipeline measures", flush=True)
+    print(f"params.yaml: {study} added under studies, what the pipeline measures", flush=True)
     return True
 
 
@@ -228,12 +240,14 @@ def outs(root: Path) -> list[str]:
     lists = yamlfile.read(root / "params.yaml").data
     found: list[str] = []
     for stage in stages.values():
-        items = lists.get(str(stage.get("foreach", "")).strip("${}"), [None])
+        named = lists.get(str(stage.get("foreach", "")).strip("${}"), [None])
+        # DVC has the name of a list's item in ${item}; of a mapping's it is in ${key}.
+        word = "${key}" if isinstance(named, dict) else "${item}"
         body = stage.get("do", stage)
         for out in [*body.get("outs", []), *body.get("metrics", []), *body.get("plots", [])]:
             name, flags = next(iter(out.items())) if isinstance(out, dict) else (out, {})
             if flags.get("cache", True):
-                found += [str(name).replace("${item}", str(item)) for item in items]
+                found += [str(name).replace(word, str(item)) for item in named]
     return found
 
 

@@ -201,9 +201,13 @@ def _change(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str
 
 def _keys(commit: str, names: Sequence[str]) -> Table:
     rows = []
+    earlier = _study_files(commit)
     for name in names:
-        file = paths.root() / name
-        then = flat(_yaml(_git("show", f"{commit}:{name}")))
+        file, stem = paths.root() / name, Path(name).stem
+        is_study = name != "params.yaml"
+        if is_study and not file.is_file() and paths.study(stem).file.is_file():
+            continue  # It lies in another folder now, where its name comes again.
+        then = flat(_yaml(_git("show", f"{commit}:{earlier.get(stem, name) if is_study else name}")))
         now = flat(_yaml(file.read_text(encoding="utf-8"))) if file.is_file() else {}
         rows += [
             [f"{name}: {key}", then.get(key, _ABSENT), now.get(key, _ABSENT)]
@@ -212,6 +216,12 @@ def _keys(commit: str, names: Sequence[str]) -> Table:
         ]
     columns = [long("Key"), long("Then"), long("Now")]
     return Table("keys", "Changed keys", columns, rows, empty="No key changed.", is_whole=True)
+
+
+def _study_files(commit: str) -> dict[str, str]:
+    """Return where the study files lay at a commit, by the names of the studies."""
+    listed = _git("ls-tree", "-r", "--name-only", commit, "--", "studies") or ""
+    return {Path(name).stem: name for name in listed.splitlines() if name.endswith(".yaml")}
 
 
 def flat(tree: Any, name: str = "") -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchbook.core import paths, sizes, yamlfile
@@ -16,26 +16,29 @@ from benchbook.core.study_sections import NAME
 
 
 def study(name: str, *sections: str) -> Study:
-    """Read `studies/NAME.yaml`, or a size of a study by the name STUDY-SIZE.
+    """Read the file NAME.yaml below `studies`, or a size of a study by the name STUDY-SIZE.
 
     `InputErrors` lists every mistake. With `sections` only these can be read from the result, so that a
     stage cannot depend on what its entry in dvc.yaml does not declare.
     """
-    file = paths.study(name).file
-    whole = sizes.origin(name) if name not in paths.studies() else None
+    written = paths.study_files()
+    whole = sizes.origin(name) if name not in written else None
     if whole is not None:
         loaded = _checked(sizes.document(name, whole))
         return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
-    if name not in paths.studies():
-        raise InputErrors([f"studies: {name}: no such study; {did_you_mean(name, paths.studies())}"])
+    if name not in written:
+        raise InputErrors([f"studies: {name}: no such study; {did_you_mean(name, sorted(written))}"])
+    if wrong := list(_twice({name: written[name]})):
+        raise InputErrors(wrong)
+    where = paths.study(name)
     if not re.fullmatch(NAME, name):
         raise InputErrors(
             [
-                f"studies/{name}.yaml: not a name for a study; rename it, for example "
+                f"{where.shown}: not a name for a study; rename it, for example "
                 f"{re.sub('[^a-z0-9_-]+', '-', name.lower()).strip('-') or 'study'}.yaml"
             ]
         )
-    loaded = study_file(file)
+    loaded = _checked(yamlfile.read(where.file, where.shown))
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
 
 
@@ -68,12 +71,7 @@ def params(*sections: str) -> Params:
     """Read `params.yaml`, or only some sections of it; a study or source named there must exist."""
     document = yamlfile.read(paths.params(), "params.yaml")
     loaded = validate(document, Params)
-    known = paths.studies()
-    wrong = [
-        f"{document.where(('studies', index))}: studies.{index}: {name}: {_remedy(name, known)}"
-        for index, name in enumerate(loaded.studies)
-        if name not in known
-    ]
+    wrong = [*_misplaced(document, loaded.studies), *_twice(paths.study_files())]
     wrong += [
         f"{document.where(('sources', index))}: sources.{index}: {name}: no folder data/published/{name}; "
         "add it or remove the name"
@@ -83,6 +81,26 @@ def params(*sections: str) -> Params:
     if wrong:
         raise InputErrors(wrong)
     return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
+
+
+def _misplaced(document: yamlfile.Document, named: Mapping[str, str]) -> Iterator[str]:
+    """Name the studies of `params.yaml` that are not there, or whose file is another one."""
+    known, is_list = paths.studies(), isinstance(document.data["studies"], list)
+    for index, (name, file) in enumerate(named.items()):
+        place = ("studies", index if is_list else name)
+        told = f"{document.where(place)}: {'.'.join(map(str, place))}"
+        if name not in known:
+            yield f"{told}: {name}: {_remedy(name, known)}"
+        elif not is_list and file != paths.study(name).shown:
+            yield f"{told}: {file}: not the file of this study; write {paths.study(name).shown}"
+
+
+def _twice(written: Mapping[str, Sequence[Path]]) -> Iterator[str]:
+    """Name the studies that have several files."""
+    for name, several in written.items():
+        if len(several) > 1:
+            shown = " and ".join(file.relative_to(paths.root()).as_posix() for file in several)
+            yield f"studies: {name}: {shown} have one name; a study is known by it: rename or delete one"
 
 
 def _remedy(name: str, known: list[str]) -> str:

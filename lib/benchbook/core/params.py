@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from benchbook.core.study_sections import Model, distinct
 
 Look = Annotated[int, Field(ge=3, le=1000, examples=[5])]
+
+
+def _with_files(value: Any) -> Any:
+    """Give the names of a list their files: a list was written while all studies lay in `studies` itself."""
+    if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
+        return {name: f"studies/{name}.yaml" for name in distinct(tuple(value))}
+    return value
 
 
 class Analysis(Model):
@@ -57,8 +64,8 @@ class Limits(Model):
 class Params(Model):
     """What `dvc repro` runs."""
 
-    studies: Annotated[tuple[str, ...], AfterValidator(distinct)]
-    """Studies to run, by the names of their files."""
+    studies: Annotated[dict[str, str], BeforeValidator(_with_files)]
+    """Studies to run: the name of each, with its file from the root on, which DVC follows."""
     sources: Annotated[tuple[str, ...], AfterValidator(distinct)]
     """Published sources to audit, by the names of their folders."""
     analysis: Analysis

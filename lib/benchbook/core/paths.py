@@ -52,8 +52,14 @@ class StudyPaths(_Places):
 
     @property
     def file(self) -> Path:
-        """The study file."""
-        return self.base / "studies" / f"{self.name}.yaml"
+        """The study file, in whatever folder of `studies` it lies; where there is none, in `studies`."""
+        found = study_files(self.base).get(self.name)
+        return found[0] if found else self.base / "studies" / f"{self.name}.yaml"
+
+    @property
+    def shown(self) -> str:
+        """The study file as people write it, from the root on."""
+        return self.file.relative_to(self.base).as_posix()
 
     @property
     def facts(self) -> Path:
@@ -193,7 +199,20 @@ def record() -> Path:
 
 def studies() -> list[str]:
     """Return the names of all study files, sorted."""
-    return sorted(path.stem for path in (root() / "studies").glob("*.yaml"))
+    return sorted(study_files())
+
+
+def study_files(base: Path | None = None) -> dict[str, list[Path]]:
+    """Return the study files below a root's `studies` by their names, in folders too but in no hidden one.
+
+    A study is known by its name alone: `load` refuses a name that has several files.
+    """
+    folder = (base or root()) / "studies"
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.rglob("*.yaml")):
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            found.setdefault(path.stem, []).append(path)
+    return found
 
 
 @dataclass(frozen=True)

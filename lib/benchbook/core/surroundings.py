@@ -21,9 +21,9 @@ _hidden: dict[str, str] = {}
 def named() -> set[str]:
     """Return the variables that the study files of this clone name as holding a password."""
     found: set[str] = set()
-    for name in paths.studies():
-        text = paths.study(name).file.read_bytes().decode("utf-8", "replace")
-        found.update(NAMED.findall(text))
+    for several in paths.study_files().values():
+        for file in several:
+            found.update(NAMED.findall(file.read_bytes().decode("utf-8", "replace")))
     return found
 
 

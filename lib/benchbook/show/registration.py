@@ -30,10 +30,11 @@ PROMISED = ("question", "arms", "workloads", "threads", "claims")
 
 @dataclass(frozen=True)
 class Revision:
-    """The study file as one commit has it."""
+    """The study file as one commit has it, and where it lay then."""
 
     commit: str
     moment: datetime.datetime
+    name: str
 
 
 def doubt(study: str, runs: pd.DataFrame) -> Doubt:
@@ -48,12 +49,11 @@ def doubt(study: str, runs: pd.DataFrame) -> Doubt:
     if runs.empty:
         return Doubt(NAME, "There is no run yet that anything could be older than.")
     first = datetime.datetime.fromisoformat(min(runs["started_utc"]))
-    name = f"studies/{study}.yaml"
-    revisions, promised = _revisions(name), PROMISED
+    name, revisions, promised = paths.study(study).shown, _revisions(study), PROMISED
     if not revisions and (whole := sizes.origin(study)):
         # A study at a size is what the study says under `sizes`.
-        name, promised = f"studies/{whole}.yaml", (*PROMISED, sizes.SECTION)
-        revisions = _revisions(name)
+        name, promised = paths.study(whole).shown, (*PROMISED, sizes.SECTION)
+        revisions = _revisions(whole)
     if not revisions:
         return Doubt(
             NAME,
@@ -78,7 +78,7 @@ def doubt(study: str, runs: pd.DataFrame) -> Doubt:
 def _compared(
     name: str, registered: Revision, first: datetime.datetime, promised: Sequence[str] = PROMISED
 ) -> Doubt:
-    then = _keys(_git("show", f"{registered.commit}:{name}"))
+    then = _keys(_git("show", f"{registered.commit}:{registered.name}"))
     now = _keys((paths.root() / name).read_text(encoding="utf-8"))
     if then is None or now is None:
         return Doubt(NAME, f"Not known: {name} can't be read as it was before the first run.", True)
@@ -105,11 +105,23 @@ def changed(then: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str]
     return [key for key in keys if repr(then.get(key) or None) != repr(now.get(key) or None)]
 
 
-def _revisions(name: str) -> list[Revision]:
-    """Return the commits that touched a file, newest first."""
-    listed = _git("log", "--format=%H %cI", "--", name) or ""
-    found = (line.split(" ", 1) for line in listed.splitlines())
-    return [Revision(commit, datetime.datetime.fromisoformat(date)) for commit, date in found]
+def _revisions(study: str) -> list[Revision]:
+    """Return the commits that touched a study's file, newest first, in whatever folder it lay.
+
+    A name stands for one study. Whether git takes a moved file for the same one depends on how much else is
+    like it, and the studies are like each other.
+    """
+    shown = ("--format=%x00%H %cI", "-m", "--name-status", "--no-renames")
+    listed = _git("-c", "core.quotePath=false", "log", *shown, "--", f":(glob)studies/**/{study}.yaml") or ""
+    found: dict[str, Revision] = {}
+    for one in listed.split("\0")[1:]:
+        first, *touched = filter(None, one.splitlines())
+        commit, date = first.split(" ", 1)
+        there = [line.split("\t", 1)[1] for line in touched if not line.startswith("D")]
+        # A merge is listed once for each of its parents.
+        if there and commit not in found:
+            found[commit] = Revision(commit, datetime.datetime.fromisoformat(date), there[0])
+    return list(found.values())
 
 
 def _keys(text: str | None) -> Mapping[str, Any] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from benchbook.core import files, paths, record, yamlfile
@@ -161,7 +160,7 @@ def measured() -> list[Measured]:
 
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
-    given, found = _given(where.file), files.read_json(where.findings)
+    given, found = _given(where), files.read_json(where.findings)
     return Measured(name, found, is_recorded, _illustrates(given), _place(given), doubts)
 
 
@@ -169,7 +168,7 @@ def shipped() -> dict[str, list[Shipped]]:
     """Return for each claim the study files that would answer it, then those that would illustrate it."""
     found: dict[str, list[Shipped]] = {}
     for name in paths.studies():
-        given = _given(paths.study(name).file)
+        given = _given(paths.study(name))
         shown = {claim for claims in _illustrates(given).values() for claim in claims}
         answered = [str(claim) for claim in given.get("claims") or []]
         for claim in dict.fromkeys([*answered, *sorted(shown)]):
@@ -179,8 +178,8 @@ def shipped() -> dict[str, list[Shipped]]:
     return found
 
 
-def _given(file: Path) -> Mapping[str, Any]:
-    return yamlfile.read(file, f"studies/{file.name}").data if file.is_file() else {}
+def _given(where: paths.StudyPaths) -> Mapping[str, Any]:
+    return yamlfile.read(where.file, where.shown).data if where.file.is_file() else {}
 
 
 def _illustrates(given: Mapping[str, Any]) -> dict[str, list[str]]:

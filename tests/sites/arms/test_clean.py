@@ -42,7 +42,7 @@ def test_ours_end_and_foreign_ones_stay(open_folder: Path, sleeper) -> None:
     (lab.run / "server.json").write_text("{")
     report = clean.down(open_folder / "clean")
     assert report.is_clean and len(report.stopped) == 2
-    assert [popen.wait(timeout=1) for popen in ours] == [-15, -15]
+    assert [popen.wait(timeout=10) for popen in ours] == [-15, -15]
     assert [popen.poll() for popen in others] == [None, None, None]
     assert report.removed == [str(lab.run / "server.json")]
     assert str(clean.down(open_folder / "clean")) == "nothing was left"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from benchbook.core import load
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.sites.hosts import arrange, topology
@@ -43,7 +42,7 @@ def hosts() -> dict[str, Target]:
 
 def made(arm: str, study: Study | None = None) -> dict[str, Any]:
     """Return the topology of an arm as tiup would read it."""
-    asked = study or load.study_file(tree.ROOT / "studies" / "tidb-sysbench-howto.yaml")
+    asked = study or tree.study("tidb-sysbench-howto")
     part = arrange.chains(asked, hosts())[arm].server
     folders = dict.fromkeys(hosts(), "/srv/lab")
     built = topology.build(asked, part, hosts(), folders, dict.fromkeys(hosts(), FACTS))
@@ -91,7 +90,7 @@ def test_settings_of_the_source_are_there_and_none_that_its_version_does_not_kno
 
 
 def test_arms_that_differ_in_access_alone_share_a_cluster_and_others_do_not():
-    asked = load.study_file(tree.ROOT / "studies" / "tidb-sysbench-howto.yaml")
+    asked = tree.study("tidb-sysbench-howto")
     chains = arrange.chains(asked, hosts())
     assert chains["haproxy"].server == chains["three-servers"].server != chains["numa-nodes"].server
     assert [place.port for place in arrange.endpoints(chains["three-servers"])] == [4000] * 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,11 @@ def test_no_pod_is_made_for_a_client_outside_and_the_plan_says_where_it_is():
 
 
 @pytest.fixture
-def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def rack(monkeypatch: pytest.MonkeyPatch):
     if why := ssh_hosts.unable():
         pytest.skip(why)
-    with Rack(tmp_path, NUMBER) as made:
+    # A lab's sockets are below a host's folder, and pytest's own folders are too long for a socket's path.
+    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as base, Rack(Path(base), NUMBER) as made:
         made.add("client")
         monkeypatch.setenv("BENCHBOOK_INVENTORY", str(made.inventory(programs={"sysbench": sys.executable})))
         yield made

@@ -249,11 +249,12 @@ def test_what_the_kernel_holds_for_an_arm_moves_with_it_when_arms_change_places(
         "large": {"cpu": {"server": {"quota": 1.5}}},
     }
     # A new namespace has the kernel's own default, whatever the machine has.
-    tool("ip", "netns", "add", "bb-untouched")
+    name = f"bb-untouched-{rooms.number()}"
+    tool("ip", "netns", "add", name)
     try:
-        untouched = tool("ip", "netns", "exec", "bb-untouched", "cat", SOMAXCONN)
+        untouched = tool("ip", "netns", "exec", name, "cat", SOMAXCONN)
     finally:
-        tool("ip", "netns", "delete", "bb-untouched")
+        tool("ip", "netns", "delete", name)
     with arranged(**arms) as site:
         seen = set()
         for block in range(1, len(arms) + 1):
