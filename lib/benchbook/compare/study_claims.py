@@ -21,7 +21,7 @@ from benchbook.compare.multiple import holm
 from benchbook.compare.sentences import ends, listing, percent
 from benchbook.compare.study_cells import Unfit, cells, chosen, is_known, loading, logarithms
 from benchbook.compare.study_kinds import BUSIEST, Bounds, Part, Place, parts
-from benchbook.compare.verdicts import Verdict, decide_verdict, point_band, reached_look
+from benchbook.compare.verdicts import Verdict, decide_verdict, point_band, reached_look, verdict
 from benchbook.core import claim as published
 from benchbook.core.errors import given
 from benchbook.core.params import Analysis
@@ -248,8 +248,7 @@ def _judged(part: Part, blocks: pd.DataFrame, level: float) -> tuple[dict[str, A
     outcome: Verdict = "inconclusive"
     p: float | None = None
     if interval.is_known and reason is None:
-        decision = decide_verdict(interval, bounds)
-        outcome, p = decision.outcome, decision.p
+        outcome, p = verdict(interval, bounds), decide_verdict(interval, bounds).p
     return _part(part, interval, bounds, outcome, reason or interval.reason), outcome, p
 
 
