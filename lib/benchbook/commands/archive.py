@@ -85,14 +85,15 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     listed = {name: _entry(file) for name, file in places.items()}
     about = ABOUT.format(study=study).encode()
     listed[README] = {"sha256": hashlib.sha256(about).hexdigest(), "bytes": len(about)}
+    listed = dict(sorted(listed.items()))
     manifest = {"format": FORMAT, "study": study, "benchbook": version("benchbook"), "commit": commit,
-                "files": dict(sorted(listed.items()))}  # fmt: skip
+                "files": listed}  # fmt: skip
     first = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
     with part.open("wb") as stream:
         texts = {MANIFEST: first, README: about}
-        tarball.write(stream, suffix, _entries(study, places, manifest["files"], texts))
+        tarball.write(stream, suffix, _entries(study, places, listed, texts))
     part.replace(target)
     return target
 

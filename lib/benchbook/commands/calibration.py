@@ -30,7 +30,7 @@ from benchbook.sites import open_site
 from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_root
 
-SAME = {"one": {}, "other": {}}
+SAME: dict[str, dict[str, Any]] = {"one": {}, "other": {}}
 LEVEL = 0.98
 MINUTES = 10
 BLOCK_S = 13.0

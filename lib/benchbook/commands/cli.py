@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from benchbook.commands import cluster
@@ -188,7 +189,8 @@ def _check(arguments: argparse.Namespace) -> int:
     wrong: list[str] = []
     written = paths.studies()
     named = [*written, *(size for name in written for size in _sizes(name) if size not in written)]
-    for attempt in (load.params, *(lambda name=name: load.study(name) for name in named)):
+    attempts: list[Callable[[], object]] = [load.params, *(partial(load.study, name) for name in named)]
+    for attempt in attempts:
         try:
             attempt()
         except InputErrors as error:

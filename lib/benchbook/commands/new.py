@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     if wrong:
         raise InputErrors(wrong)
     answers = Answers(
-        *(told[key].strip() for key in ("name", "question", "differs", "engine")),
+        *(told["name"].strip(), told["question"].strip(), told["differs"].strip(), told["engine"].strip()),
         tuple(word for word in _words(told["load"]) if not word.isdigit()),
         tuple(dict.fromkeys(int(word) for word in _words(told["load"]) if word.isdigit())),
     )

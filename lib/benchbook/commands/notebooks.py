@@ -62,8 +62,9 @@ class _Hook(DisplayHook):
             return
         data, metadata = self.compute_format_data(result)
         self.fill_exec_result(result)
-        count = self.shell.execution_count
-        self.shell.show("execute_result", data=_plain(data), metadata=metadata, execution_count=count)
+        shell: Any = self.shell
+        count = shell.execution_count
+        shell.show("execute_result", data=_plain(data), metadata=metadata, execution_count=count)
 
 
 class _Publisher(DisplayPublisher):
@@ -124,7 +125,7 @@ def _shell() -> Iterator[Shell]:
 
         # It looks for its backend, and for the shell that shows figures, only when it is imported; and it
         # tells only the first shell of a process how figures become pictures, as long as it remembers one.
-        configure_inline_support.current_backend = "unset"
+        configure_inline_support.current_backend = "unset"  # type: ignore[attr-defined]
         shell.enable_matplotlib("inline")
     try:
         yield shell

@@ -8,8 +8,9 @@ made up so that it agrees.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,13 @@ def prove(root: Path, name: str, ours: Path) -> Proof:
         proof.wrong.append(_damage("study, params, facts, dataset or plans", error))
         return proof
     for what, find in CHECKS.items():
-        proof.wrong += _found(what, lambda find=find: list(find(held)))
+        proof.wrong += _found(what, partial(find, held))
     for folder in held.folders:
-        proof.wrong += _found(f"raw/{folder.name}", lambda folder=folder: list(_of_run(held, folder)))
+        proof.wrong += _found(f"raw/{folder.name}", partial(_of_run, held, folder))
     for note in held.notes:
-        proof.wrong += _found(f"void/{note.name}", lambda note=note: list(_of_void(held, note)))
-        proof.noted += _found(f"void/{note.name}", lambda note=note: list(_of_reasons(held, note)))
-    proof.noted += _found("this clone", lambda: list(disclosed.beside_ours(held, ours)))
+        proof.wrong += _found(f"void/{note.name}", partial(_of_void, held, note))
+        proof.noted += _found(f"void/{note.name}", partial(_of_reasons, held, note))
+    proof.noted += _found("this clone", partial(disclosed.beside_ours, held, ours))
     proof.unproven += [*disclosed.WHO, *disclosed.unproven(held)]
     return proof
 
@@ -71,9 +72,9 @@ _DAMAGE = (
 )
 
 
-def _found(what: str, find: Callable[[], list[str]]) -> list[str]:
+def _found(what: str, find: Callable[[], Iterable[str]]) -> list[str]:
     try:
-        return find()
+        return list(find())
     except _DAMAGE as error:
         return [_damage(what, error)]
 

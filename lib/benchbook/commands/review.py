@@ -43,7 +43,7 @@ def review(base: str) -> Path:
     untracked = _git("ls-files", "--others", "--exclude-standard") or ""
     changed += [("new, not in git", name) for name in untracked.splitlines()]
     names = [name for _, name in changed]
-    parts = [
+    parts: list[Any] = [
         _opening(base, commit, names),
         Html("<h2>Findings</h2>"),
         *_findings(commit, stale()),

@@ -76,8 +76,10 @@ def _extra(evidence: Evidence, claim: ClaimedEffect, workload: str) -> Candidate
 def twin_candidates(evidence: Evidence) -> list[Candidate]:
     """Return the baseline against itself, for each workload that has an A/A pair."""
     study = evidence.study
-    candidates = []
-    for workload in study.workloads if study.twin else ():
+    candidates: list[Candidate] = []
+    if study.twin is None:
+        return candidates
+    for workload in study.workloads:
         levels = [level for level in study.threads if study.has_twin(workload, level)]
         for metric in metrics(study, workload) if levels else ():
             ratios = _ratios(evidence, study.baseline, study.twin, workload, metric, levels)

@@ -83,8 +83,8 @@ def _contrasts(
     if study.baseline not in priced:
         return []
     twins = [
-        contrast(evidence, study.baseline, study.twin, workload, METRIC, levels)
-        for workload in (workloads if study.twin else ())
+        contrast(evidence, study.baseline, study.twin or "", workload, METRIC, levels)
+        for workload in workloads
         if (levels := [level for level in study.threads if study.has_twin(workload, level)])
     ]
     candidates = [

@@ -21,8 +21,9 @@ from benchbook.compare.multiple import holm
 from benchbook.compare.sentences import ends, listing, percent
 from benchbook.compare.study_cells import Unfit, cells, chosen, is_known, loading, logarithms
 from benchbook.compare.study_kinds import BUSIEST, Bounds, Part, Place, parts
-from benchbook.compare.verdicts import Verdict, decide_verdict, point_band, reached_look
+from benchbook.compare.verdicts import Verdict, decide_verdict, point_band, reached_look, verdict
 from benchbook.core import claim as published
+from benchbook.core.errors import given
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 
@@ -237,17 +238,17 @@ def _judged(part: Part, blocks: pd.DataFrame, level: float) -> tuple[dict[str, A
         overall = t_interval(_series(blocks, part.beside), level)
         if overall.log_mean is not None and overall.log_mean < 0:
             bounds = Bounds(-bounds.log_high, -bounds.log_low)
-        if not overall.is_known or overall.log_low <= 0 <= overall.log_high:
+        if not overall.is_known or given(overall.log_low) <= 0 <= given(overall.log_high):
             reason = "no effect was shown, so its size has no trend"
     if part.rule == "alike":
         theirs = float(_series(blocks, part.beside).mean())
         allowed = point_band(math.expm1(theirs))
         bounds = Bounds(allowed.log_low - theirs, allowed.log_high - theirs)
     interval = t_interval(series, level)
-    outcome, p = "inconclusive", None
+    outcome: Verdict = "inconclusive"
+    p: float | None = None
     if interval.is_known and reason is None:
-        decision = decide_verdict(interval, bounds)
-        outcome, p = decision.outcome, decision.p
+        outcome, p = verdict(interval, bounds), decide_verdict(interval, bounds).p
     return _part(part, interval, bounds, outcome, reason or interval.reason), outcome, p
 
 

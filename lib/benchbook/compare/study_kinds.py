@@ -18,6 +18,7 @@ from benchbook.compare.claimed import judged_by, limits
 from benchbook.compare.study_cells import OF_THREADS, OF_WORKLOAD, Unfit, chosen
 from benchbook.compare.verdicts import PRACTICAL, Band
 from benchbook.core.claim import Claim, Selector
+from benchbook.core.errors import given
 
 # Arm, workload, threads, and which side's way of putting seconds together; threads 0 is the busiest level.
 Place = tuple[str, str, int, Literal["baseline", "treatment"]]
@@ -77,7 +78,7 @@ def _effect(claim: Claim, cells: pd.DataFrame) -> list[Part]:
     baseline, treatments = _arms(claim.baseline, cells), _arms(claim.treatment, cells)
     if len(baseline) != 1:
         raise Unfit("it speaks of several baselines")
-    bounds = _of_shares(limits(claim))
+    bounds = _of_shares(given(limits(claim)))
     found = []
     for arm in treatments:
         for workload in dict.fromkeys(cells.loc[cells["name"] == arm, "workload"]):
@@ -97,7 +98,7 @@ def _mean_effect(baseline: str, treatment: str, workload: str, levels: Sequence[
 
 
 def _value(claim: Claim, cells: pd.DataFrame) -> list[Part]:
-    band = limits(claim)
+    band = given(limits(claim))
     bounds = Bounds(_log(band.low, -math.inf), _log(band.high, math.inf))
     is_mean = judged_by(claim) in ("mean", None)
     found = []
@@ -135,8 +136,11 @@ def _trend(claim: Claim, cells: pd.DataFrame) -> list[Part]:
         for (start, before), (end, after) in pairwise(levels):
             step = f"{where}, {along.replace('_', ' ')} {start:g} to {end:g}"
             weights = _sum([(after, 1), (before, -1)])
-            rule = ("size", overall) if by_size else ("band", {})
-            found.append(Part(step, weights, bounds, "share", *rule))
+            found.append(
+                Part(step, weights, bounds, rule="size", beside=overall)
+                if by_size
+                else Part(step, weights, bounds)
+            )
     if not found:
         raise Unfit(f"it has fewer than two levels of {along.replace('_', ' ')}")
     return found
@@ -174,7 +178,7 @@ def _proportional(claim: Claim, cells: pd.DataFrame) -> list[Part]:
     along, found = str(claim.along), []
     if along not in cells:
         raise Unfit(f"the study does not vary {along.replace('_', ' ')}")
-    band = limits(claim)
+    band = given(limits(claim))
     bounds = Bounds(-math.inf if band.low is None else band.low, math.inf if band.high is None else band.high)
     for workload, own in cells.dropna(subset=[along]).groupby("workload", sort=False):
         levels = own.drop_duplicates("name").set_index("name")[along].astype(float).map(math.log)
@@ -225,7 +229,7 @@ def _peak(claim: Claim, cells: pd.DataFrame) -> list[Part]:
     along, found = str(claim.along), []
     if along not in cells:
         raise Unfit(f"the study does not vary {along.replace('_', ' ')}")
-    band = limits(claim)
+    band = given(limits(claim))
     high = math.inf if band.high is None else band.high
     for where, levels in _groups(cells, along):
         inside = [one for one in levels if one[0] <= high]

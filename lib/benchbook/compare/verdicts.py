@@ -38,6 +38,18 @@ PRACTICAL = 0.01
 USEFUL_RATIO = 1.5
 
 
+class Allowed(Protocol):
+    """Where an effect must lie, on the log scale."""
+
+    @property
+    def log_low(self) -> float:
+        """The lower end."""
+
+    @property
+    def log_high(self) -> float:
+        """The upper end."""
+
+
 class Ends(Protocol):
     """Anything with two ends on the log scale."""
 
@@ -107,7 +119,7 @@ def next_look(n: int, looks: Sequence[int]) -> int | None:
     return min((look for look in looks if look > n), default=None)
 
 
-def verdict(ends: Ends, band: Band) -> Verdict:
+def verdict(ends: Ends, band: Allowed) -> Verdict:
     """Judge a claim: the interval inside its band, entirely outside, or neither."""
     if ends.log_low is None or ends.log_high is None:
         return "inconclusive"
@@ -145,7 +157,7 @@ def direction(ends: Ends, value: float) -> Direction | None:
     return "right" if (ends.log_low > 0) == (value > 0) else "opposite"
 
 
-def decide_verdict(interval: Interval, band: Band) -> Decision:
+def decide_verdict(interval: Interval, band: Allowed) -> Decision:
     """Judge a claim, with the p value that Holm's correction needs."""
     outcome = verdict(interval, band)
     if outcome == "inconclusive":

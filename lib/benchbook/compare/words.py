@@ -76,8 +76,8 @@ def arm(name: str, access: str | None = None, network: str | None = None) -> str
         return f"{name} network"
     if name == "direct" and access in ("direct", None):
         return "direct connections"
-    if (name, access) in WAYS:
-        return WAYS[name, access]
+    if (way := WAYS.get((name, access or ""))) is not None:
+        return way
     parts = re.split(r"([-_.])", name)
     return "".join(_product(part, access) for part in parts)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 SITES = {
     "local": "benchbook.sites.local.site:LocalSite",
     "kubernetes": "benchbook.sites.kube.site:KubernetesSite",
-    "ssh": "benchbook.sites.hosts.site:SshSite",
+    "ssh": "benchbook.sites.hosts.site:HostsSite",
     "existing": "benchbook.sites.existing.site:ExistingSite",
 }
 # Kinds of site on which an arm can have several clients and several servers.

@@ -18,7 +18,9 @@ COUNTED = ("invalid", "indeterminate", "partner")
 class Judgement(Protocol):
     """What a judge says of a run folder."""
 
-    status: str
+    @property
+    def status(self) -> str:
+        """`valid`, or what it is instead."""
 
     @property
     def reasons(self) -> list[str]:

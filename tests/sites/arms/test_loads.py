@@ -21,7 +21,7 @@ def missing(arm: dict, files: int, monkeypatch: pytest.MonkeyPatch, port: int = 
     monkeypatch.setattr(resource, "getrlimit", lambda what: (files, files))
     one = Arm.model_validate(arm)
     (chain,) = layout.chains({"one": one}, port, ANYWHERE).values()
-    return "; ".join(obstacles._load(one, chain)) or None
+    return "; ".join(obstacles._load(one.load, chain)) or None
 
 
 def test_a_load_that_needs_more_files_than_are_allowed_is_told_by_who_needs_them(monkeypatch):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import resource
 import signal
@@ -67,7 +68,7 @@ class Driver:
                 if self.is_ending.is_set() or (session := await self.connect()) is None:
                     return
                 self.held.add(session)
-                session.ended.add_done_callback(lambda _, gone=session: self._gone(gone))
+                session.ended.add_done_callback(functools.partial(self._gone, session))
 
         await asyncio.gather(*(open_some() for _ in range(min(AT_ONCE, number))))
 
@@ -113,7 +114,7 @@ class Driver:
         """Write one line."""
         print(json.dumps(told), flush=True)
 
-    def _gone(self, session: Session) -> None:
+    def _gone(self, session: Session, _: object) -> None:
         self.held.discard(session)
         self.lost += not self.is_ending.is_set()
 

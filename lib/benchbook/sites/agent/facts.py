@@ -21,7 +21,7 @@ SYS = Path("/sys")
 PROGRAMS = {"sysbench": ("sysbench",), **registry.PROGRAMS, "tiup": ("tiup",)}
 PROGRAMS |= {name: (name,) for name in registry.PROXIES}
 # How a program is asked, where it is not by `--version`.
-ASKED = {"tidb-server": ("-V",), "haproxy": ("-v",)}
+ASKED: dict[str, tuple[str, ...]] = {"tidb-server": ("-V",), "haproxy": ("-v",)}
 ASKED |= dict.fromkeys(("mariadbd", "mysqld"), ("--no-defaults", "--version"))
 NONE: dict[str, str] = {}
 

@@ -102,7 +102,8 @@ class Session(asyncio.Protocol):
                 self._answer(payload, number)
             except (Refused, ValueError, IndexError) as error:
                 self.entered.set_exception(Refused(str(error)))
-                self._transport and self._transport.abort()
+                if self._transport is not None:
+                    self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Tell that it is over."""

@@ -113,7 +113,8 @@ def _talk(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as agent:
         agent.connect(str(folder / SOCKET))
         while True:
-            ready, _, _ = select.select([0, agent], [], [])
+            waiting: list[int | socket.socket] = [0, agent]
+            ready, _, _ = select.select(waiting, [], [])
             for one in ready:
                 data = os.read(0, 1 << 16) if one == 0 else agent.recv(1 << 16)
                 if not data:

@@ -62,15 +62,12 @@ class Clock:
         self.result = lab.run / "turns.result.json"
         self.result.unlink(missing_ok=True)
         self.stops = stops({name: taker.parts for name, taker in takers.items()})
-        arms = [
-            {
-                "name": name,
-                "clients": [client.pid for client in taker.clients],
-                "logs": [str(log) for log in taker.logs],
-                "parts": {"client": [client.pid for client in taker.clients], **taker.parts},
-            }
-            for name, taker in takers.items()
-        ]
+        arms: list[dict[str, Any]] = []
+        for name, taker in takers.items():
+            clients: Sequence[int] = [client.pid for client in taker.clients]
+            logs = [str(log) for log in taker.logs]
+            parts = {"client": clients, **taker.parts}
+            arms.append({"name": name, "clients": clients, "logs": logs, "parts": parts})
         request = lab.run / "turns.json"
         request.write_text(
             json.dumps({**asked, "arms": arms, "stops": self.stops, "ready_s": READY_S}), encoding="utf-8"

@@ -155,7 +155,8 @@ class MariaDB(Server):
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
         with self.admin().connect() as connection:
-            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
+        variables: dict[str, str] = {str(name): value for name, value in rows}
         return settings.taken(self.asked, self.engine.settings, variables, self.folder) | {
             "binary": self.binary,
             "binary_sha256": self.machine.sha256(self.binary),
@@ -188,7 +189,7 @@ class MariaDB(Server):
             self._close(cursor)
             accounts.make(cursor, self.lab.password(), place.peers(), is_closed=self.tls_from is not None)
         its_pid = int(self.machine.read(f"{self.role}/{PID}") or 0)
-        seen = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
+        seen: dict[str, Any] = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
         seen |= {"pid": its_pid, "port": port, "bind_address": address}
         wanted |= {"pid": self.running().pid, "port": place.port, "bind_address": place.address}  # type: ignore[dict-item]
         wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]

@@ -98,7 +98,7 @@ class MySQL(MariaDB):
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1
-        known = {"user": admin_account.ADMIN, "password": admin_account.secret(self.lab)}
+        known: dict[str, Any] = {"user": admin_account.ADMIN, "password": admin_account.secret(self.lab)}
         return self.machine.connect(self.socket, **known, **how)
 
     def _close(self, cursor: pymysql.cursors.Cursor) -> None:

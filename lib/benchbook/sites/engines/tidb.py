@@ -128,7 +128,8 @@ class TiDB(Server):
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
         with self.admin().connect() as connection:
-            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
+        variables: dict[str, str] = {str(name): value for name, value in rows}
         read = self.asked.taken(self.engine.settings, self.status.config(), variables)
         is_here = self.machine.host is None
         return {

@@ -50,7 +50,7 @@ class FarContext(ssl.SSLContext):
         made.load_cert_chain(str(place / CERTIFICATE), str(place / KEY))
         return made
 
-    def wrap_socket(self, sock: Any, **how: Any) -> Any:
+    def wrap_socket(self, sock: Any, *given: Any, **how: Any) -> Any:
         """Return what PyMySQL uses in place of the socket."""
         return _FarTls(self, sock)
 
@@ -59,7 +59,11 @@ class _FarTls:
     def __init__(self, context: ssl.SSLContext, raw: Any) -> None:
         self._raw, self._in, self._out = raw, ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session = context.wrap_bio(self._in, self._out)
-        self._work(lambda: self._session.do_handshake() or True)
+        self._work(self._shake_hands)
+
+    def _shake_hands(self) -> bool:
+        self._session.do_handshake()
+        return True
 
     def sendall(self, data: bytes) -> None:
         self._work(lambda: self._session.write(data))

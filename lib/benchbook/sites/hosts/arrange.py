@@ -147,7 +147,7 @@ class _Makes:
         program, made = engine_of(self.study, name).name, variant(arm)
         return self._share(
             *(("server", host, cpus, arm.kernel, made), "server", host, registry.PORTS.get(program, 1)),
-            **{"cpus": cpus, "kernel": arm.kernel, "program": program, "arm": name, "variant": made},
+            **dict[str, Any](cpus=cpus, kernel=arm.kernel, program=program, arm=name, variant=made),
             prepared=self.prepared[name],
         )
 
@@ -158,7 +158,7 @@ class _Makes:
         key = ("proxy", arm.access, host, cpus, server, said, arm.load)
         return self._share(
             *(key, "proxy", host, registry.PORTS.get(arm.access, 1)),
-            **{"cpus": cpus, "to": server, "program": arm.access, "arm": name, "variant": said},
+            **dict[str, Any](cpus=cpus, to=server, program=arm.access, arm=name, variant=said),
             connections=max(
                 (one.load.connections for one in self.study.arms.values() if one.load), default=0
             ),

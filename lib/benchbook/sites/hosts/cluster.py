@@ -252,7 +252,7 @@ class Cluster:
         known = admin_account.secret(self.lab) if password is None else password
         return stream.connect(
             *(self.hosts[place.host], (place.address, place.port)),
-            **{"user": admin_account.ADMIN, "password": known, "read_timeout": READ_S},
+            **dict[str, Any](user=admin_account.ADMIN, password=known, read_timeout=READ_S),
         )
 
     def _record(self, name: str) -> dict[str, Any]:

@@ -48,12 +48,12 @@ def of(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
         yield "kernel and cpu.server are not made for a cluster; numa is"
     if study.site.tiup is not None and arm.data is not None and arm.data.prewarm is not None:
         yield "data.prewarm is not made for a cluster, which is not started anew for each block"
-    for role, number in roles(study, arm).items() if arm.access in WAYS else ():
-        there = len(having(hosts, role))
+    for needed_role, number in roles(study, arm).items() if arm.access in WAYS else ():
+        there = len(having(hosts, needed_role))
         if there < number and number == 1:
-            yield f"no host of the inventory has the role {role}"
+            yield f"no host of the inventory has the role {needed_role}"
         elif there < number:
-            yield f"{number} hosts with the role {role} are needed, the inventory has {there}"
+            yield f"{number} hosts with the role {needed_role} are needed, the inventory has {there}"
 
 
 def of_host(study: Study, arm: str, role: str, look: Mapping[str, Any]) -> Iterator[str]:

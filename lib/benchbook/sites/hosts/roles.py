@@ -67,8 +67,8 @@ def summary(study: Study) -> str:
         return "\n".join([*lines, f"  inventory   {error.errors[0]}"])
     for role in inventory.ROLES:
         if role in most:
-            named = [f"{name} ({hosts[name].host})" for name in having(hosts, role)]
-            lines.append(f"  {role:12}{', '.join(named) or 'none'}")
+            there = [f"{name} ({hosts[name].host})" for name in having(hosts, role)]
+            lines.append(f"  {role:12}{', '.join(there) or 'none'}")
     return "\n".join(lines)
 
 

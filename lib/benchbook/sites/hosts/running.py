@@ -97,7 +97,7 @@ class Running:
             assert part.to is not None
             servers = [f"{one.address}:{one.port}" for one in reached_at(part.to)]
             asked = HostProxy.model_validate_json(part.variant or "{}")
-            return load(registry.ACCESS[part.program])(machine, place, servers, asked, part.arm)
+            return load(registry.ACCESS[part.program] or "")(machine, place, servers, asked, part.arm)
 
         if part.program == "cluster":
             names = {one.host for one in part.where.places} | {name for _, name in part.where.others}
@@ -155,7 +155,7 @@ class Running:
 
     def kernel_of(self, server: Part) -> dict[str, int]:
         """Return the kernel settings made for a server as its host has them now."""
-        return {name: value for (host, name), value in self._kernel.items() if host == server.host}
+        return {name: value for (host, name), value in self._kernel.items() if host == server.where.host}
 
     @property
     def ready_s(self) -> float:
@@ -213,13 +213,13 @@ class Running:
             host.close()
 
     def _set_kernel(self, server: Part, profile: Kernel) -> None:
-        host = self.host(server.host)
+        host = self.host(server.where.host)
         for key, name in (OF_NAMESPACE | OF_MACHINE).items():
             value = getattr(profile, key)
             if value is None:
                 continue
             got = host.call("sysctl", name=name, value=value)
-            self._kernel[server.host, key] = got
+            self._kernel[server.where.host, key] = got
             if got != value:
                 raise SiteError(
                     f"kernel.{key}: asked {value}, {host.name} has {got}; write a value it can hold"
@@ -238,7 +238,7 @@ class Running:
         return sorted(
             {
                 self.machine(name).source(place.address, place.port)
-                for name, place in itertools.product(used, server.reached_at)
+                for name, place in itertools.product(used, reached_at(server))
             }
         )
 

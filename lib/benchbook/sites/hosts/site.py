@@ -34,7 +34,7 @@ from benchbook.sites.processes import end_signals
 from benchbook.sites.tidb import pools
 
 
-class SshSite(Site):
+class HostsSite(Site):
     """The arms of one study on the hosts of its inventory. Use it as a context manager.
 
     Nothing is connected to before the first question. Where no arm is named, the baseline's server is meant.
@@ -48,7 +48,7 @@ class SshSite(Site):
         self.targets = inventory.load(study.site.inventory)
         self.chains = arrange.chains(study, self.targets)
 
-    def __enter__(self) -> SshSite:
+    def __enter__(self) -> HostsSite:
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {self.lab.folder}"

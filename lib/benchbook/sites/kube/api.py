@@ -189,7 +189,8 @@ class Cluster:
                 _request_timeout=CALL_S,
             )
             answer.read()
-            return answer.data.decode("utf-8", "replace") if answer.status == 200 else None
+            data: bytes = answer.data or b""
+            return data.decode("utf-8", "replace") if answer.status == 200 else None
         except (ApiException, *LOST):
             return None
 

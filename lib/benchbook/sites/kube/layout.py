@@ -14,7 +14,7 @@ from typing import Any
 
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
-from benchbook.core.study_kubernetes import Kubernetes
+from benchbook.core.study_kubernetes import Kubernetes, Role
 from benchbook.sites.arms import parts
 from benchbook.sites.arms.arrange import Arranged, Slot
 
@@ -139,8 +139,8 @@ def chains(study: Study) -> dict[str, Chain]:
 
     found = {}
     for name, arm in study.arms.items():
-        placed = arm.placement.nodes if arm.placement is not None else {}
-        nodes = {role: _labels(placed.get(role) or here.nodes.get(role, {})) for role in _roles(here, placed)}
+        placed = _selectors(arm.placement.nodes if arm.placement is not None else {})
+        nodes = {role: _labels(labels) for role, labels in {**_selectors(here.nodes), **placed}.items()}
         spread = arm.placement is not None and arm.placement.spread
         apart = _apart(arm, here, nodes)
         where = InPod(arm.network, room(arm, here), nodes.get("server", ()), spread, apart)
@@ -198,8 +198,9 @@ def _neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
     return share("neighbour", where, 0)
 
 
-def _roles(here: Kubernetes, placed: Mapping[str, Any]) -> list[str]:
-    return sorted({*here.nodes, *placed})
+def _selectors(nodes: Mapping[Role, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
+    """Return the labels that nodes of a role must have, where any are asked for."""
+    return {role: labels for role, labels in nodes.items() if labels}
 
 
 def _labels(selector: Mapping[str, str]) -> Labels:

@@ -7,6 +7,7 @@ the balancer would not be measured (Kubernetes issues 66607 and 115931).
 from __future__ import annotations
 
 import csv
+import functools
 import getpass
 import socket
 import time
@@ -74,7 +75,7 @@ class Outside:
             host, place = self.host(number), (self.names[number], address, port)
             if place in self._reached:
                 continue
-            if not wait_for(lambda host=host: _greets(host, address, port), wait_s, 1.0):
+            if not wait_for(functools.partial(_greets, host, address, port), wait_s, 1.0):
                 raise SiteError(
                     f"{host.name}: no server answers at {address}:{port} after {wait_s:g} s; see that the "
                     "balancer's address can be reached from there (routes, firewall)"

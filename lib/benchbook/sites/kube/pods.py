@@ -80,24 +80,24 @@ def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
 def client(study: Study, part: Part, digest: str) -> dict[str, Any]:
     """Return the template of a pod in which load is made: the client's, or the neighbour's."""
     here = asked(study)
-    is_client = part.kind == "client"
+    mounts: list[dict[str, Any]] = [
+        {"name": "jobs", "mountPath": HOME},
+        {"name": "tools", "mountPath": TOOLS, "readOnly": True},
+    ]
     container = {
         "name": part.kind,
         "image": here.images.client,
         "imagePullPolicy": here.images.pull,
         "command": ["python3", f"{TOOLS}/agent.py", "hold"],
         "resources": resources(part.where.room),
-        "volumeMounts": [
-            {"name": "jobs", "mountPath": HOME},
-            {"name": "tools", "mountPath": TOOLS, "readOnly": True},
-        ],
+        "volumeMounts": mounts,
     }
     volumes: list[dict[str, Any]] = [
         {"name": "jobs", "emptyDir": {}},
         {"name": "tools", "configMap": {"name": "tools"}},
     ]
-    if is_client:
-        container["volumeMounts"].append({"name": "account", "mountPath": ACCOUNT, "readOnly": True})
+    if part.kind == "client":
+        mounts.append({"name": "account", "mountPath": ACCOUNT, "readOnly": True})
         secret = {"secretName": CLIENT_ACCOUNT, "defaultMode": 0o400}
         volumes.append({"name": "account", "secret": secret})
     return _template(here, part, container, volumes, GRACE_S, digest)

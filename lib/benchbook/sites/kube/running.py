@@ -276,7 +276,7 @@ class Arms:
 
 def same(now: Any, before: Any) -> bool:
     """Say whether a pod is the one it was: neither made again, nor restarted, nor ending."""
-    statuses = now.status.container_statuses or ()
+    statuses = now.status.container_statuses or []
     return (
         now.metadata.uid == before.metadata.uid
         and now.metadata.deletion_timestamp is None

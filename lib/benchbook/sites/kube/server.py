@@ -217,7 +217,7 @@ class Server(ABC):
             self.record["reconnects"][self.place] += 1
 
     def _is_known(self, pod: Any) -> bool:
-        statuses = pod.status.container_statuses or ()
+        statuses = pod.status.container_statuses or []
         return (
             pod.metadata.uid == self._uid
             and pod.metadata.deletion_timestamp is None

@@ -22,7 +22,7 @@ from benchbook.sites.contract import Site
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, plan, running, turns
 from benchbook.sites.kube.client import Job, PodClient, hop
-from benchbook.sites.kube.layout import clients_inside, clients_outside
+from benchbook.sites.kube.layout import clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside, OutsideWatch
 from benchbook.sites.kube.watch import PodWatch
@@ -242,10 +242,9 @@ class KubernetesSite(Site):
         if clients_outside(chain):
             return self._clients_outside().client(argv, out, err, env, number, begin_at)
         if clients_inside(chain):
-            server = chain.servers[several.server_of(number, len(chain.servers))]
-            return PodClient(
-                Job(self.space.cluster, self.space.namespace, server.pod, argv, (), begin_at).into(out, err)
-            )
+            pod_name = pod_of(chain.servers[several.server_of(number, len(chain.servers))])
+            where = (self.space.cluster, self.space.namespace, pod_name)
+            return PodClient(Job(*where, argv, (), begin_at).into(out, err))
         pod = self._arms.pod(chain.clients[number])
         # What the client connects to is the part whose bytes it can count.
         hops = hop(argv, "proxy" if chain.proxy is not None else "server")

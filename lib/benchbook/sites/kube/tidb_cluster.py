@@ -111,7 +111,8 @@ class TidbCluster:
     def facts(self) -> dict[str, Any]:
         """Return what the cluster says it is; SettingsDiffer if a TiDB did not take what was asked."""
         with self.admin().connect() as connection:
-            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
+        variables: dict[str, str] = {str(name): value for name, value in rows}
         return self.parts.facts(self.asked, self.space.study.engine, variables)
 
     def applied(self) -> list[tuple[str, str]]:

@@ -98,7 +98,8 @@ class TidbPod(Server):
         if version is None or not sql.is_version(version, asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
         with self.admin().connect() as connection:
-            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
+        variables: dict[str, str] = {str(name): value for name, value in rows}
         kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
         return {
             "name": "tidb",

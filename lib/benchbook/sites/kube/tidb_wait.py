@@ -71,7 +71,8 @@ def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str 
     spec, status = resource["spec"], resource.get("status") or {}
     wanted = {part: int(spec[part]["replicas"]) for part in PARTS}
     running = {part: sum(wait.state(pod) is None for pod in found[part]) for part in PARTS}
-    said = next((one for one in status.get("conditions") or () if one["type"] == "Ready"), {})
+    ready = (one for one in status.get("conditions") or () if one["type"] == "Ready")
+    said: Mapping[str, Any] = next(ready, {})
     if said.get("status") == "True" and running == wanted and not _is_moving(status):
         return None
     counts = ", ".join(f"{NAMES[part]} {running[part]} of {wanted[part]}" for part in PARTS)

@@ -175,8 +175,9 @@ def together(sources: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
         first, *others = each
         known = [{round(row["second"]): row for row in other} for other in others]
         for row in first:
-            beside = [other.get(round(row["second"])) for other in known]
-            if None not in beside:
+            there = [other.get(round(row["second"])) for other in known]
+            beside = [one for one in there if one is not None]
+            if len(beside) == len(there):
                 sums = {key: round(row[key] + sum(one[key] for one in beside), 4) for key in ADDED if beside}
                 found.append(row | sums)
     return sorted(found, key=lambda row: (row["second"], row["part"]))
@@ -187,8 +188,9 @@ def with_bytes(
 ) -> list[dict[str, Any]]:
     """Return rows with what all clients' connections carried to and from their parts in the same second."""
     for row in found:
-        each = [one.get((row["part"], round(row["second"]))) for one in carried]
-        if each and None not in each:
+        there = [one.get((row["part"], round(row["second"]))) for one in carried]
+        each = [one for one in there if one is not None]
+        if each and len(each) == len(there):
             row["received_mib_s"] = round(sum(one[0] for one in each), 4)
             row["sent_mib_s"] = round(sum(one[1] for one in each), 4)
     return found

@@ -143,7 +143,7 @@ def _congestion() -> Ability:
 
 
 def _proxy(name: str) -> Ability:
-    path, why = here.find(name), load(registry.ACCESS[name]).obstacle()
+    path, why = here.find(name), load(registry.ACCESS[name] or "").obstacle()
     is_old = path is not None and name in registry.CAPTURING and not capture.is_able(Path(path).resolve())
     detail = f"{path}{'; too old to capture traffic' if is_old else ''}"
     remedy = f"{(why or '').partition('; ')[2]}; without it such arms are skipped"

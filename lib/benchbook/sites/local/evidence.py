@@ -153,12 +153,13 @@ def _kernel(parts: Parts, server: Part) -> dict[str, int]:
     found = dict(parts.kernel_of(server))
     if server.kernel is not None and server.kernel.nofile is not None:
         pid = parts.get(server).child.pid
-        found["nofile"] = procfs.open_files_limit(pid)
-        if found["nofile"] != server.kernel.nofile:
+        allowed = procfs.open_files_limit(pid)
+        if allowed != server.kernel.nofile:
             raise SiteError(
-                f"kernel.nofile: asked {server.kernel.nofile}, the server may open {found['nofile']} files; "
+                f"kernel.nofile: asked {server.kernel.nofile}, the server may open {allowed} files; "
                 "write a value it can hold"
             )
+        found["nofile"] = allowed
     return found
 
 

@@ -103,7 +103,7 @@ def _chain(
     where = InLab(quota, _shares(arm, cores, quota), arm.network == "pod", cable)
     own = {"where": where, "cpus": cores, "kernel": arm.kernel, "variant": variant(arm), "prepared": prepared}
     program = (arm.engine.name if arm.engine is not None else None) or engine
-    key = ("server", *own.values())
+    key: tuple[Any, ...] = ("server", *own.values())
     servers = [share((*key, *alone), "server", True, program, wide, **own)]
     servers += [share((*key, number), "server", True, program, **own) for number in range(1, arm.servers)]
     hops: list[Part] = []

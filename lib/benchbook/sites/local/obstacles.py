@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchbook.core import registry
 from benchbook.core.engines import program_of
-from benchbook.core.study_arm import Arm, Kernel
+from benchbook.core.study_arm import Arm, Kernel, Load
 from benchbook.core.study_sections import Engine
 from benchbook.sites import load
 from benchbook.sites.arms import capture, loads
@@ -56,7 +56,7 @@ def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
     elif arm.capture and not capture.is_able(found := Path(here.find(arm.access) or "").resolve()):
         yield f"{found} can't capture traffic; TiProxy can since 1.3.0"
     if arm.load is not None:
-        yield from _load(arm, chain)
+        yield from _load(arm.load, chain)
     asked = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
     absent = sorted(asked - os.sched_getaffinity(0))
     if absent:
@@ -65,23 +65,23 @@ def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
         yield from _kernel(arm.kernel)
 
 
-def _load(arm: Arm, chain: Chain) -> Iterator[str]:
+def _load(load: Load, chain: Chain) -> Iterator[str]:
     """A file for every connection in server and driver, two in a proxy; and ports that clients don't get."""
     first, last = map(int, CLIENT_PORTS.read_text(encoding="ascii").split())
     # A connection that is closed keeps its client's port for a minute (tcp(7), TIME_WAIT).
-    taken = arm.load.idle_connections + 60 * arm.load.new_connections_per_s
+    taken = load.idle_connections + 60 * load.new_connections_per_s
     if taken > MANY and first <= chain.server.port <= last:
         yield (
             f"site.port: {chain.server.port} is one that the kernel gives to clients ({first} to {last}), "
             f"and up to {taken} of these are taken; write one below {first}"
         )
     is_proxied = chain.proxy is not None or chain.of("relay") is not None
-    needed, hard = loads.files_needed(arm.load, is_proxied), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    needed, hard = loads.files_needed(load, is_proxied), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard == resource.RLIM_INFINITY or needed <= hard:
         return
     who = "a proxy, which has two for each, needs" if is_proxied else "the server needs"
     yield (
-        f"{arm.load.connections} connections: {who} {needed} open files, {hard} are allowed; "
+        f"{load.connections} connections: {who} {needed} open files, {hard} are allowed; "
         f"`ulimit -Hn {needed}` where you log in"
     )
 

@@ -168,7 +168,7 @@ class Parts:
         behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
         if part.kind == "relay":
             return Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
-        proxy = load(registry.ACCESS[part.kind])(self.machine, place, behind)
+        proxy = load(registry.ACCESS[part.kind] or "")(self.machine, place, behind)
         there = self._first.get(part.name, part)
         if there != part:
             assert there.to is not None

@@ -150,7 +150,7 @@ class Cluster:
     def made_with(self) -> dict[str, Any]:
         """What its data depend on: another value needs other data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
-        made = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
+        made: dict[str, Any] = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
         made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
         return made | {"store": self.size.store_settings, "locks": admin_account.locks(self.lab)}
 
@@ -204,7 +204,8 @@ class Cluster:
         """Return what its parts say they are; SettingsDiffer if one did not take what was asked."""
         self.running()
         with self.admin().connect() as connection:
-            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
+        variables: dict[str, str] = {str(name): value for name, value in rows}
         read = [
             self.asked.taken(self.engine.settings, one.status.config(), variables) for one in self.servers
         ]

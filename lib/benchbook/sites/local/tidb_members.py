@@ -145,8 +145,9 @@ class Store(Member):
 
     def _toml(self) -> str:
         place = f"{self.place.address}:{self.place.port + 1}"
-        own = {"pd-addr": self.pd, "store-addr": self.at, "status-addr": place, "raft": True}
-        items = {f"server.{key}": value for key, value in own.items()}
+        own = {"pd-addr": self.pd, "store-addr": self.at, "status-addr": place}
+        items: dict[str, Value] = {f"server.{key}": value for key, value in own.items()}
+        items["server.raft"] = True
         return config.toml({**self.asked, **items, "engine.db-path": str(self.data)})
 
     def _argv(self) -> list[str]:

@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes.process import PATH
@@ -103,7 +104,7 @@ def trial(name: str, argv: list[str], remedy: str) -> Ability:
         (tool for tool in ("unshare", argv[0]) if not shutil.which(tool, path=env["PATH"])), None
     ):
         return Ability(name, False, f"{missing} is not installed", install_command(missing), is_needed=False)
-    quiet = {"capture_output": True, "text": True, "timeout": 10, "stdin": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 10, "stdin": subprocess.DEVNULL}
     try:
         done = subprocess.run(["unshare", "--net", *argv], env=env, **quiet)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -105,10 +105,8 @@ def _open(path: Path) -> int:
 
 def _describe(path: Path, fd: int) -> str:
     record = holder(path)
-    pid, since = record.get("pid"), record.get("since")
-    if isinstance(pid, int) and procfs.is_alive(
-        pid, record.get("started") if isinstance(record.get("started"), int) else None
-    ):
+    pid, since, started = record.get("pid"), record.get("since"), record.get("started")
+    if isinstance(pid, int) and procfs.is_alive(pid, started if isinstance(started, int) else None):
         return (
             f"this machine is being measured by pid {pid}, since {since}: {record.get('command')}; "
             "wait until it ends, or end it there (Ctrl-C), then try again"

@@ -9,11 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypedDict
 
 PROC = Path("/proc")
 
 
-def stat(pid: int) -> dict[str, int | str] | None:
+class Stat(TypedDict):
+    """What the kernel says of a process."""
+
+    state: str
+    parent: int
+    group: int
+    started: int
+
+
+def stat(pid: int) -> Stat | None:
     """Return state, parent, process group and start time of a process, or None if there is none.
 
     `started` is field 22 of /proc/PID/stat, in clock ticks since boot.

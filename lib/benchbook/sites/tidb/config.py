@@ -63,12 +63,12 @@ class Asked:
     def differences(self, items: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
         """Return {setting: (asked, got)} of those not taken; got is None if there is no such setting."""
         asked = {**self.items, **self.variables}
-        got = {key: self.got(key, items, variables) for key in asked}
-        return {
-            key: (value, got[key])
-            for key, value in asked.items()
-            if got[key] is None or not same(value, got[key])
-        }
+        found: dict[str, Any] = {}
+        for key, value in asked.items():
+            got = self.got(key, items, variables)
+            if got is None or not same(value, got):
+                found[key] = (value, got)
+        return found
 
     def taken(
         self, mine: Mapping[str, Value], items: Mapping[str, Any], variables: Mapping[str, str]

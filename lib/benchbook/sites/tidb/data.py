@@ -140,7 +140,7 @@ def is_seen(
     connects: Sequence[Callable[[], pymysql.Connection]], machine: Machine, address: str, port: int
 ) -> bool:
     """Say whether a session that the benchmark's account opens from a machine is one of a server of ours."""
-    account = {"user": labs.USER, "password": machine.lab.password(), "database": labs.SCHEMA}
+    account: dict[str, Any] = {"user": labs.USER, "password": machine.lab.password(), "database": labs.SCHEMA}
     try:
         with (
             machine.connect((address, port), read_timeout=30, **account) as theirs,
