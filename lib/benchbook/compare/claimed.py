@@ -68,7 +68,7 @@ def band_text(band: Band, is_effect: bool) -> str:
         return f"{write(band.range[0])} to {write(band.range[1])}"
     if band.above is not None:
         return f"above {write(band.above)}"
-    below: str | int | float = given(band.below)
+    below: Any = given(band.below)
     return f"below {write(below)}"
 
 
