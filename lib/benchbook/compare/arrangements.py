@@ -71,7 +71,8 @@ def _cores(arms: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if hosts:
         return [_told_of_hosts(hosts)]
     sites = (facts["site"] for facts in arms.values() if "site" in facts)
-    cpus: Mapping[str, Any] = next(sites, {}).get("cpus") or {}
+    none: Mapping[str, Any] = {}
+    cpus: Mapping[str, Any] = next(sites, none).get("cpus") or none
     if not cpus.get("server") or not cpus.get("client"):
         return []
     server, client = (", ".join(map(str, cpus[part])) for part in ("server", "client"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from benchbook.compare.arithmetic import percent, plain
 from benchbook.compare.verdicts import Band as Limits
 from benchbook.compare.verdicts import at_least, at_most, point_band, range_band
@@ -20,7 +22,7 @@ def limits(claim: Claim) -> Limits | None:
         return at_least(number(band.above))
     if band.below is not None:
         return at_most(number(band.below))
-    ends = band.range if band.range is not None else (given(band.point), given(band.point))
+    ends: tuple[Any, Any] = band.range if band.range is not None else (given(band.point), given(band.point))
     low, high = number(ends[0]), number(ends[1])
     if band.tolerance is not None:
         return Limits(low - number(band.tolerance), high + number(band.tolerance))
@@ -64,7 +66,10 @@ def band_text(band: Band, is_effect: bool) -> str:
         return f"about {write(band.point)}"
     if band.range is not None:
         return f"{write(band.range[0])} to {write(band.range[1])}"
-    return f"above {write(band.above)}" if band.above is not None else f"below {write(given(band.below))}"
+    if band.above is not None:
+        return f"above {write(band.above)}"
+    below: Any = given(band.below)
+    return f"below {write(below)}"
 
 
 def is_inside(value: float, band: Limits) -> bool:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from benchbook.compare.claims import USED, ClaimedEffect
 from benchbook.core.claim import Condition
+from benchbook.core.errors import given
 
 CELL = ["workload", "threads"]
 Facts = Mapping[str, Mapping[str, Any]]
@@ -56,7 +57,7 @@ def _held(claim: ClaimedEffect, runs: pd.DataFrame, facts: Facts) -> tuple[list[
     cells = _cells(claim, runs)
     text = []
     for condition in claim.where:
-        column, part = USED[condition.metric]
+        column, part = USED[given(condition.metric)]
         arm = claim.treatment if condition.of == "treatment" else claim.baseline
         cores = room(facts.get(arm, {}), part)
         if cores is None:
@@ -92,8 +93,8 @@ def _cells(claim: ClaimedEffect, runs: pd.DataFrame) -> pd.MultiIndex:
 
 def ends(condition: Condition) -> tuple[float, float]:
     """Return between which shares of the whole a use must lie."""
-    low = -inf if condition.above is None else condition.above / condition.whole
-    high = inf if condition.below is None else condition.below / condition.whole
+    low = -inf if condition.above is None else condition.above / given(condition.whole)
+    high = inf if condition.below is None else condition.below / given(condition.whole)
     return low, high
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from benchbook.compare import laws, printed, tables, turns
 from benchbook.compare.checking import Check
 from benchbook.core.cells import select
+from benchbook.core.errors import given
 from benchbook.core.source import Published
 
 # sysbench prints latencies with two decimals.
@@ -25,7 +26,7 @@ def of_source(published: Published) -> list[Check]:
         name: workload.statements for name, workload in source.workloads.items() if workload.statements
     }
     growths = {
-        heading: (column.of, column.over)
+        heading: (given(column.of), column.over)
         for heading, column in source.columns.items()
         if column.role == "growth"
     }

@@ -194,7 +194,8 @@ def _stepped(
         # One contrast counts once, however many claims it answers.
         first = {_contrast(candidates[place]): place for place in reversed(members)}
         # A contrast that decides nothing still counts as one of those that were looked at.
-        p_values = [1.0 if decisions[place].p is None else decisions[place].p for place in first.values()]
+        decided = (decisions[place].p for place in first.values())
+        p_values = [1.0 if p is None else p for p in decided]
         adjusted = dict(zip(first, holm(p_values), strict=True))
         for place in members:
             passes = adjusted[_contrast(candidates[place])] <= 1 - level[place] + ROUNDING

@@ -15,6 +15,7 @@ from matplotlib.ticker import StrMethodFormatter
 from benchbook.compare import history, words
 from benchbook.compare.history import Series
 from benchbook.core import files, paths
+from benchbook.core.errors import given
 from benchbook.show import numbers, theme
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join, slug
@@ -187,7 +188,8 @@ def _panels(one: Series) -> Iterator[Panel]:
         _effects(above, one)
         below.plot(places, one.rows["baseline_qps"], "o", color=theme.MUTED, markersize=3.5)
         for level in one.baselines:
-            below.plot(_ends(level.places), [math.exp(level.mean.log_mean)] * 2, color=theme.INK, linewidth=2)
+            mean = math.exp(given(level.mean.log_mean))
+            below.plot(_ends(level.places), [mean] * 2, color=theme.INK, linewidth=2)
         below.set_ylabel("baseline, QPS")
         below.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         for change in one.changes:
@@ -210,7 +212,7 @@ def _effects(axes: Axes, one: Series) -> None:
             )
     axes.plot(range(len(one.rows)), 100 * one.rows["effect"], "o", color=colour, markersize=3.5)
     for level in one.effects:
-        axes.plot(_ends(level.places), [100 * level.mean.effect] * 2, color=theme.INK, linewidth=2)
+        axes.plot(_ends(level.places), [100 * given(level.mean.effect)] * 2, color=theme.INK, linewidth=2)
     axes.set_ylabel("effect, %")
 
 
@@ -224,7 +226,7 @@ def _told(one: Series) -> str:
         f"{level.first[:10]} on: {numbers.percent(level.mean.effect)}" for level in one.effects
     )
     under = "; ".join(
-        f"{level.first[:10]} on: {numbers.significant(float(np.exp(level.mean.log_mean)))}"
+        f"{level.first[:10]} on: {numbers.significant(float(np.exp(given(level.mean.log_mean))))}"
         for level in one.baselines
     )
     return f"{_contrast(one)}, effect {effects}. Baseline QPS {under}. {one.sentence}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from benchbook.compare import words
 
@@ -22,7 +22,7 @@ def metric(name: str) -> str:
     return words.metric(name)
 
 
-def is_known(value: object) -> bool:
+def is_known(value: object) -> TypeGuard[float]:
     """Say whether a value is a number that can be shown (None and NaN are not)."""
     return isinstance(value, int | float) and not (isinstance(value, float) and math.isnan(value))
 

@@ -120,7 +120,7 @@ def effects(seen: Overview) -> list[Picture]:
 
 def _forest(study: Measured) -> Picture:
     found = study.found
-    none = {"by_threads": [], "levels": []}
+    none: dict[str, list[Any]] = {"by_threads": [], "levels": []}
     own = [{**one, **(none if one["headline"] else {})} for one in found["findings"]]
     aa = found.get("aa") and {**found["aa"], **(none if found["aa"]["headline"] else {})}
     arms = list(dict.fromkeys([found["baseline"], *(one["treatment"] for one in own)]))

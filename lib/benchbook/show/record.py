@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchbook.core.errors import given
 from benchbook.show import numbers
 from benchbook.show.badge import ORDER, badge, result
 from benchbook.show.markup import Html, element, join, linked, slug
@@ -88,7 +89,10 @@ def recomputed(claim: Mapping[str, Any]) -> str:
     own = numbers.percent(mean) if claim["is_share"] else _amount(mean)
     if low == high:
         return own
-    ends = numbers.span(low, high) if claim["is_share"] else f"{_amount(low)} to {_amount(high)}"
+    if claim["is_share"]:
+        ends = numbers.span(low, high)
+    else:
+        ends = f"{_amount(given(low))} to {_amount(given(high))}"
     return f"{own} on average, {ends} by cell"
 
 
@@ -156,7 +160,8 @@ def _band(claim: Mapping[str, Any]) -> str:
 
 
 def _inside(cell: Mapping[str, Any]) -> str:
-    return {True: "yes", False: "no"}.get(cell.get("is_inside"), "")
+    words: dict[Any, str] = {True: "yes", False: "no"}
+    return words.get(cell.get("is_inside"), "")
 
 
 def _grid(headings: Sequence[str], rows: Sequence[Sequence[object]], label: str) -> Html:

@@ -64,8 +64,9 @@ def _draw(axes: Axes, found: Mapping[str, Any], findings: Mapping[str, Any]) -> 
                 markerfacecolor=colour if is_shown else theme.PAPER, markeredgecolor=colour,
             )  # fmt: skip
     best = [effects.get(one["best"]) for one in found["best"] or ()]
-    if best and None not in best:
-        axes.step(range(len(best)), best, where="post", color=theme.INK, linewidth=1, zorder=2)
+    heights = [one for one in best if one is not None]
+    if best and len(heights) == len(best):
+        axes.step(range(len(heights)), heights, where="post", color=theme.INK, linewidth=1, zorder=2)
     names = (findings.get("names") or {}).get("arms", {})
     axes.set_xticks(range(len(arms)), [theme.short(names.get(arm, arm), 14) for arm in arms])
     axes.set_xlim(-0.4, len(arms) - 0.6)

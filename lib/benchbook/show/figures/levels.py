@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,7 +61,7 @@ def latency(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -
             axes.set_title(theme.short(workload), pad=6)
             axes.set_ylabel("latency, ms")
             theme.round_log(axes.yaxis)
-            dashes = {"p95": "-", "p99": (0, (3, 2))}
+            dashes: dict[str, Any] = {"p95": "-", "p99": (0, (3, 2))}
             lines = {
                 rank: Line2D([], [], color=theme.MUTED, linewidth=1.4, linestyle=style)
                 for rank, style in dashes.items()

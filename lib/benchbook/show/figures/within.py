@@ -12,6 +12,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from benchbook.compare.turns import orders
 from benchbook.core import histogram as buckets
+from benchbook.core.errors import given
 from benchbook.core.turns import TURNS
 from benchbook.show import numbers, theme
 from benchbook.show.picture import Panel, Picture
@@ -153,6 +154,6 @@ def _steps(axes: Axes, counts: np.ndarray, arm: str, colour: str, has_tail: bool
     half = f"{arm}: half of them within {numbers.significant(buckets.percentile(counts, 50))} ms"
     if not has_tail:
         return f"{half}."
-    p99 = buckets.percentile(counts, 99)
+    p99 = given(buckets.percentile(counts, 99))
     axes.axvline(p99, color=colour, linewidth=1, linestyle=":")
     return f"{half}, 99 % within {numbers.significant(p99)} ms."
