@@ -233,7 +233,7 @@ def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:
         option, path = _file_of(word)
         if option == CONFIG_FILE and path is not None and not _is_account(path):
             words += path.read_text(encoding="utf-8").splitlines()
-    said = dict(word[len("mysql-") :].split("=", 1) for word in words if re.match("mysql-.*=", word))
+    said = dict(found.groups() for word in words if (found := re.match("(?:mysql|pgsql)-([^=]*)=(.*)", word)))
     return [(part, said["host"], int(said["port"]))] if {"host", "port"} <= said.keys() else []
 
 

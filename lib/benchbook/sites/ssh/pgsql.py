@@ -48,6 +48,11 @@ def connect(host: Host, target: str | tuple[str, int], lab: Lab, **account: Any)
         far = FarSocket(host, target)
     except SiteError as error:
         raise psycopg.OperationalError(str(error)) from None
+    return through(far, lab, **account)
+
+
+def through(far: Any, lab: Lab, **account: Any) -> psycopg.Connection[Any]:
+    """Open a connection by what carries bytes to a server as a FarSocket does, which is closed with it."""
     far.settimeout(READ_S)
     folder = lab.own(f"run/pg-{uuid.uuid4().hex[:8]}", None)
     try:
@@ -71,7 +76,7 @@ def connect(host: Host, target: str | tuple[str, int], lab: Lab, **account: Any)
 class Carrier(threading.Thread):
     """Carries the bytes of one connection, from the one client that an entrance lets in to a far end."""
 
-    def __init__(self, far: FarSocket, entrance: socket.socket) -> None:
+    def __init__(self, far: Any, entrance: socket.socket) -> None:
         super().__init__(daemon=True)
         self._far, self._entrance = far, entrance
 
