@@ -19,7 +19,7 @@ from benchbook.core.study import Study
 from benchbook.measure import matrix, sysbench
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites.monitor import Monitor
+from benchbook.sites.machine.monitor import Monitor
 from benchmarks import bench_site
 from benchmarks.table import Row, main
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 STEP_S = 15
 HOUR_S = 3600
@@ -74,6 +73,9 @@ def _drift(
     shocks = random.standard_normal((campaigns, steps))
     if scenario.kind == "walk":
         return np.cumsum(shocks, axis=1) * scenario.drift * np.sqrt(STEP_S / HOUR_S)
+    # Half a second to import, for one kind of machine alone.
+    from scipy.signal import lfilter
+
     # An Ornstein-Uhlenbeck process, begun in its stationary state.
     keeps = np.exp(-STEP_S / scenario.memory_s)
     shocks[:, 1:] *= np.sqrt(1 - keeps**2)

@@ -10,7 +10,7 @@ from benchbook.compare import findings
 from benchbook.compare.intervals import t_interval
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
-from benchbook.plan import more_blocks, schedule
+from benchbook.plan import schedule
 from benchmarks.machines import STEP_S, Scenario, speed
 
 THREADS = (1, 4, 8, 16, 32, 64)
@@ -68,7 +68,7 @@ def agrees_with_findings(scenario: Scenario, campaigns: int) -> int:
             ratios[run.block - 1, level] += log if arm else -log
             columns = ("run_id", "block", "position", "group", "arm", "workload", "threads")
             runs.append({name: getattr(run, name) for name in columns} | {"qps": float(np.exp(log))})
-        made = findings.make("simulated", study(seed), _tidy(runs), Analysis(), more_blocks)
+        made = findings.make("simulated", study(seed), _tidy(runs), Analysis())
         interval = t_interval(ratios.mean(axis=1), Analysis().level)
         found = [made["findings"][0][name] for name in ("effect", "low", "high")]
         expected = [interval.effect, interval.low, interval.high]

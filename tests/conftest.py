@@ -8,19 +8,17 @@ import signal
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 # Its plugin imports it when all tests are done, and Python 3.11 may fail to compile it so deep in the stack.
 import hypothesis  # noqa: F401
 import pytest
 
-from benchbook.sites import clean
+from benchbook.sites.arms import clean
 from tests import browser, rooms
+from tests.faults.book import BOOK
 
 SERVER_PROGRAMS = ("sysbench", "mariadbd", "haproxy")
-# What takes longest goes first, so that no worker is left with it at the end.
-FIRST = ("faults", "sites/test_ssh.py", "sites/test_arrangements.py", "site", "measure/test_matrix.py")
-# Floors whose files share what is dear to make.
-TOGETHER = {"faults", "show", "site"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,21 +33,29 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers (`-n 4 --dist loadgroup`), keep a file's tests together, and those of some floors.
+    """With several workers, put the tests into the order in which they are dealt out."""
+    if hasattr(config, "workerinput"):
+        from tests import dealing
 
-    Each worker has labs, locks and ports of its own (`tests/rooms.py`).
-    """
-    if not hasattr(config, "workerinput"):
-        return
-    for item in items:
-        path = item.path.relative_to(Path(__file__).parent)
-        floor = path.parts[0]
-        item.add_marker(pytest.mark.xdist_group(floor if floor in TOGETHER else path.as_posix()))
-    items.sort(key=lambda item: _rank(item.path.relative_to(Path(__file__).parent).as_posix()))
+        items.sort(key=lambda item: dealing.rank(item.nodeid))
 
 
-def _rank(path: str) -> int:
-    return next((at for at, name in enumerate(FIRST) if f"{path}/".startswith(f"{name}/")), len(FIRST))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Say what `-n auto` is, but where somebody looks at one test in a debugger."""
+    from tests import dealing
+
+    return 0 if config.option.usepdb else dealing.workers()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Deal the tests out as `tests/dealing.py` says, each worker with labs, locks and ports of its own."""
+    if config.getvalue("dist") == "no":
+        return None
+    from tests import dealing
+
+    return dealing.Dealing(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -58,6 +64,27 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     mark = item.get_closest_marker("alone")
     with rooms.machine(alone=mark is not None and not mark.args), rooms.things(*(mark.args if mark else ())):
         return (yield)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a worker hand over the faults that it has injected."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["faults"] = BOOK.pages()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Enter a worker's faults into the one book."""
+    if pages := getattr(node, "workeroutput", {}).get("faults"):
+        BOOK.add(pages)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the one line that all faults add up to; the long set writes it down."""
+    if BOOK.injections:
+        terminalreporter.write_line(BOOK.sentence())
+        if os.environ.get("BENCHBOOK_WRITE_FAULTS"):
+            BOOK.write()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

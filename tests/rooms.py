@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from benchbook.sites import ports as listening
+from benchbook.sites.local import ports as listening
 
 # Below what the kernel gives to connections that go out, and below site.port of a study file.
 FIRST, ROOM, ROOMS = 12000, 500, 20
@@ -52,16 +52,16 @@ def port(offset: int) -> int:
     return FIRST + number() * ROOM + offset
 
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 @contextlib.contextmanager
 def machine(alone: bool) -> Iterator[None]:
-    """Hold this machine beside all other tests of this user, or alone; after two minutes go on regardless.
+    """Hold this machine beside all other tests of this user, or alone; after five minutes go on regardless.
 
     A test that waits to be alone holds the door meanwhile, so that the others' tests end and none begins.
     """
-    with _opened("door") as door, _opened("inside") as inside:
+    with opened("door") as door, opened("inside") as inside:
         deadline = time.monotonic() + PATIENCE_S
         _take(door, fcntl.LOCK_EX, deadline)
         _take(inside, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline)
@@ -74,12 +74,13 @@ def things(*names: str) -> Iterator[None]:
     """Hold things that a machine has one of, such as its kernel settings, each by its name."""
     with contextlib.ExitStack() as stack:
         for name in sorted(names):
-            _take(stack.enter_context(_opened(name)), fcntl.LOCK_EX, time.monotonic() + PATIENCE_S)
+            _take(stack.enter_context(opened(name)), fcntl.LOCK_EX, time.monotonic() + PATIENCE_S)
         yield
 
 
 @contextlib.contextmanager
-def _opened(name: str) -> Iterator[int]:
+def opened(name: str) -> Iterator[int]:
+    """Open a file that all tests of this user share, for a lock on it."""
     path = Path(tempfile.gettempdir()) / f"benchbook-tests-{os.getuid()}.{name}"
     opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -88,10 +89,10 @@ def _opened(name: str) -> Iterator[int]:
         os.close(opened)
 
 
-def _take(opened: int, how: int, deadline: float) -> None:
+def _take(file: int, how: int, deadline: float) -> None:
     while True:
         try:
-            return fcntl.flock(opened, how | fcntl.LOCK_NB)
+            return fcntl.flock(file, how | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
                 return None

@@ -18,6 +18,8 @@ from tests.house import tree
 
 # A study of each kind of site, engine and way of access that this clone has.
 STUDIES = ("quick", "cluster-access", "lab-upgrade", "tidb-upgrade", "lab-access", "mysql-kubernetes-qos")
+# One on one machine, one in a cluster, one on hosts.
+OF_KINDS = ("quick", "cluster-access", "tidb-upgrade")
 STAGES = ("01_provision", "02_prepare", "03_warm_up", "04_run_matrix")
 
 
@@ -57,11 +59,23 @@ def test_all_that_the_stages_import_is_in_it(name: str):
 
 
 def test_what_is_not_the_studys_kind_is_not_in_it():
-    local, cluster = (code.of_study(tree.study(name)) for name in ("quick", "cluster-access"))
+    local, cluster, hosts = (code.of_study(tree.study(name)) for name in OF_KINDS)
     of_clusters, of_hosts = module(registry.SITES["kubernetes"]), module(registry.SITES["ssh"])
+    of_one_machine = module(registry.SITES["local"])
     assert of_clusters not in local and of_hosts not in local
     assert of_clusters in cluster and of_clusters.parent / "pod" in {path.parent for path in cluster}
+    assert of_hosts in hosts and not {of_clusters, of_one_machine} & set(hosts)
+    assert of_one_machine in local and of_one_machine not in cluster
     assert not [path for path in local if "gke" in path.parts]
+
+
+def test_another_engine_or_proxy_is_not_in_it():
+    local, hosts = (code.of_study(tree.study(name)) for name in ("quick", "tidb-upgrade"))
+    mariadb, postgresql, tidb = (module(registry.ENGINES[name]) for name in ("mariadb", "postgresql", "tidb"))
+    assert mariadb in local and not {postgresql, tidb} & set(local)
+    assert tidb in hosts and not {postgresql, mariadb} & set(hosts)
+    haproxy, tiproxy = (module(registry.ACCESS[name] or "") for name in ("haproxy", "tiproxy"))
+    assert haproxy in local and tiproxy not in local
 
 
 def test_a_changed_byte_changes_the_files_of_its_studies_only(
@@ -72,30 +86,37 @@ def test_a_changed_byte_changes_the_files_of_its_studies_only(
     for name in ("studies", "data/published"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).symlink_to(tree.ROOT / name)
-    text = "studies: [quick, cluster-access]\nsources: []\nanalysis: {}\nlimits: {}\n"
+    text = f"studies: [{', '.join(OF_KINDS)}]\nsources: []\nanalysis: {{}}\nlimits: {{}}\n"
     (tmp_path / "params.yaml").write_text(text)
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     monkeypatch.setattr(code, "PACKAGE", package)
     monkeypatch.setattr(code, "SITES", package / "sites")
 
     def written() -> list[bytes]:
+        code._imports.cache_clear()
         assert code.write() == 0
-        return [paths.code(name).read_bytes() for name in ("quick", "cluster-access")]
+        return [paths.code(name).read_bytes() for name in OF_KINDS]
 
-    local, cluster = written()
-    changed = package / module(registry.SITES["kubernetes"]).relative_to(tree.PACKAGE)
-    changed.write_text(changed.read_text() + "\n# changed\n")
-    assert json.loads(local) and written() == [local, paths.code("cluster-access").read_bytes()]
-    assert paths.code("cluster-access").read_bytes() != cluster
-    changed = package / module(registry.SITES["local"]).relative_to(tree.PACKAGE)
-    changed.write_text(changed.read_text() + "\n# changed\n")
-    assert written()[0] != local
+    def change(path: Path) -> list[bool]:
+        """Change a file of the package; return which of the studies have another list now."""
+        before = written()
+        changed = package / path.relative_to(tree.PACKAGE)
+        changed.write_text(changed.read_text() + "\n# changed\n")
+        return [one != other for one, other in zip(before, written(), strict=True)]
+
+    assert all(map(json.loads, written()))
+    assert change(module(registry.SITES["kubernetes"])) == [False, True, False]
+    assert change(module(registry.SITES["local"])) == [True, False, False]
+    # A cluster's clients may be hosts.
+    assert change(module(registry.SITES["ssh"])) == [False, True, True]
+    assert change(module(registry.SITES["existing"])) == [False, False, False]
+    assert change(tree.PACKAGE / "sites" / "gke" / "steps.py") == [False, False, False]
 
 
-def test_dvc_asks_for_no_measuring_on_one_machine_after_a_change_for_clusters(tmp_path: Path):
+def test_dvc_asks_for_no_measuring_on_one_machine_after_a_change_for_other_kinds(tmp_path: Path):
     """The pipeline as it is, with stages that measure nothing: what `dvc status` and `dvc repro` then do."""
     for name in ("lib", "notebooks", "studies", "data/published"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        ignored = shutil.ignore_patterns("*.egg-info")
         shutil.copytree(tree.ROOT / name, tmp_path / name, ignore=ignored)
     shutil.copy(tree.ROOT / ".dvcignore", tmp_path)
     params = YAML(typ="safe").load(tree.ROOT / "params.yaml") | {"studies": {"quick": "studies/quick.yaml"}}
@@ -117,8 +138,9 @@ def test_dvc_asks_for_no_measuring_on_one_machine_after_a_change_for_clusters(tm
 
     dvc("init", "-q", "--no-scm")
     assert "Running stage 'provision@quick'" in dvc("repro")
-    changed = tmp_path / "lib" / module(registry.SITES["kubernetes"]).relative_to(tree.PACKAGE.parent)
-    changed.write_text(changed.read_text() + "\n# changed\n")
+    for kind in ("kubernetes", "ssh"):
+        changed = tmp_path / "lib" / module(registry.SITES[kind]).relative_to(tree.PACKAGE.parent)
+        changed.write_text(changed.read_text() + "\n# changed\n")
     assert json.loads(dvc("status", "--json", "provision@quick")) == {}
     again = dvc("repro")
     assert "Running stage 'code'" in again and "Stage 'provision@quick' didn't change" in again

@@ -53,6 +53,12 @@ def test_what_cells_show_is_written_in_order_with_the_parameters_that_were_given
     assert (Path.cwd(), os.environ.get("BENCHBOOK_ROOT")) == before
 
 
+def test_a_figure_is_a_picture_in_the_second_notebook_of_a_process_too(tmp_path: Path):
+    for _ in range(2):
+        cells = execute(tmp_path, "kept = 1", FIGURE)
+        assert cells[1].outputs[0].data["image/png"].startswith("iVBOR")
+
+
 def test_a_name_of_one_notebook_is_not_there_in_the_next(tmp_path: Path):
     execute(tmp_path, "kept = 1")
     with pytest.raises(BenchbookError, match="made: NameError: name 'kept' is not defined"):

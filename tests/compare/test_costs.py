@@ -7,7 +7,6 @@ import pytest
 from benchbook.compare import findings
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
-from benchbook.plan import more_blocks
 
 FASTER = [1.25, 1.26, 1.24, 1.255, 1.245]
 
@@ -20,7 +19,7 @@ def costs(make_study, make_runs, no_voids, no_histograms):
             arms[arm]["price_per_hour"] = price
         runs = make_runs({"haproxy": {4: ratios}}, base_qps=250.0)
         tidy = {"runs": runs, "voids": no_voids, "histograms": no_histograms}
-        made = findings.make("mine", make_study(arms=arms, **given), tidy, Analysis(), more_blocks)
+        made = findings.make("mine", make_study(arms=arms, **given), tidy, Analysis())
         return made.get("costs")
 
     return make

@@ -11,7 +11,6 @@ from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.verdicts import point_band
 from benchbook.core import files, histogram
 from benchbook.core.params import Analysis
-from benchbook.plan import more_blocks
 
 LOWER = [0.690, 0.685, 0.693, 0.688, 0.684]
 SAME = [1.001, 0.999, 1.002, 0.998, 1.0]
@@ -22,7 +21,7 @@ AA = {"workloads": ["oltp_point_select"], "threads": [4]}
 def found(make_study, no_voids, no_histograms):
     def make(runs, study=None, claims=(), voids=no_voids, histograms=no_histograms, **given):
         tidy = {"runs": runs, "voids": voids, "histograms": histograms}
-        return findings.make("quick", study or make_study(), tidy, Analysis(), more_blocks, claims, **given)
+        return findings.make("quick", study or make_study(), tidy, Analysis(), claims, **given)
 
     return make
 
@@ -156,6 +155,20 @@ def test_an_aa_pair_that_differs_casts_doubt_on_every_finding(found, make_runs, 
     assert made["aa"]["label"] == "higher"
     assert any("A/A pair differs" in warning["text"] for warning in made["warnings"])
     assert any("A/A pair differs" in warning for warning in made["findings"][0]["warnings"])
+
+
+def test_an_aa_pair_that_differs_a_little_casts_doubt_on_effects_of_that_size_only(
+    found, make_runs, make_study
+):
+    # 0.5 % between equal arms in every block: of no practical size, and its interval leaves zero out.
+    again = [1.005, 1.006, 1.0055, 1.0052, 1.0058]
+    small, large = [1.004, 1.008, 1.006, 1.005, 1.007], [1.05, 1.06, 1.055, 1.052, 1.058]
+    for ratios, is_within in ((small, True), (large, False)):
+        made = found(make_runs({"haproxy": {4: ratios}, "direct_again": {4: again}}), make_study(aa=AA))
+        assert made["aa"]["label"] == "no practical difference"
+        assert any("Equal arms differed a little" in warning["text"] for warning in made["warnings"])
+        noted = [warning for warning in made["findings"][0]["warnings"] if "A/A pair differs by" in warning]
+        assert bool(noted) is is_within
 
 
 def test_a_study_without_an_aa_pair_says_what_that_costs(found, make_runs):

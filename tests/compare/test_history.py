@@ -7,7 +7,6 @@ import pytest
 
 from benchbook.compare import findings, history
 from benchbook.core.params import Analysis
-from benchbook.plan import more_blocks
 
 DAYS = [f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}T06:00:00Z" for day in range(30)]
 
@@ -99,7 +98,7 @@ def test_rows_of_findings_and_the_same_measurement_kept_once(make_runs, make_stu
     runs = make_runs({"haproxy": {4: ratios, 16: ratios}})
     runs["started_utc"] = [f"2026-11-22T10:00:{second % 60:02d}Z" for second in range(len(runs))]
     tidy = {"runs": runs, "voids": no_voids, "histograms": no_histograms}
-    found = findings.make("quick", make_study(threads=(4, 16)), tidy, Analysis(), more_blocks)
+    found = findings.make("quick", make_study(threads=(4, 16)), tidy, Analysis())
     own = history.rows(found, runs, "quick", "digest", "0123456789")
     assert list(own.columns) == list(history.COLUMNS)
     (row,) = own.to_dict("records")

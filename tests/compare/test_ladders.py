@@ -8,7 +8,6 @@ import pytest
 from benchbook.compare import findings
 from benchbook.compare.ladders import climb
 from benchbook.core.params import Analysis
-from benchbook.plan import more_blocks
 
 ARMS = ("small", "middle", "large")
 STEP = [1.100, 1.102, 1.098, 1.101, 1.099]
@@ -22,7 +21,7 @@ def laddered(make_study, make_runs, no_voids, no_histograms):
         study = study.model_copy(update={"plan": study.plan.model_copy(update={"ladder": ARMS})})
         runs = make_runs({arm: {4: own} for arm, own in ratios.items()}, baseline="small")
         tidy = {"runs": runs, "voids": no_voids, "histograms": no_histograms}
-        made = findings.make("mine", study, tidy, Analysis(), more_blocks, **given)
+        made = findings.make("mine", study, tidy, Analysis(), **given)
         json.dumps(made, allow_nan=False)
         return made
 
@@ -92,7 +91,7 @@ def test_an_arm_that_never_ran_is_named_and_left_out(laddered):
 
 def test_a_study_without_a_ladder_has_no_such_key(make_study, make_runs, no_voids, no_histograms):
     tidy = {"runs": make_runs({"haproxy": {4: STEP}}), "voids": no_voids, "histograms": no_histograms}
-    made = findings.make("quick", make_study(), tidy, Analysis(), more_blocks)
+    made = findings.make("quick", make_study(), tidy, Analysis())
     assert "ladder" not in made and "costs" not in made
 
 

@@ -76,13 +76,12 @@ def test_a_block_that_is_left_out_is_missing_from_the_effect_and_named(
 ):
     from benchbook.compare import findings
     from benchbook.core.params import Analysis
-    from benchbook.plan import more_blocks
 
     runs = make_runs({"haproxy": {4: [0.69, 0.70, 0.68, 0.69, 0.70, 9.0]}}).assign(server_started_s=-60.0)
     late = (runs["block"] == 6) & (runs["arm"] == "haproxy")
     runs.loc[late, ["started_s", "server_started_s"]] = [9000.0, 8000.0]
     tidy = {"runs": runs, "voids": no_voids, "histograms": no_histograms}
-    made = findings.make("s", make_study(blocks=6), tidy, Analysis(), more_blocks)
+    made = findings.make("s", make_study(blocks=6), tidy, Analysis())
     assert made["findings"][0]["effect"] == pytest.approx(-0.308, abs=1e-3)
     assert made["blocks"]["complete"] == 5
     assert [one["text"] for one in made["warnings"] if one["title"] == "Time between partners"] == [

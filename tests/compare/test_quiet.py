@@ -65,6 +65,16 @@ def test_other_programs_that_ran_beside_one_arm_favour_the_other(names):
     assert (alike["favours"], alike["text"].endswith("It met all arms alike.")) == ([], True)
 
 
+def test_an_arms_own_neighbour_is_no_other_program(names, make_study):
+    busy = _runs(cpu_machine_pct=[50.0, 90.0] * 2)
+    assert quiet.doubts(busy, FACTS, None, names, ["haproxy"]) == []
+    # 0.8 cores beside HAProxy are its neighbour's and not measured; beside direct connections nobody ran.
+    assert quiet.seen(busy, FACTS, None, None, ["haproxy"])["others_cores"] == 0.0
+    assert quiet.seen(busy, FACTS, None, None, ["direct", "haproxy"])["others_cores"] is None
+    beside = make_study(arms={"direct": {}, "haproxy": {"access": "haproxy", "neighbour": {"processes": 1}}})
+    assert quiet.accompanied(beside) == ["haproxy"]
+
+
 def test_pressure_counts_only_where_the_arms_own_threads_cant_explain_it(names):
     def monitor(run):
         return pd.DataFrame({"run_id": [run] * 3, "part": "machine", "psi_cpu_pct": [40.0, 60.0, 50.0]})

@@ -9,7 +9,6 @@ from benchbook.compare import findings, study_claims
 from benchbook.compare.study_claims import Asked, Evidence
 from benchbook.core.claim import Claim
 from benchbook.core.params import Analysis
-from benchbook.plan import more_blocks
 
 # Five factors around one, so that there is a spread: their geometric mean is 1 within a hundred-thousandth.
 NOISE = [1.01, 0.99, 1.005, 0.995, 1.0]
@@ -307,9 +306,9 @@ def test_findings_hold_them_and_count_their_verdicts(make_study, make_runs, no_v
         direction="shrinks",
     )
     study = make_study(threads=(4, 16))
-    made = findings.make("s", study, tidy, Analysis(), more_blocks, asked=[Asked("s/c", claim, True)])
+    made = findings.make("s", study, tidy, Analysis(), asked=[Asked("s/c", claim, True)])
     (one,) = made["claims"]
     assert (one["verdict"], made["verdicts"]["number"]) == ("confirmed", 1)
     # ln 0.9 − ln 0.7 is 0.2513, which is +28.6 %.
     assert one["parts"][0]["value"] == pytest.approx(math.exp(0.2513) - 1, abs=0.005)
-    assert "claims" not in findings.make("s", study, tidy, Analysis(), more_blocks)
+    assert "claims" not in findings.make("s", study, tidy, Analysis())

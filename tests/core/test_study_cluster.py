@@ -9,7 +9,7 @@ import pytest
 from benchbook.core import turns
 from benchbook.core.engines import data_groups, engine_of
 from benchbook.core.study import Study
-from benchbook.sites import layout
+from benchbook.sites.local import layout
 
 CLUSTER = {"stores": 3, "tidb": 1, "replicas": 3, "store_settings": {"engine.sync-write": True}}
 

@@ -131,9 +131,9 @@ def test_tags_are_refused_by_name(text: str):
 def test_anchors_that_multiply_are_refused_before_memory_is():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-    began = time.monotonic()
+    began = time.process_time()
     assert "file too large when expanded" in errors("\n".join(lines))[0]
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_an_anchor_that_holds_itself_is_refused():

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchbook.core.model import Endpoint
 from benchbook.measure import sysbench
-from benchbook.sites import procfs
+from benchbook.sites.processes import procfs
 from tests.faults.leftovers import COMMENT
 from tests.faults.scene import Scene
 

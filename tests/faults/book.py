@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +56,26 @@ class Book:
             "faults": sorted(f"{injection.row}: {injection.what}" for injection in self.injections),
         }
 
+    def pages(self) -> dict[str, list[Any]]:
+        """Return all that is in it as plain values, for another process."""
+        return asdict(self)
+
+    def add(self, pages: dict[str, list[Any]]) -> None:
+        """Enter what the book of another process of this session holds."""
+        self.injections += [Injection(**one) for one in pages["injections"]]
+        self.valid_verdicts += pages["valid_verdicts"]
+        self.orphans += pages["orphans"]
+
     def write(self, path: Path = RESULT, readme: Path = README) -> None:
         """Write the figures down, and the sentence into the README."""
         result = self.to_dict()
         path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         text = SENTENCE.sub(statement(result), readme.read_text(encoding="utf-8"))
         readme.write_text(text, encoding="utf-8")
+
+
+# The one of this session.
+BOOK = Book()
 
 
 def statement(result: dict[str, Any]) -> str:

@@ -15,15 +15,14 @@ import pytest
 from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.measure import dataset
-from benchbook.sites import clean
+from benchbook.sites.arms import clean
 from tests import rooms
 from tests.faults import leftovers
-from tests.faults.book import Book, Injection
+from tests.faults.book import BOOK, Book, Injection
 from tests.faults.scene import STUDY, Scene
 
 PORT = rooms.port(360)
 DISK = "1500m"
-BOOK = Book()
 
 
 @pytest.fixture(scope="session")
@@ -38,14 +37,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = outcome.get_result()
     if report.when == "call":
         item.has_passed = report.passed  # type: ignore[attr-defined]
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the one line that all faults add up to; the long set writes it down."""
-    if BOOK.injections:
-        terminalreporter.write_line(BOOK.sentence())
-        if os.environ.get("BENCHBOOK_WRITE_FAULTS"):
-            BOOK.write()
 
 
 @pytest.fixture

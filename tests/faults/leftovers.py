@@ -11,7 +11,10 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchbook.sites import clean, network, ports, procfs
+from benchbook.sites.arms import clean
+from benchbook.sites.lab import lab_id
+from benchbook.sites.local import network, ports
+from benchbook.sites.processes import procfs
 
 SECONDS = 5.0
 COMMENT = "benchbook-fault"
@@ -38,7 +41,7 @@ def networks(lab_root: Path) -> list[str]:
     """Return what carries the id of a lab in the kernel: namespaces, links, rules of the firewall."""
     found = []
     for folder in clean.find_labs(lab_root):
-        number = network.lab_id(json.loads((folder / "lab.json").read_text(encoding="utf-8"))["token"])
+        number = lab_id(json.loads((folder / "lab.json").read_text(encoding="utf-8"))["token"])
         places = (network.NAMESPACES, Path("/sys/class/net"))
         found += [str(path) for place in places if place.is_dir() for path in place.glob(f"*-{number}*")]
         found += [rule for rule in rules("benchbook ") if number in rule]

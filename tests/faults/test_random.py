@@ -21,7 +21,7 @@ import pytest
 from benchbook.core import runfolder
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import validity
-from benchbook.sites import clean
+from benchbook.sites.arms import clean
 from tests import rooms
 from tests.faults import leftovers
 from tests.faults.book import Book

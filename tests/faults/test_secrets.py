@@ -24,7 +24,7 @@ import pytest
 import sqlalchemy
 
 from benchbook.sites import lab as labs
-from benchbook.sites import procfs
+from benchbook.sites.processes import procfs
 from tests import rooms
 from tests.faults.scene import Scene
 from tests.pipeline.clone import Clone, make

@@ -12,7 +12,6 @@ from benchbook.compare import arrangements, claims, findings, study_claims
 from benchbook.core import paths, source
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
-from benchbook.plan import more_blocks
 from tests.house import tree
 
 IDS = [f"{name}/{claim}" for name in source.names() for claim in tree.document(name).claims]
@@ -101,9 +100,7 @@ def judged(name: str) -> dict[str, object]:
     assert (left, open_ones) == ([], []), name
     facts = {arm: {"cpu": {"proxy": {"quota_cores": 4.0}}} for arm in one.arms}
     loads = {arm: {"seconds": 10.0 + place} for place, arm in enumerate(one.arms)}
-    made = findings.make(
-        name, one, made_up(one), Analysis(), more_blocks, effects, facts=facts, asked=asked, loads=loads
-    )
+    made = findings.make(name, one, made_up(one), Analysis(), effects, facts=facts, asked=asked, loads=loads)
     return {"made": made, "study": one}
 
 

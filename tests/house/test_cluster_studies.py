@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from benchbook.commands import cluster
 from benchbook.compare import claims
 from benchbook.core import paths
 from benchbook.core.study import Study
@@ -104,13 +105,13 @@ def test_the_zones_have_three_clients_and_one_in_each_zone():
     assert gke is not None
     assert gke.pools["load-one"].nodes == 3 and len(gke.pools["load-one"].zones or ()) == 1
     assert gke.pools["load-several"].nodes == 1 and gke.pools["load-several"].zones is None
-    placed = {chain.client.nodes for chain in layout.chains(asked).values()}
+    placed = {chain.client.where.nodes for chain in layout.chains(asked).values()}
     assert placed == {(("benchbook-pool", "load-one"),), (("benchbook-pool", "load-several"),)}
 
 
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_plan_and_manifests_of_each_are_made(name: str):
-    text = plan.text(name, study(name))
+    text = plan.text(name, study(name)) + cluster.summary(study(name))
     assert "needs" in text and "makes in namespace" in text
     assert "kind: " in plan.yaml(name, study(name))
     if name.startswith("tidb"):

@@ -20,6 +20,22 @@ BELOW = {
     "api": {"plan", "read", "compare", "show", "core"},
     "commands": {"api", "measure", "plan", "read", "compare", "show", "sites", "core"},
 }
+# What each room of `sites` may import: all that stands above it here. What lies loose in `sites` is shared by
+# all rooms and imports none but `processes`; `provision` alone stands on top.
+ROOMS = ("processes", "agent", "machine", "tidb", "engines", "proxies", "arms", "local", "hosts", "existing")
+ROOMS += ("kube", "gke")
+# Rooms that stand beside each other: none of these pairs may import one another.
+BESIDE = (
+    {"engines", "proxies"},
+    {"local", "hosts", "existing", "kube"},
+    {"local", "hosts", "existing", "gke"},
+)
+ON_TOP = {"provision": {"arms"}}
+# Clients outside a cluster are hosts of an inventory: what comes to a load balancer really comes to it.
+EXCEPTIONS = {
+    "benchbook.sites.kube.outside": {"hosts"},
+    "benchbook.sites.kube.site": {"hosts"},
+}
 PURE = ("plan", "read", "compare")
 # A connection, a process, a clock, a seed from nowhere.
 IMPURE = {
@@ -56,6 +72,39 @@ def test_imports_go_down_only(path: Path):
         and name.split(".")[1] not in BELOW[floor] | {floor}
     }
     assert not upwards, f"{floor} may import {sorted(BELOW[floor])} only"
+
+
+def rooms_below(module: str) -> set[str]:
+    """Return the rooms that a module of `sites` may import from."""
+    parts = module.split(".")[2:]
+    if not parts or parts[0] not in ROOMS:
+        return {"processes"} | ON_TOP.get(".".join(parts), set())
+    beside = set().union(*(pair - {parts[0]} for pair in BESIDE if parts[0] in pair))
+    below = set(ROOMS[: ROOMS.index(parts[0]) + 1]) - beside
+    return below | EXCEPTIONS.get(module, set())
+
+
+def rooms_reached(path: Path, module: str) -> set[str]:
+    """Return the rooms of `sites` that a module imports from, itself included or not."""
+    names = [name.split(".") for name in tree.imports(path.read_text(), module)]
+    return {name[2] for name in names if name[:2] == ["benchbook", "sites"] and len(name) > 2} & set(ROOMS)
+
+
+def test_sites_has_these_rooms_and_no_other():
+    assert {path.parent.name for path in (tree.PACKAGE / "sites").glob("*/__init__.py")} == set(ROOMS)
+
+
+@of_floors(("sites",))
+def test_rooms_of_sites_import_down_only(path: Path):
+    module = tree.dotted(path)
+    upwards = rooms_reached(path, module) - rooms_below(module)
+    assert not upwards, f"{module} may import from {sorted(rooms_below(module))} only"
+
+
+def test_no_exception_between_rooms_is_left_that_nobody_needs():
+    for module, rooms in EXCEPTIONS.items():
+        path = tree.file_of(module)
+        assert path is not None and rooms <= rooms_reached(path, module)
 
 
 @of_floors(tree.FLOORS)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import jedi
 import pytest
 
 from benchbook.compare import consistency, findings
 from benchbook.core import files, load, paths
-from benchbook.plan import more_blocks, schedule
+from benchbook.plan import schedule
 from benchbook.read import stream, tidy
 from tests.lab.made_up import PARAMS, STUDY, measure, voided
 
@@ -32,6 +34,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep jedi's cache, which what completes reads, from processes that write the same one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jedi.settings, "cache_directory", str(tmp_path_factory.mktemp("jedi")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _here(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCHBOOK_ROOT", str(made))
@@ -53,5 +63,5 @@ def _measure() -> None:
     stream.parse(where.raw, where.void, schedule.table(runs), where.tidy, params.limits)
     frames = tidy.load(where.tidy)
     checks = consistency.of_runs(frames["runs"])
-    made = findings.make("two-arms", study, frames, params.analysis, more_blocks, (), checks, facts["arms"])
+    made = findings.make("two-arms", study, frames, params.analysis, (), checks, facts["arms"])
     findings.save(where.findings, made)

@@ -13,7 +13,7 @@ import pytest
 from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.measure import dataset
-from benchbook.sites import clean
+from benchbook.sites.arms import clean
 from tests import rooms, small
 
 PORT = rooms.port(200)

@@ -21,7 +21,8 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.measure import books, clients, execute
 from benchbook.read.sysbench_log import parse
-from benchbook.sites import contract, dialect
+from benchbook.sites import contract
+from benchbook.sites.engines import dialect
 from tests.read import corpus, synthetic
 
 BEGUN_S = 1000.0

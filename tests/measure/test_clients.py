@@ -22,7 +22,7 @@ from benchbook.measure.execute import Run, execute
 from benchbook.measure.ledger import sessions
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites import monitor
+from benchbook.sites.machine import monitor
 from benchbook.sites.tidb import build
 from tests import limits, rooms
 from tests.measure.test_matrix import Store, clients

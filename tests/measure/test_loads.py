@@ -20,9 +20,10 @@ from benchbook import sites
 from benchbook.compare import findings
 from benchbook.core.params import Analysis
 from benchbook.measure import clients, dataset
-from benchbook.plan import more_blocks, schedule
+from benchbook.plan import schedule
 from benchbook.read import tidy
-from benchbook.sites import capture, loads, process
+from benchbook.sites.arms import capture, loads
+from benchbook.sites.processes import process
 from benchbook.sites.proxies import tiproxy
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
@@ -68,7 +69,7 @@ def drivers() -> list[psutil.Process]:
     for child in psutil.Process().children(recursive=True):
         # One of another test that has ended and not been waited for has no command line any more.
         with contextlib.suppress(psutil.Error):
-            found += [child] if "benchbook.sites.driver" in child.cmdline() else []
+            found += [child] if "benchbook.sites.agent.connector" in child.cmdline() else []
     return found
 
 
@@ -180,7 +181,7 @@ def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(
     assert len(stops) >= 5
     tables = tidy.read_study(store.raw, store.void, schedule.table(store.runs), LIMITS)
     frames = {name: pa.Table.to_pandas(tables[name]) for name in ("runs", "voids", "histograms")}
-    found = findings.make("test", store.study, frames, Analysis(), more_blocks)
+    found = findings.make("test", store.study, frames, Analysis())
     p99 = next(one for one in found["findings"] if one["metric"] == "latency_p99_ms")
     # A sixth of the transactions waited up to a second: the slowest hundredth 0.9 s and more.
     assert frames["runs"].query("arm == 'stopped'")["latency_p99_ms"].min() > 850

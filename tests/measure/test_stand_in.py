@@ -18,7 +18,7 @@ from benchbook.core.study import Study
 from benchbook.measure import books, dataset, ledger, matrix, preflight, warm_up
 from benchbook.plan import schedule
 from benchbook.read import validity
-from benchbook.sites import dialect
+from benchbook.sites.engines import dialect
 from tests.measure import stand_in
 
 Make = Callable[..., Study]

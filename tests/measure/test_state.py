@@ -221,7 +221,7 @@ def test_a_proxy_that_is_told_something_else_between_two_runs_is_named(
     scene.site.up("proxy")
     before = scene.site.identity("proxy")
     assert scene.site.identity("proxy") == before
-    part = next(part for part in scene.site.chains["proxy"].every if part.kind == "haproxy")
+    part = next(part for part in scene.site.chains["proxy"].hops if part.kind == "haproxy")
     proxy = scene.site._parts.get(part)
     proxy._ask(command)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -11,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchbook.sites import clean
+from benchbook.sites.arms import clean
 from tests import rooms
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +38,7 @@ dataset: {tables: 2, table_size: 500}
 workloads:
   oltp_point_select: {}
 threads: THREADS
-plan: {seed: 7, blocks: BLOCKS, discard_s: 1, run_s: 2, max_repeats: 3, turn_ms: 50}
+plan: {seed: 7, blocks: BLOCKS, discard_s: DISCARD_S, run_s: RUN_S, max_repeats: 3, turn_ms: 50}
 warm_up: {pilot_s: 2}
 claims: []
 """
@@ -55,9 +56,17 @@ class Clone:
         """What the pipeline makes of the study."""
         return self.path / "data" / "tiny"
 
-    def study(self, blocks: int = 3, threads: str = "[1]", port: int = rooms.port(300)) -> None:
+    def study(
+        self,
+        blocks: int = 3,
+        threads: str = "[1]",
+        port: int = rooms.port(300),
+        discard_s: float = 1,
+        run_s: int = 2,
+    ) -> None:
         """Write the study file."""
         text = STUDY.replace("BLOCKS", str(blocks)).replace("THREADS", threads).replace("PORT", str(port))
+        text = text.replace("DISCARD_S", str(discard_s)).replace("RUN_S", str(run_s))
         (self.path / "studies" / "tiny.yaml").write_text(text, encoding="utf-8")
 
     def environment(self) -> dict[str, str]:
@@ -125,6 +134,7 @@ def make(into: Path) -> Clone:
         if (ROOT / name).is_file() and name != "dvc.lock" and not name.startswith("data/record/"):
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path / name)
+            _compiled(ROOT / name, path / name)
     clone = Clone(path, into / "lab")
     (path / "params.yaml").write_text(PARAMS, encoding="utf-8")
     (path / "data" / "record").mkdir()
@@ -137,6 +147,14 @@ def make(into: Path) -> Clone:
     ):
         subprocess.run(["git", *argv], cwd=path, check=True, capture_output=True)
     return clone
+
+
+def _compiled(module: Path, copy: Path) -> None:
+    """Bring a module's compiled form along, or the first command takes seconds to compile all of them."""
+    there, here = (Path(importlib.util.cache_from_source(str(one))) for one in (module, copy))
+    if module.suffix == ".py" and there.is_file():
+        here.parent.mkdir(exist_ok=True)
+        shutil.copy2(there, here)
 
 
 def wait_until(happened, seconds: float, step: float = 0.1) -> bool:

@@ -230,9 +230,9 @@ def test_a_built_output_is_complete():
 )
 def test_hostile_lines_take_linear_time(line):
     out = corpus.case("00_baseline_ok").out
-    started = time.perf_counter()
+    started = time.process_time()
     assert not is_complete(out.replace("SQL statistics:", line + "\nSQL statistics:"))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

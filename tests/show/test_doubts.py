@@ -19,7 +19,8 @@ def test_a_sound_study_asks_for_care_only_where_it_warns(made):
 
 
 def test_a_difference_where_there_is_none_asks_for_care(made):
-    for aa in (None, {**made.findings["aa"], "label": "lower"}):
+    little = {**made.findings["aa"], "label": "no practical difference", "low": -0.008, "high": -0.002}
+    for aa in (None, {**made.findings["aa"], "label": "lower"}, little):
         assert _by_name({**made.findings, "aa": aa}, made.runs)["A/A"].is_care
 
 

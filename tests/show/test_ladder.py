@@ -12,7 +12,6 @@ import pytest
 from benchbook.compare import findings
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
-from benchbook.plan import more_blocks
 from benchbook.show import costs, ladder, prose
 from tests.show import conftest, synthetic
 
@@ -47,7 +46,7 @@ def found():
     )  # fmt: skip
     voids = pd.DataFrame(columns=["run_id", "attempt", "block", "arm", "workload", "threads", "status"])
     tidy = {"runs": pd.DataFrame(rows), "voids": voids, "histograms": pd.DataFrame(columns=["run_id"])}
-    return findings.make("pools", study, tidy, Analysis(), more_blocks)
+    return findings.make("pools", study, tidy, Analysis())
 
 
 def test_the_answer_names_the_best_arm(found):

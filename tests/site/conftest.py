@@ -21,6 +21,7 @@ from benchbook.measure import sysbench
 from benchbook.plan import schedule
 from benchbook.read import tidy
 from benchbook.show import page
+from tests import once
 from tests.read import corpus, synthetic
 from tests.show import notebooks
 
@@ -148,13 +149,17 @@ def render(root: Path) -> None:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root of the made-up repository with all its pages."""
-    root = make(tmp_path_factory.mktemp("site") / "repository")
+    """The root of the made-up repository with all its pages, a copy of this process's own."""
+    first = once.made(tmp_path_factory, "site", _site) / "repository"
+    return shutil.copytree(first, tmp_path_factory.mktemp("site") / "repository", symlinks=True)
+
+
+def _site(folder: Path) -> None:
+    root = make(folder / "repository")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(root))
         render(root)
-        subprocess.run(["git", "init", "-q", root], check=True)
-    return root
+    subprocess.run(["git", "init", "-q", root], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -109,7 +109,7 @@ class Operator(threading.Thread):
         names = {str(pod.status.pod_ip): pod.metadata.name for pod in pods}
         where = SimpleNamespace(cluster=self.cluster, namespace=self.namespace)
         try:
-            state = PodPlacement(f"{name}-pd-0", PORTS["pd"], names, ground=where).state()
+            state = PodPlacement(f"{name}-pd-0", PORTS["pd"], names, space=where).state()
         except (SiteError, OSError, ValueError):
             return False
         return not placement.faults(state, len(pods), len(pods))

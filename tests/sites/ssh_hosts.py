@@ -7,6 +7,7 @@ host can lose its cable and its power. They share the disk; each has its own fol
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -14,6 +15,8 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests import rooms
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
 PRIVILEGES = Path("/run/sshd")
@@ -53,15 +56,28 @@ def run(*argv: str) -> str:
 
 
 class _privileges:
-    """sshd wants this folder, which a service's start would have made."""
+    """sshd wants this folder, which a service's start would have made, as long as it runs.
+
+    The tests of other processes have hosts meanwhile: who leaves last takes away what the first one made.
+    """
 
     def __enter__(self) -> None:
-        self.made = not PRIVILEGES.exists()
-        PRIVILEGES.mkdir(mode=0o755, exist_ok=True)
+        self.users = contextlib.ExitStack()
+        with rooms.opened("sshd-door") as door:
+            fcntl.flock(door, fcntl.LOCK_EX)
+            self.file = self.users.enter_context(rooms.opened("sshd"))
+            fcntl.flock(self.file, fcntl.LOCK_SH)
+            if not PRIVILEGES.exists():
+                os.pwrite(self.file, b"made", 0)
+                PRIVILEGES.mkdir(mode=0o755)
 
     def __exit__(self, *error: object) -> None:
-        if self.made:
-            PRIVILEGES.rmdir()
+        with self.users, rooms.opened("sshd-door") as door, contextlib.suppress(BlockingIOError):
+            fcntl.flock(door, fcntl.LOCK_EX)
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.pread(self.file, 4, 0) == b"made":
+                os.ftruncate(self.file, 0)
+                PRIVILEGES.rmdir()
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import signal
 import tempfile
@@ -23,9 +24,9 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
-from benchbook.sites import obstacles
+from benchbook.sites.arms import obstacles
 from benchbook.sites.contract import Site
-from benchbook.sites.monitor import COLUMNS
+from benchbook.sites.machine.monitor import COLUMNS
 from tests import rooms
 from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Rack, unable
@@ -47,7 +48,7 @@ def study(kind: str, port: int, arms: dict[str, Any], engine: dict[str, Any], **
             "dataset": {"tables": 2, "table_size": 1000},
             "workloads": {"oltp_read_only": {}},
             "threads": (2,),
-            "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 3, "order": "runs"},
+            "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
             "warm_up": {"pilot_s": 2},
             "claims": (),
         }
@@ -116,10 +117,23 @@ def test_every_kind_of_site_takes_what_the_contract_gives_and_adds_no_argument(k
     """`measure` calls by the contract's words: another name, order or a further argument would be lost."""
     made = sites.load(registry.SITES[kind])
     assert issubclass(made, Site) and not inspect.isabstract(made)
-    for name, wanted in inspect.getmembers(Site, inspect.isfunction):
+    asked = (inspect.getmembers(Site, of_kind) for of_kind in (inspect.isfunction, inspect.ismethod))
+    for name, wanted in itertools.chain.from_iterable(asked):
         if not name.startswith("_"):
             its = inspect.signature(getattr(made, name)).parameters
             assert list(its) == list(inspect.signature(wanted).parameters), name
+
+
+def test_the_rooms_that_answer_doctor_and_clean_answer_alike():
+    doctors, cleaners = list(sites.rooms("doctor")), list(sites.rooms("clean"))
+    rooms_of = {target.rpartition(".")[0] for target in registry.SITES.values()}
+    assert {one.__name__.rpartition(".")[0] for one in (*doctors, *cleaners)} < rooms_of
+    for one in doctors:
+        given = inspect.signature(one.examine).parameters.values()
+        assert all(parameter.default is not inspect.Parameter.empty for parameter in given), one.__name__
+    for one in cleaners:
+        assert list(inspect.signature(one.down).parameters) == ["folder", "token", "report", "purge"]
+        assert all((Path("lab") / name).parent == Path("lab") for name in one.RECORDS)
 
 
 @pytest.mark.server

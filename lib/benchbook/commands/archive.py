@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from benchbook.commands import tarball
 from benchbook.commands.tarball import Member, NotWhole
-from benchbook.core import applied, files, load, paths, runfolder
+from benchbook.core import files, load, paths, runfolder
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME
@@ -32,7 +32,7 @@ FORMAT = 1
 MANIFEST, README = "manifest.json", "README.txt"
 PARTS = ("facts.json", "dataset.json", "warm_up.json", "schedule.csv", "findings.json", "metrics.json")
 # Archives made before there was `applied` may hold `kubernetes`.
-FOLDERS = ("raw", "void", "pilots", applied.FOLDER, "kubernetes")
+FOLDERS = ("raw", "void", "pilots", paths.APPLIED, "kubernetes")
 # What an archive may unpack to. Ours shrink to a seventh (gz) or a fourteenth (xz) of their size; a file made
 # to fill a disk shrinks to a thousandth and less.
 MOST_BYTES, MOST_OF_ONE, MOST_FILES = 8_000_000_000, 256_000_000, 100_000

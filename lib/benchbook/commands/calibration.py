@@ -19,13 +19,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchbook.compare import more_blocks
 from benchbook.core import paths
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix
-from benchbook.plan import more_blocks, schedule
+from benchbook.plan import schedule
 from benchbook.read import tidy, validity
-from benchbook.sites import clean, open_site
+from benchbook.sites import open_site
+from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_root
 
 SAME = {"one": {}, "other": {}}

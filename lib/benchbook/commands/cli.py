@@ -70,14 +70,13 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--manifests", action="store_true", help="print only what a cluster would get, as YAML")
     up = add("up", _up, "bring the arms of a study up and hold them until Ctrl-C, for a look by hand")
     up.add_argument("study", help="name of a file in studies/")
-    down = add(
-        "down", _down, "stop everything this project started on this machine and remove what it set up"
-    )
+    down = add("down", _down, "stop everything this project started on this machine, remove what it set up")
     down.add_argument("--purge", action="store_true", help="remove the servers' data too")
     cluster.parser(add)
     stage = add("stage", _stage, "run one stage's notebook for a study, as the pipeline does")
-    stage.add_argument("stage", help="a stage in dvc.yaml, such as parse")
+    stage.add_argument("stage", help="a stage in dvc.yaml, such as parse, or several as parse,analyze")
     stage.add_argument("study", help="name of a file in studies/")
+    stage.add_argument("--here", action="store_true", help="in this process, without a kernel of its own")
     add("code", _code, "say which code each study's measuring runs, as the pipeline does")
     audit = add("audit", _audit, "audit one published source, as the pipeline does")
     audit.add_argument("source", help="name of a folder in data/published/")
@@ -154,10 +153,9 @@ def _repro(arguments: argparse.Namespace) -> int:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from benchbook.sites import doctor, obstacles
-    from benchbook.sites.ssh import doctor as hosts
+    from benchbook.sites.arms import doctor
 
-    abilities = [*doctor.examine(), *hosts.examine(), *obstacles.examine()]
+    abilities = doctor.examine()
     for ability in abilities:
         print(f"{'yes' if ability.ok else 'no ':3}  {ability.name:22}  {ability.detail}")
         if not ability.ok and ability.remedy:
@@ -202,27 +200,18 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
+    from benchbook import sites
     from benchbook.plan import schedule
-    from benchbook.sites import obstacles
+    from benchbook.sites.arms import obstacles
 
     study = load.study(arguments.study)
-    is_cluster = study.site.kind == "kubernetes"
-    if is_cluster:
-        from benchbook.sites.kube import plan
-    if is_cluster and arguments.manifests:
-        print(plan.yaml(arguments.study, study))
+    kind = sites.kind(study)
+    if arguments.manifests and (manifests := kind.manifests(arguments.study, study)):
+        print(manifests)
         return 0
     print(schedule.summary(arguments.study, study))
-    if study.site.kind == "local":
-        from benchbook.sites.machine import facts as machine
-
-        print(f"  machine     {machine.busy()}")
-    if study.site.kind == "ssh":
-        from benchbook.sites.ssh import roles
-
-        print(roles.summary(study))
-    if is_cluster:
-        print(plan.text(arguments.study, study))
+    for text in filter(None, (kind.needs(arguments.study, study), cluster.summary(study))):
+        print(text)
     for arm, why in obstacles.foreseen(study).items():
         print(f"  not made    {arm}: {why}")
     if arguments.runs:
@@ -248,7 +237,7 @@ def _up(arguments: argparse.Namespace) -> int:
 
 
 def _down(arguments: argparse.Namespace) -> int:
-    from benchbook.sites import clean
+    from benchbook.sites.arms import clean
     from benchbook.sites.lab import lab_root
 
     report = clean.down(lab_root(paths.root()), purge=arguments.purge)
@@ -259,11 +248,12 @@ def _down(arguments: argparse.Namespace) -> int:
 def _stage(arguments: argparse.Namespace) -> int:
     from benchbook.commands import stage
 
-    if arguments.stage not in stage.STAGES:
+    asked = arguments.stage.split(",")
+    if wrong := [one for one in asked if one not in stage.STAGES]:
         raise InputErrors(
-            [f"stage: {arguments.stage}: no such stage; write one of {', '.join(stage.STAGES)}"]
+            [f"stage: {one}: no such stage; write one of {', '.join(stage.STAGES)}" for one in wrong]
         )
-    return stage.run(arguments.stage, arguments.study)
+    return next((code for one in asked if (code := stage.run(one, arguments.study, arguments.here))), 0)
 
 
 def _code(arguments: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core import load, paths
+from benchbook.core.study import Study
 
 
 def parser(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -33,12 +34,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def summary(study: Study) -> str:
+    """Return what makes a study's cluster, as `plan` shows it; empty where it names no cluster to make."""
+    if study.site.kubernetes is None or study.site.kubernetes.gke is None:
+        return ""
+    from benchbook.sites.gke import commands
+
+    return "\n".join(f"  {line}" for line in commands.summary(study))
+
+
 def left(lab_root: Path, ask: Callable[[str], str] | None = None, **given: Any) -> list[str]:
     """Offer to remove every cluster that labs below a folder made; return what is still there, in words.
 
     Without a person at the terminal nothing is asked and nothing removed.
     """
-    from benchbook.sites import clean
+    from benchbook.sites.arms import clean
     from benchbook.sites.gke import commands
 
     question = ask or (input if sys.stdin.isatty() else lambda said: "")

@@ -17,6 +17,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SITES = PACKAGE / "sites"
 # What every stage that measures begins with, whatever the study names.
 ALWAYS = ("benchbook.sites", "benchbook.sites.provision")
+# Rooms of which only the modules count that are imported: no program is started from a file there.
+BY_MODULE = ("engines", "proxies", "tidb")
 
 
 def write() -> int:
@@ -34,22 +36,25 @@ def write() -> int:
 def of_study(study: Study) -> list[Path]:
     """Return the files of `sites` that measuring a study may run, sorted.
 
-    All modules that lie in `sites` itself, and each folder there as a whole from which the study's kind of
-    site, its engines or its ways of access import something: its scripts are started and not imported.
+    All modules that lie in `sites` itself, and what the study's kind of site, its engines and its ways of
+    access import: of an engine or a proxy the modules alone, so that another one asks for nothing to be
+    measured again, and of the other rooms all files, since scripts are started and not imported.
     """
     names = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
+    # On hosts and in a cluster others make an engine's cluster.
+    tables = [registry.ENGINES, *([registry.CLUSTERS] if study.site.kind == "local" else [])]
     targets = [
         registry.SITES[study.site.kind],
-        *(table[name] for table in (registry.ENGINES, registry.CLUSTERS) for name in names if name in table),
+        *(table[name] for table in tables for name in names if name in table),
         *(registry.ACCESS[arm.access] for arm in study.arms.values()),
     ]
     roots = [*ALWAYS, *_measuring(), *(target.partition(":")[0] for target in targets if target)]
-    folders = {path.parent for path in map(_file, _reached(roots)) if path and path.parent != SITES}
     kept = [path for path in SITES.iterdir() if path.is_file()]
-    for folder in folders:
-        if folder.is_relative_to(SITES):
-            top = SITES / folder.relative_to(SITES).parts[0]
-            kept += [path for path in top.rglob("*") if path.is_file()]
+    for path in map(_file, _reached(roots)):
+        if path is None or not path.is_relative_to(SITES) or path.parent == SITES:
+            continue
+        room = path.relative_to(SITES).parts[0]
+        kept += [path] if room in BY_MODULE else [one for one in (SITES / room).rglob("*") if one.is_file()]
     return sorted({path for path in kept if "__pycache__" not in path.parts})
 
 

@@ -33,7 +33,8 @@ from benchbook.core.study import Study
 from benchbook.measure import dataset, matrix, preflight, warm_up
 from benchbook.plan import schedule, statements, turns
 from benchbook.read import tidy, validity
-from benchbook.sites import obstacles, open_site, provision
+from benchbook.sites import open_site, provision
+from benchbook.sites.arms import obstacles
 
 EXIT = {"not slower": 0, "slower": 1, "undecided": 2}
 FAILED = 3

@@ -120,7 +120,11 @@ def _shell() -> Iterator[Shell]:
     shell = Shell.instance(config=Config(_QUIET), display_pub_class=_Publisher, displayhook_class=_Hook)
     shell.shown = []
     if "matplotlib" in sys.modules:
-        # It looks for its backend, and for the shell that shows figures, only when it is imported.
+        from matplotlib_inline.backend_inline import configure_inline_support
+
+        # It looks for its backend, and for the shell that shows figures, only when it is imported; and it
+        # tells only the first shell of a process how figures become pictures, as long as it remembers one.
+        configure_inline_support.current_backend = "unset"
         shell.enable_matplotlib("inline")
     try:
         yield shell

@@ -122,6 +122,8 @@ def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
         yield "the A/A pair has no interval"
     elif aa["label"] in ("higher", "lower"):
         yield f"the A/A pair shows a difference where there is none: {numbers.span(aa['low'], aa['high'])}"
+    elif aa["label"] == "depends on threads":
+        yield "the A/A pair depends on threads, where there is nothing that could"
     elif max(-aa["low"], aa["high"]) > AA_MOST:
         yield (
             "the A/A pair is too wide: equal arms came out within "

@@ -24,8 +24,9 @@ from typing import Any
 from benchbook.commands import answer
 from benchbook.core import files, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.sites import obstacles, process, procfs
+from benchbook.sites.arms import obstacles
 from benchbook.sites.machine import facts as machine
+from benchbook.sites.processes import process, procfs
 
 LOW_BYTES = 500 << 20
 # The pages about everything; each would ask for the pages of all studies, and so for their measuring.
@@ -162,7 +163,7 @@ def alone(root: Path) -> Iterator[None]:
             pid = held.read().strip() or "unknown"
             raise BenchbookError(
                 f"another `make repro` runs in this clone (process {pid}); wait until it ends, or stop it "
-                f"with Ctrl-C where it was started (`kill -INT {pid}` does the same)"
+                f"with Ctrl-C where it was started (`kill -TERM {pid}` does the same)"
             ) from None
         held.truncate(0)
         held.write(str(os.getpid()))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchbook.core import files, load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.sites import supervise
+from benchbook.sites.processes import supervise
 
 STAGES = {
     "provision": "01_provision",
@@ -41,8 +41,10 @@ PAGES = {"method": "method.html", "findings": "index.html"}
 CODE = ("lib", "notebooks", "dvc.yaml", "requirements.lock")
 
 
-def run(stage: str, name: str) -> int:
+def run(stage: str, name: str, is_here: bool = False) -> int:
     """Execute the notebook of a stage for a study; return 0, or the exit code of what failed.
+
+    It has a kernel of its own, but for what only shows something, and what is to be done in this process.
 
     The study file is checked before anything starts (exit 2). A failed notebook is kept in
     `data/NAME/failed`, where DVC does not delete it.
@@ -52,7 +54,7 @@ def run(stage: str, name: str) -> int:
     surroundings.hide([needed] if needed else [])
     load.params()
     where = paths.study(name)
-    doing = show if stage in SHOWING else execute
+    doing = show if is_here or stage in SHOWING else execute
     code = doing(STAGES[stage], "study", name, where.notebooks, where.failed)
     pages = {"report": where.report, "runs": where.run_pages / "index.html"}
     if stage in pages and code == 0:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from benchbook.compare import more_blocks
 from benchbook.compare.effects import Effect, p_value
 from benchbook.compare.judgement import Candidate, Judged, JudgedLevel
 from benchbook.compare.multiple import benjamini_hochberg
@@ -18,18 +19,6 @@ from benchbook.core.wording import count
 Cell = tuple[str, str, str, str, int]
 
 
-class Planner(Protocol):
-    """What `benchbook.plan.more_blocks` offers; handed in, because floors don't reach sideways."""
-
-    def more_blocks(
-        self, spread: float, n: int, have: int, half_width: float, level: float, block_s: float | None
-    ) -> Any:
-        """Return how many blocks to add: `half_width`, `blocks`, `minutes`."""
-
-    def detectable_effect(self, spread: float, n: int, level: float) -> float | None:
-        """Return the smallest effect that would show."""
-
-
 @dataclass(frozen=True)
 class Context:
     """What all entries of a study share; `block_s` is the time a block took, in seconds.
@@ -39,7 +28,6 @@ class Context:
 
     baseline: str
     analysis: Analysis
-    planner: Planner
     block_s: float | None
     names: Mapping[str, Mapping[str, str]]
 
@@ -112,10 +100,10 @@ def _to_useful(judged: Judged, context: Context) -> dict[str, Any] | None:
     if candidate.effect.spread is None:
         return None
     half = math.sqrt(USEFUL_RATIO) - 1
-    more = context.planner.more_blocks(
+    more = more_blocks.more_blocks(
         candidate.effect.spread, interval.n, candidate.complete, half, interval.level, context.block_s
     )
-    return more and {"blocks": more.blocks, "minutes": more.minutes}
+    return {"blocks": more.blocks, "minutes": more.minutes} if more else None
 
 
 def q_values(candidates: Sequence[Candidate]) -> dict[Cell, float]:
@@ -167,13 +155,13 @@ def _planning(candidate: Candidate, context: Context) -> dict[str, Any]:
     interval, spread = candidate.effect.interval, candidate.effect.spread
     if spread is None:
         return {"more_blocks": None, "detectable_effect": None}
-    more = context.planner.more_blocks(
+    more = more_blocks.more_blocks(
         spread, interval.n, candidate.complete, context.analysis.half_width, interval.level, context.block_s
     )
     return {
         "more_blocks": more
         and {"for_half_width": more.half_width, "blocks": more.blocks, "minutes": more.minutes},
-        "detectable_effect": context.planner.detectable_effect(spread, interval.n, interval.level),
+        "detectable_effect": more_blocks.detectable_effect(spread, interval.n, interval.level),
     }
 
 

@@ -28,7 +28,7 @@ from benchbook.compare import (
 )
 from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.contrasts import Evidence, judged, metrics
-from benchbook.compare.entries import Context, Planner, entry, more_for_aa, q_values
+from benchbook.compare.entries import Context, entry, more_for_aa, q_values
 from benchbook.compare.intervals import Interval
 from benchbook.compare.judgement import Judged
 from benchbook.compare.scaling import Scaling, scaling
@@ -50,7 +50,6 @@ def make(
     study: Study,
     tidy: Mapping[str, pd.DataFrame],
     analysis: Analysis,
-    planner: Planner,
     claims: Sequence[ClaimedEffect] = (),
     checks: Sequence[Mapping[str, Any]] = (),
     facts: Mapping[str, Mapping[str, Any]] | None = None,
@@ -60,17 +59,16 @@ def make(
 ) -> dict[str, Any]:
     """Return the content of findings.json for the study called `name`.
 
-    `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `planner` is the
-    module `plan.more_blocks`; `checks` are consistency checks already made (check, passed, where, detail),
-    `facts` one nested mapping by arm, `unanswered` sentences on claims that the study cannot answer, `asked`
-    the claims that are no finding between two arms, `loads` how long loading took by arm. Floats have 8
-    significant digits.
+    `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `checks` are
+    consistency checks already made (check, passed, where, detail), `facts` one nested mapping by arm,
+    `unanswered` sentences on claims that the study cannot answer, `asked` the claims that are no finding
+    between two arms, `loads` how long loading took by arm. Floats have 8 significant digits.
     """
     facts = facts or {}
     runs, other_order = turns.of_one_order(_in_order(tidy["runs"]), study)
     paired, apart = partners.usable(runs)
     looks, names = sorted(analysis.looks), words.names(study)
-    context = Context(study.baseline, analysis, planner, _block_seconds(runs), names)
+    context = Context(study.baseline, analysis, _block_seconds(runs), names)
     narrowed, left = conditions.narrowed(claims, runs, facts)
     evidence = Evidence(study, paired, tidy["histograms"], analysis)
     found, twins = judged(evidence, narrowed, looks[0])
@@ -97,12 +95,12 @@ def make(
             "checks": checked,
             "voids": voids,
             "facts_differ": doubts.facts_that_differ(facts),
-            "quiet": quiet.seen(runs, facts, monitor, aa),
+            "quiet": quiet.seen(runs, facts, monitor, aa, quiet.accompanied(study)),
             "partners": partners.blocks(runs),
             "verdicts": _verdicts([*entries, *others]),
             "warnings": [
                 *_warnings(study, complete, looks[0], aa, entries, found),
-                *quiet.doubts(runs, facts, monitor, names),
+                *quiet.doubts(runs, facts, monitor, names, quiet.accompanied(study)),
                 *doubts.warnings(study, runs, voids, checked, names["arms"]),
                 *(doubts.doubt("Order of measuring", text) for text in other_order),
                 *_apart(partners.blocks(runs), apart),
@@ -125,10 +123,11 @@ def _entries(
     q = q_values([one.candidate for one in found])
     aa = _most_doubtful([entry(twin, context, {}) for twin in twins])
     entries = [more_for_aa(entry(one, context, q), aa) for one in found]
-    if _differs(aa):
+    if aa is not None and _differs(aa):
         text = f"the A/A pair differs by {percent(aa['effect'])}; smaller effects mean nothing"
         for one in entries:
-            one["warnings"].append(text)
+            if _shown(aa) or _within(one, aa):
+                one["warnings"].append(text)
     return entries, aa
 
 
@@ -206,8 +205,21 @@ def _most_doubtful(twins: list[dict[str, Any]]) -> dict[str, Any] | None:
     return max(twins, key=lambda twin: (_differs(twin), abs(twin["effect"] or 0.0)), default=None)
 
 
-def _differs(aa: Mapping[str, Any] | None) -> bool:
-    return aa is not None and aa["label"] in ("higher", "lower")
+def _shown(aa: Mapping[str, Any]) -> bool:
+    return aa["label"] in ("higher", "lower")
+
+
+def _differs(aa: Mapping[str, Any]) -> bool:
+    """Tell whether an A/A interval leaves zero out, be it by as little as makes no practical difference."""
+    return _shown(aa) or (aa["low"] is not None and (aa["low"] > 0 or aa["high"] < 0))
+
+
+def _within(found: Mapping[str, Any], aa: Mapping[str, Any]) -> bool:
+    """Tell whether an effect may be as small as what the A/A pair shows between equal arms."""
+    if found["low"] is None or found["low"] <= 0 <= found["high"]:
+        return False
+    nearest = min(abs(found["low"]), abs(found["high"]))
+    return bool(nearest <= max(abs(aa["low"]), abs(aa["high"])))
 
 
 def _warnings(
@@ -236,12 +248,15 @@ def _warnings(
         add("Blocks", f"The first look is at {count(first_look, 'block')}; until then nothing is decided.")
     if aa is None:
         add("A/A", "There is no A/A pair, so nothing shows that equal arms would come out equal.")
-    elif _differs(aa):
+    elif _shown(aa):
         add(
             "A/A", f"The A/A pair differs: {aa['sentence']} Something other than the arms makes a difference."
         )
     elif not aa["withheld"] and (aa["low"] is None or aa["low"] < -MARGIN or aa["high"] > MARGIN):
         add("A/A", f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms.")
+    elif not aa["withheld"] and _differs(aa):
+        bounds = f"{percent(aa['low'])} to {percent(aa['high'])}"
+        add("A/A", f"Equal arms differed a little ({bounds}): take effects of that size for noise.")
     heavy = [one["id"] for one in entries if (one["second_opinion"] or {}).get("agrees") is False]
     if heavy:
         add("Heavy tails", f"Heavy-tailed blocks, where two kinds of interval disagree: {', '.join(heavy)}.")

@@ -5,7 +5,7 @@ Everything here looks at signals of the machine, never at what was measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,6 +13,7 @@ import pandas as pd
 from benchbook.compare import turns, words
 from benchbook.compare.doubts import STEAL_PCT, doubt
 from benchbook.compare.sentences import ends, listing
+from benchbook.core.study import Study
 from benchbook.core.wording import count
 
 Facts = Mapping[str, Mapping[str, Any]]
@@ -29,17 +30,27 @@ LARGE_KIB = 16.0
 PARTS = ["cpu_client_cores", "cpu_proxy_cores", "cpu_server_cores"]
 
 
+def accompanied(study: Study) -> list[str]:
+    """Return the arms that have programs of unmeasured processor time with them: neighbours and loads."""
+    return [name for name, arm in study.arms.items() if arm.neighbour is not None or arm.load is not None]
+
+
 def seen(
-    runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, aa: Mapping[str, Any] | None
+    runs: pd.DataFrame,
+    facts: Facts,
+    monitor: pd.DataFrame | None,
+    aa: Mapping[str, Any] | None,
+    unmeasured: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return what is known of the machine's quiet: values, and all of it in one line.
 
     Keys: cores, load_1min (the highest when the arms were looked at), others_cores (mean use by programs that
-    are no part of an arm), psi_cpu_pct (mean), steal_pct (mean), line. What is unknown is None.
+    are no part of an arm), psi_cpu_pct (mean), steal_pct (mean), line. What is unknown is None, and beside
+    arms in `unmeasured` (see `accompanied`) no other program can be told from theirs.
     """
     loads = [load for load in _loads(facts).values() if load is not None]
     cores = _cores(facts)
-    others = _others(runs, cores)
+    others = _others(runs, cores, unmeasured)
     pressure = _pressure(runs, monitor)
     found = {
         "cores": cores,
@@ -52,14 +63,18 @@ def seen(
 
 
 def doubts(
-    runs: pd.DataFrame, facts: Facts, monitor: pd.DataFrame | None, names: Mapping[str, Mapping[str, str]]
+    runs: pd.DataFrame,
+    facts: Facts,
+    monitor: pd.DataFrame | None,
+    names: Mapping[str, Mapping[str, str]],
+    unmeasured: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Return what other work, the host or the kernel's pace can have done, with the arms it can favour."""
     own = runs[runs["arm"].isin(facts)] if facts else runs
     arms = names["arms"]
     return [
         *_load(facts, arms),
-        *_other_work(own, facts, arms),
+        *_other_work(own, facts, arms, unmeasured),
         *_waiting(own, facts, monitor, arms),
         *_steal(own, arms),
         *_paced(own, facts, monitor, names),
@@ -99,9 +114,11 @@ def _load(facts: Facts, arms: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     )
 
 
-def _other_work(runs: pd.DataFrame, facts: Facts, arms: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _other_work(
+    runs: pd.DataFrame, facts: Facts, arms: Mapping[str, str], unmeasured: Collection[str]
+) -> Iterator[dict[str, Any]]:
     cores = _cores(facts)
-    others = _others(runs, cores)
+    others = _others(runs, cores, unmeasured)
     if others is None or cores is None:
         return
     by_arm = others.groupby(runs["arm"]).mean().dropna()
@@ -212,7 +229,7 @@ def _loads(facts: Facts) -> dict[str, float | None]:
     return {arm: (found.get("moment") or {}).get("load_1min") for arm, found in facts.items()}
 
 
-def _others(runs: pd.DataFrame, cores: int | None) -> pd.Series | None:
+def _others(runs: pd.DataFrame, cores: int | None, unmeasured: Collection[str]) -> pd.Series | None:
     """Return the cores that programs of no arm used in each run; None where that is not known."""
     if cores is None or "cpu_machine_pct" not in runs or not set(PARTS) <= set(runs):
         return None
@@ -222,7 +239,8 @@ def _others(runs: pd.DataFrame, cores: int | None) -> pd.Series | None:
         # The machine was watched while all arms of a group took turns, so its use is that of their mean.
         used = used.where(~is_turns, used.groupby([runs["block"], runs["group"]]).transform("mean"))
     others = runs["cpu_machine_pct"] * cores / 100 - used
-    known = others.where(runs["cpu_server_cores"].notna()).clip(lower=0.0)
+    is_known = runs["cpu_server_cores"].notna() & ~runs["arm"].isin(list(unmeasured))
+    known = others.where(is_known).clip(lower=0.0)
     return known if known.notna().any() else None
 
 

@@ -46,6 +46,9 @@ METRICS = {
     "cost_per_million": "cost per million queries",
     "memory_proxy_mib": "memory of the proxy",
 }
+# An arm that is called after its way of access, under the field's own term for it.
+WAYS = {("service", "service"): "Service", ("load-balancer", "load_balancer"): "load balancer"}
+WITH_ARTICLE = (" network", *WAYS.values())
 AGAIN = "_again"
 
 
@@ -64,6 +67,8 @@ def arm(name: str, access: str | None = None, network: str | None = None) -> str
     ('HAProxy', 'direct connections', 'haproxy')
     >>> arm("pod", "direct", "pod"), arm("host", "direct", "host"), arm("pod", "haproxy", "pod")
     ('pod network', 'host network', 'pod')
+    >>> arm("service", "service"), arm("load-balancer", "load_balancer"), arm("service", "direct")
+    ('Service', 'load balancer', 'service')
     """
     if name.endswith(AGAIN):
         return f"{arm(name.removesuffix(AGAIN), access, network)} again"
@@ -71,6 +76,8 @@ def arm(name: str, access: str | None = None, network: str | None = None) -> str
         return f"{name} network"
     if name == "direct" and access in ("direct", None):
         return "direct connections"
+    if (name, access) in WAYS:
+        return WAYS[name, access]
     parts = re.split(r"([-_.])", name)
     return "".join(_product(part, access) for part in parts)
 
@@ -101,10 +108,10 @@ def of(found: Mapping[str, Any], role: str) -> str:
 def in_sentence(name: str) -> str:
     """Return an arm's readable name as it stands inside a sentence.
 
-    >>> in_sentence("pod network"), in_sentence("direct connections"), in_sentence("pod")
-    ('the pod network', 'direct connections', 'pod')
+    >>> in_sentence("pod network"), in_sentence("direct connections"), in_sentence("Service again")
+    ('the pod network', 'direct connections', 'the Service again')
     """
-    return f"the {name}" if name.removesuffix(" again").endswith(" network") else name
+    return f"the {name}" if name.removesuffix(" again").endswith(WITH_ARTICLE) else name
 
 
 def sentence_case(text: str) -> str:

@@ -15,7 +15,6 @@ from typing import Any
 
 from benchbook.core import files
 
-FOLDER = "applied"
 # Under these names facts and identities hold a digest, or one a part.
 DIGESTS = frozenset({"config_hash", "proxy_config_hash", "topology_sha256", "manifests"})
 # A part without a settings file, such as a hop, has the digest of no text.

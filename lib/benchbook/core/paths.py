@@ -6,6 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+# The folder of a study that has the settings files and manifests of its arms.
+APPLIED = "applied"
+
 
 def root() -> Path:
     """Return the repository's root: BENCHBOOK_ROOT, else the nearest folder upwards with dvc.yaml, else
@@ -66,7 +69,7 @@ class StudyPaths(_Places):
     @property
     def applied(self) -> Path:
         """The settings files and manifests that were applied to the arms."""
-        return self.data / "applied"
+        return self.data / APPLIED
 
     @property
     def dataset(self) -> Path:

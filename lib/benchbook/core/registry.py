@@ -7,10 +7,10 @@ named as text and loaded by `sites` when used, so that this floor imports nothin
 from __future__ import annotations
 
 SITES = {
-    "local": "benchbook.sites.local:LocalSite",
+    "local": "benchbook.sites.local.site:LocalSite",
     "kubernetes": "benchbook.sites.kube.site:KubernetesSite",
-    "ssh": "benchbook.sites.ssh.site:SshSite",
-    "existing": "benchbook.sites.existing:ExistingSite",
+    "ssh": "benchbook.sites.hosts.site:SshSite",
+    "existing": "benchbook.sites.existing.site:ExistingSite",
 }
 # Kinds of site on which an arm can have several clients and several servers.
 SEVERAL = frozenset({"kubernetes", "local", "ssh"})
@@ -19,7 +19,7 @@ SEVERAL_CLIENTS = SEVERAL | {"existing"}
 ENGINES = {
     "mariadb": "benchbook.sites.engines.mariadb:MariaDB",
     "mysql": "benchbook.sites.engines.mysql:MySQL",
-    "postgresql": "benchbook.sites.postgresql.server:PostgreSQL",
+    "postgresql": "benchbook.sites.engines.postgresql:PostgreSQL",
     "tidb": "benchbook.sites.engines.tidb:TiDB",
 }
 # The programs that a host needs for each, the first of which says the version.
@@ -36,14 +36,14 @@ ENGINES_ON = {"mysql": frozenset({"local", "ssh"}), "postgresql": frozenset({"ku
 # Engines that begin a process for each session, which a clock of turns can't let stand still.
 WITH_BACKENDS = frozenset({"postgresql"})
 # What makes an engine's cluster, where a study asks for one (`engine.cluster`).
-CLUSTERS = {"tidb": "benchbook.sites.tidb.cluster:Cluster"}
+CLUSTERS = {"tidb": "benchbook.sites.local.tidb_cluster:Cluster"}
 # Engines that have a settings file with items beside variables: names with a dot or a dash.
 WITH_ITEMS = frozenset({"tidb"})
 # Engines that leave gaps between the ids they give, so that rows are loaded with ids of our own.
 WITH_GAPS = frozenset({"tidb"})
 # Engines that count statements for all accounts together, so that arms can't share a server in turns.
 WITHOUT_ACCOUNTS = frozenset({"mysql", "tidb"})
-# None: no program runs between client and server. A service is a rule of the kernel (`sites.service`).
+# None: no program runs between client and server. A service is a rule of the kernel (`sites.local.service`).
 ACCESS = {
     "direct": None,
     "haproxy": "benchbook.sites.proxies.haproxy:HAProxy",

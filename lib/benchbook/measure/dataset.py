@@ -13,8 +13,8 @@ from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
 from benchbook.measure import ledger, loading, own
 from benchbook.measure.ledger import session
-from benchbook.sites import dialect
 from benchbook.sites.contract import Site
+from benchbook.sites.engines import dialect
 
 CHECKSUM_UP_TO = 5_000_000
 

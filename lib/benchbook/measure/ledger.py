@@ -11,8 +11,8 @@ from sqlalchemy import Connection, text
 
 from benchbook.core.study import Study
 from benchbook.measure import state
-from benchbook.sites import dialect
 from benchbook.sites.contract import Site
+from benchbook.sites.engines import dialect
 
 # What is looked at of tables that are too large to count: windows over all tables, and ids of each.
 SAMPLED_WINDOWS, WINDOW = 64, 200

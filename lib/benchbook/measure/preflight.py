@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.sites import dialect
+from benchbook.sites.engines import dialect
 
 OWN_SESSIONS = 10
 OWN_FILES = 64

@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine
 
-from benchbook.sites import dialect, settings
+from benchbook.sites import settings
+from benchbook.sites.engines import dialect
 from benchbook.sites.tidb import config
 
 Record = dict[str, Any]

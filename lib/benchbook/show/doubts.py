@@ -86,6 +86,9 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
         return Doubt("A/A", f"{sentence} {_by_threads(aa)}", True)
     if aa["label"] == "no useful interval":
         return Doubt("A/A", f"{sentence} Equal arms come out too far apart to compare others.", True)
+    if aa["low"] > 0 or aa["high"] < 0:
+        care = "It is small, but leaves zero out: take effects of about this size for noise."
+        return Doubt("A/A", f"{sentence} {care}", True)
     return Doubt("A/A", f"{sentence} No difference was shown where there is none, as it should be.")
 
 

@@ -11,24 +11,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from benchbook.core import registry, surroundings
 from benchbook.core.errors import LockHeld, SettingsDiffer, SiteError
-from benchbook.sites import supervise
+from benchbook.sites.processes import supervise
 
 if TYPE_CHECKING:
     from benchbook.core.study import Study
     from benchbook.sites.contract import Site
 
-__all__ = ["LockHeld", "SettingsDiffer", "SiteError", "load", "open_site"]
+__all__ = ["LockHeld", "SettingsDiffer", "SiteError", "kind", "load", "open_site", "rooms"]
 
 
 def load(target: str) -> Any:
-    """Return what a registry line such as `benchbook.sites.local:LocalSite` names."""
+    """Return what a registry line such as `benchbook.sites.local.site:LocalSite` names."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
+
+
+def kind(study: Study) -> type[Site]:
+    """Return the class of a study's kind of site."""
+    found: type[Site] = load(registry.SITES[study.site.kind])
+    return found
+
+
+def rooms(module: str) -> Iterator[ModuleType]:
+    """Yield the modules of a name, such as `doctor` or `clean`, that kinds of site have in their rooms."""
+    for target in registry.SITES.values():
+        room = target.partition(":")[0].rpartition(".")[0]
+        if find_spec(f"{room}.{module}") is not None:
+            yield import_module(f"{room}.{module}")
 
 
 @contextmanager
@@ -42,5 +58,5 @@ def open_site(study: Study, lab: Path) -> Iterator[Site]:
     supervise.die_with_parent()
     surroundings.close()
     surroundings.hide()
-    with load(registry.SITES[study.site.kind])(study, lab) as site:
+    with kind(study)(study, lab) as site:
         yield site

@@ -97,11 +97,11 @@ class Watch(Protocol):
         """Begin to watch."""
 
     def stop(self) -> None:
-        """End watching and write `monitor.csv`, with the columns of `sites.monitor.COLUMNS`."""
+        """End watching and write `monitor.csv`, with the columns of `sites.machine.monitor.COLUMNS`."""
 
 
 class Clock(Protocol):
-    """The clock of a group whose arms take turns (`sites.turns`)."""
+    """The clock of a group whose arms take turns (`sites.arms.turns`)."""
 
     @property
     def exit_code(self) -> int | None:
@@ -137,6 +137,21 @@ class Site(abc.ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+    def __init__(self, study: Study, lab: Path) -> None:
+        """Nothing is asked or started before the site is entered; `lab` is its folder on this machine."""
+        self.study = study
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        """Return what a study needs of such a site and makes there, as `plan` shows it; empty: nothing to
+        tell."""
+        return ""
+
+    @classmethod
+    def manifests(cls, name: str, study: Study) -> str:
+        """Return what a study would apply, as text that another program takes; empty where there is none."""
+        return ""
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:

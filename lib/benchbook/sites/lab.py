@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.before_exec import ANYWHERE, Where
+from benchbook.sites.processes.before_exec import ANYWHERE, Where
 
 LOOPBACK = "127.0.0.1"
 # Where connections over a server's socket come from, as servers name it.
@@ -74,6 +74,11 @@ def service_user(name: str) -> str | None:
         raise SiteError(
             f"there is no user {name}, and a server must not run as root; install it with `{remedy}`"
         ) from None
+
+
+def lab_id(token: str) -> str:
+    """Return what names the parts of a lab in a kernel: eight hex digits of its token."""
+    return token[:8]
 
 
 def user_of(account: int) -> str:

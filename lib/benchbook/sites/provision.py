@@ -13,7 +13,8 @@ from benchbook.core import applied, files, paths
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
-from benchbook.sites import obstacles, open_site, sql
+from benchbook.sites import open_site, sql
+from benchbook.sites.arms import obstacles
 from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_folder
 
@@ -38,7 +39,7 @@ def run(name: str, study: Study, path: Path) -> dict[str, Any]:
             arms[arm] = site.facts(arm)
             must_have_sysbench(study, arm, arms[arm])
             texts += site.applied(arm)
-    applied.write(path.with_name(applied.FOLDER), texts)
+    applied.write(path.with_name(paths.APPLIED), texts)
     facts = {"study": name, "arms": arms} | ({"skipped": skipped} if skipped else {})
     files.write_json(path, facts)
     return files.read_json(path)

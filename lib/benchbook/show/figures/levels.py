@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator, StrMethodFormatter
@@ -118,6 +117,9 @@ def _lines(
     axes: Axes, part: pd.DataFrame, arms: Sequence[str], column: str, dashes: object, is_filled: bool
 ) -> list[str]:
     """Draw one column over threads for every arm that has it; return those arms."""
+    # A second to import, and pages without such a figure import this module too.
+    import seaborn as sns
+
     part = part[part[column].notna() & (part[column] > 0)]
     present = [arm for arm in arms if arm in set(part["arm"])]
     for arm in present:

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchbook.core import registry
 from benchbook.sites.agent import files
-from benchbook.sites.process import PLAIN
+from benchbook.sites.processes.process import PLAIN
 
 SYS = Path("/sys")
 # What is looked for on a host, by the name of its version among the facts; the first program says it.

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import procfs
 from benchbook.sites.agent import listening
-from benchbook.sites.process import PATH, PLAIN
+from benchbook.sites.processes import procfs
+from benchbook.sites.processes.process import PATH, PLAIN
 
 MOST_TEXT = 1 << 24
 SAYS_S = 20.0

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import procfs
-from benchbook.sites.before_exec import Where, dies_with
-from benchbook.sites.process import FOLDER, PLAIN, TOKEN
+from benchbook.sites.processes import procfs
+from benchbook.sites.processes.before_exec import Where, dies_with
+from benchbook.sites.processes.process import FOLDER, PLAIN, TOKEN
 
 GRACE_S, GENTLE = 20.0, int(signal.SIGTERM)
 

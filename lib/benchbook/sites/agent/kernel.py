@@ -1,4 +1,8 @@
-"""Kernel settings of this host: written down before they are touched, and put back."""
+"""Kernel settings of this machine: written down before they are touched, and put back.
+
+`OF_NAMESPACE` and `OF_MACHINE` name the file of each key that an arm may set, by whether a network namespace
+has its own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ from benchbook.core.errors import SiteError
 SYSCTL = Path("/proc/sys")
 RECORD = "kernel.json"
 # Only these few are ever ours to write, whoever asks.
-ALLOWED = ("net/core/somaxconn", "net/ipv4/tcp_syncookies", "vm/swappiness", "fs/nr_open")
+OF_NAMESPACE = {"somaxconn": "net/core/somaxconn", "syncookies": "net/ipv4/tcp_syncookies"}
+OF_MACHINE = {"swappiness": "vm/swappiness"}
+ALLOWED = (*OF_NAMESPACE.values(), *OF_MACHINE.values(), "fs/nr_open")
 
 
 def apply(folder: Path, name: str, value: int) -> int:
@@ -27,7 +33,7 @@ def apply(folder: Path, name: str, value: int) -> int:
             place.write_text(str(value), encoding="ascii")
         return int(place.read_text(encoding="ascii"))
     except OSError as error:
-        raise SiteError(f"{place}: {error.strerror}; log in as root, or leave out arms.NAME.kernel") from None
+        raise SiteError(f"{place}: {error.strerror}; run as root, or leave out arms.NAME.kernel") from None
 
 
 def changed(folder: Path) -> dict[str, int]:

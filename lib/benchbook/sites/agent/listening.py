@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from benchbook.sites import procfs
+from benchbook.sites.processes import procfs
 
 LISTEN = "0A"
 

@@ -3,7 +3,7 @@
 serve   start the agent of a folder, out of reach of this connection; what it needs to know comes on stdin
 talk    carry requests and answers between this connection and the agent
 look    say what this host is, and start nothing
-drive   hold and make connections, as `sites.driver` says
+drive   hold and make connections, as `sites.agent.connector` says
 end     end the agent of a folder and all it started, also one that no longer answers
 purge   the same, and remove its data
 """
@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import BenchbookError, SiteError
-from benchbook.sites import process, procfs
-from benchbook.sites.agent import facts, kernel, last
+from benchbook.sites.agent import at_end, facts, kernel
 from benchbook.sites.agent.server import BOOK, SOCKET, Agent
+from benchbook.sites.processes import process, procfs
 
 LOCK = "host.lock"
 READY_S = 15.0
@@ -39,9 +39,9 @@ def main() -> None:
     try:
         if command == "drive":
             # What it needs takes time to load, and the agent itself has no use for it.
-            from benchbook.sites import driver
+            from benchbook.sites.agent import connector
 
-            driver.main(sys.argv[2:])
+            connector.main(sys.argv[2:])
         elif command == "run":
             _run(folder)
         elif command == "talk":
@@ -82,8 +82,8 @@ def _serve(folder: Path) -> dict[str, Any]:
     deadline = time.monotonic() + READY_S
     while not (folder / BOOK).exists() or not (folder / SOCKET).exists():
         if started.poll() is not None or time.monotonic() > deadline:
-            last = (folder / "agent.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
-            raise SiteError(last[0] if last else "the agent did not start")
+            said = (folder / "agent.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
+            raise SiteError(said[0] if said else "the agent did not start")
         time.sleep(0.01)
     return json.loads((folder / BOOK).read_text(encoding="utf-8"))
 
@@ -133,7 +133,7 @@ def _end(folder: Path) -> dict[str, list[str]]:
         stopped.append(f"pid {child.pid} ({procfs.command(child.pid)})")
         # An agent ends its programs itself, and they take their time.
         process.stop(child, grace_s=END_S)
-    stopped += last.run(folder) if folder.is_dir() else []
+    stopped += at_end.run(folder) if folder.is_dir() else []
     settings = kernel.restore(folder) if folder.is_dir() else []
     for name in (SOCKET, BOOK):
         (folder / name).unlink(missing_ok=True)
@@ -144,7 +144,7 @@ def _end(folder: Path) -> dict[str, list[str]]:
 def _purge(folder: Path) -> dict[str, list[str]]:
     """End what runs for a folder and remove the folder."""
     done = _end(folder)
-    done["removed"] += last.run(folder, purge=True) if folder.is_dir() else []
+    done["removed"] += at_end.run(folder, purge=True) if folder.is_dir() else []
     if not done["left"] and folder.is_dir():
         shutil.rmtree(folder)
         done["removed"].append(str(folder))

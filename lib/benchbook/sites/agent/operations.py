@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import begin
-from benchbook.sites.agent import facts, kernel, last
+from benchbook.sites.agent import at_end, facts, kernel
 from benchbook.sites.agent.files import Files
 from benchbook.sites.agent.jobs import GENTLE, GRACE_S, Job, Jobs
 from benchbook.sites.agent.streams import PIECE, Stream
 from benchbook.sites.agent.watch import Watch
-from benchbook.sites.tcp_bytes import Hop
+from benchbook.sites.processes import start_at
+from benchbook.sites.processes.tcp_bytes import Hop
 
 
 class Later:
@@ -59,7 +59,7 @@ class Operations(Files):
 
     def at_end(self, name: str, **order: Any) -> None:
         """Write down what ends something that goes on without this agent: `end`, `purge` and their `env`."""
-        last.note(self._folder, name, order)
+        at_end.note(self._folder, name, order)
 
     def start(
         self, job: str, argv: list[str], out: str, err: str | None = None, **how: Any
@@ -71,7 +71,7 @@ class Operations(Files):
         """
         begin_at, note = how.pop("begin_at", None), how.pop("note", None)
         if begin_at is not None and job not in self._jobs:
-            argv = begin.waiting(argv, float(begin_at), self._inside(note))
+            argv = start_at.waiting(argv, float(begin_at), self._inside(note))
         how["cwd"] = self._inside(how["cwd"]) if how.get("cwd") else None
         return self._jobs.start(job, argv, self._inside(out), self._inside(err) if err else None, **how).info
 

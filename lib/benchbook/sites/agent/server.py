@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import BenchbookError
-from benchbook.sites.agent import kernel, last
+from benchbook.sites.agent import at_end, kernel
 from benchbook.sites.agent.jobs import Jobs
 from benchbook.sites.agent.operations import Later, Operations
 from benchbook.sites.agent.streams import Stream
@@ -101,7 +101,7 @@ class Agent:
     def end(self) -> None:
         """End all programs, put the kernel's settings back, and leave no trace but the data."""
         self.jobs.end_all(GRACE_S)
-        last.run(self.folder)
+        at_end.run(self.folder)
         kernel.restore(self.folder)
         for name in (SOCKET, BOOK):
             (self.folder / name).unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """Watch a machine while a run goes on: CPU of each part every second, pauses, steal, killed processes.
 
-The machine at hand (`sites.monitor`) and hosts are watched by this module alone, with Python's own library.
+The machine at hand (`sites.machine.monitor`) and hosts are watched by this module alone, with Python's own
+library.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchbook.sites.tcp_bytes import Counter, Hop
+from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
 PROC = Path("/proc")
 # Finer ticks take more of the core that is being measured: 10 ms took 0.8 % of one, 25 ms takes 0.4 %.

@@ -19,9 +19,11 @@ import sqlalchemy
 from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import prepared, settings, sql, tls
+from benchbook.sites import settings, sql
 from benchbook.sites.engines import mariadb_accounts as accounts
+from benchbook.sites.engines import tls
 from benchbook.sites.engines.server import Server
+from benchbook.sites.machine import prepared
 from benchbook.sites.machine.contract import Machine
 
 CRASH = re.compile(

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import sql
-from benchbook.sites.supervised import Supervised
+from benchbook.sites.machine.supervised import Supervised
 
 
 class Server(Supervised):

@@ -14,9 +14,10 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import admin_account, prepared, settings
+from benchbook.sites import admin_account, settings
 from benchbook.sites import lab as labs
 from benchbook.sites.engines.server import Server
+from benchbook.sites.machine import prepared
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.here import Here
 from benchbook.sites.tidb import build, config, data

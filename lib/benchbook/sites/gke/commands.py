@@ -14,7 +14,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_gke import Gke
 from benchbook.sites import lab as labs
 from benchbook.sites.gke import disks, nodes, operator, steps
-from benchbook.sites.kube import layout, wait
+from benchbook.sites.kube import layout, plan, wait
 from benchbook.sites.kube.api import Cluster, wait_for
 
 RECORD = "gke.json"
@@ -37,6 +37,17 @@ def up(study: Study, folder: Path, run: steps.Runner | None = None, which: Any =
     if version is not None:
         _install(version, tool)
     return kubeconfig
+
+
+def summary(study: Study) -> list[str]:
+    """Return, in lines for `plan`, what makes a study's cluster; none where it names no cluster to make."""
+    here = layout.asked(study)
+    if here.gke is None:
+        return []
+    installed = operator.steps(here.tidb.operator_version) if here.tidb is not None else []
+    return steps.summary(here.gke, plan.UNKNOWN[:8]) + [
+        f"  command   {shlex.join(step.make)}" for step in installed
+    ]
 
 
 def wanted_operator(study: Study) -> str | None:

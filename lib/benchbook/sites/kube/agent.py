@@ -32,7 +32,7 @@ try:
     from tcp_bytes import Counter, Hop
 except ModuleNotFoundError:
     # Not carried, but read where it belongs.
-    from benchbook.sites.tcp_bytes import Counter, Hop
+    from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
 HOME = Path(os.environ.get("BENCHBOOK_JOBS", "/var/lib/benchbook/jobs"))
 # As the monitor of one machine: finer ticks take more of the core that is being measured.

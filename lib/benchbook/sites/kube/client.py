@@ -21,10 +21,10 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import begin
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, OUT, Cluster
 from benchbook.sites.kube.pods import ACCOUNT, HOME, TOOLS
+from benchbook.sites.processes import start_at
 
 AGENT = ("python3", f"{TOOLS}/agent.py")
 # Where the agent keeps the folders of its jobs.
@@ -62,7 +62,7 @@ class Job:
         self.held, self.continues = held, continues
         if begin_at is not None:
             self.ahead_s = clock(cluster, namespace, pod)
-            waiting = ["python3", "-I", "-S", "-c", begin.WAIT, repr(begin_at + self.ahead_s)]
+            waiting = ["python3", "-I", "-S", "-c", start_at.WAIT, repr(begin_at + self.ahead_s)]
             argv = [*waiting, "{JOB}/begun", *argv]
         self.name = uuid.uuid4().hex[:12]
         self.record: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from websocket import ABNF
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube.api import LOST, OUT
+from benchbook.sites.kube.layout import pod_of
 from benchbook.sites.kube.server import SCRIPT, Server
 
 COPY_S = 7200.0
@@ -23,7 +24,7 @@ def save(first: Server, others: Sequence[Server], label: str) -> None:
     first.ensure()
     if not first.stop():
         raise SiteError(
-            f"{first.part.pod}: the server did not shut down by itself, so its data cannot be copied; "
+            f"{pod_of(first.part)}: the server did not shut down by itself, so its data cannot be copied; "
             "run the prepare stage again"
         )
     first.run(*SCRIPT, "save", first.marked(label))
@@ -63,9 +64,9 @@ def give(source: Server, target: Server) -> None:
     """Carry the prepared copy from one pod to another; its digest is the same at both ends."""
     digest, size = source.run(*SCRIPT, "pack").split()
     file = "/var/lib/benchbook/copy.tar.gz"
-    cluster, namespace = source.ground.cluster, source.ground.namespace
-    reading = cluster.open(namespace, source.part.pod, ["cat", file])
-    writing = cluster.open(namespace, target.part.pod, [*SCRIPT, "unpack", digest, size], has_stdin=True)
+    cluster, namespace = source.space.cluster, source.space.namespace
+    reading = cluster.open(namespace, pod_of(source.part), ["cat", file])
+    writing = cluster.open(namespace, pod_of(target.part), [*SCRIPT, "unpack", digest, size], has_stdin=True)
     moved = 0
     try:
         while moved < int(size):
@@ -84,6 +85,7 @@ def give(source: Server, target: Server) -> None:
     source.run("rm", "-f", file)
     if moved != int(size) or writing.returncode != 0:
         raise SiteError(
-            f"{source.part.pod}: its copy did not arrive in {target.part.pod}: {moved} of {size} bytes; "
+            f"{pod_of(source.part)}: its copy did not arrive in {pod_of(target.part)}: {moved} of {size} "
+            "bytes; "
             "look at the space in its volume"
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.abilities import Ability, judge
 from benchbook.sites.kube import facts
 from benchbook.sites.kube.api import VARIABLES, Cluster, kubeconfig
+from benchbook.sites.machine.abilities import Ability, judge
 
 # What a study does there, as the API's review of rights asks for it.
 RIGHTS = (

@@ -14,9 +14,9 @@ from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings
+from benchbook.sites.engines import postgresql_settings as postgresql
+from benchbook.sites.engines.postgresql_dialect import ADMIN
 from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME
-from benchbook.sites.postgresql import config as postgresql
-from benchbook.sites.postgresql.words import ADMIN
 from benchbook.sites.tidb import config
 
 OWN = f"{HOME}/own"

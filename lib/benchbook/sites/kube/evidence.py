@@ -9,9 +9,9 @@ from typing import Any
 from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube import wait
-from benchbook.sites.kube.arms import Arms
 from benchbook.sites.kube.facts import cluster, cpu_model
-from benchbook.sites.kube.layout import Chain
+from benchbook.sites.kube.layout import Chain, clients_outside, in_pods, pod_of, service_of
+from benchbook.sites.kube.running import Arms
 
 # Told of every server, since the sources set them.
 SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")
@@ -22,11 +22,11 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
     """Return what an arm is found to be."""
     server = arms.server(chain.server)
     seen, lives = server.facts(), server.ensure()
-    mine = arms.pod(chain.client) if chain.client is not None else None
-    far = arms.outside.look(0) if arms.outside is not None and chain.outside else None
-    setting = arms.ground.study.arms[arm]
+    mine = arms.pod(chain.client) if chain.clients else None
+    far = arms.outside.look(0) if arms.outside is not None and clients_outside(chain) else None
+    setting = arms.space.study.arms[arm]
     node, its = arms.node(lives.spec.node_name), arms.node(mine.spec.node_name) if mine is not None else None
-    several = _several(arms, chain, lives.spec.node_name) if chain.others or chain.more else {}
+    several = _several(arms, chain, lives.spec.node_name) if chain.others or chain.clients[1:] else {}
     made_by = f"kube-proxy, {node.get('kube_proxy') or 'its mode is not seen'}"
     return {
         "arm": arm,
@@ -38,14 +38,14 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         "engine": seen,
         "proxy": _proxy(arms, chain),
         "network": setting.network,
-        "service": {"made_by": made_by} if chain.service is not None else None,
+        "service": {"made_by": made_by} if service_of(chain) is not None else None,
         "qos": setting.qos,
         "qos_class": lives.status.qos_class,
         "resources": _plain(lives.spec.containers[0].resources),
         "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
-        **({"cores": arms.cores_in_force(chain)} if arms.ground.here.split_cores else {}),
+        **({"cores": arms.cores_in_force(chain)} if arms.space.here.split_cores else {}),
         **several,
-        "cluster": cluster(arms.ground.cluster),
+        "cluster": cluster(arms.space.cluster),
         "node": node,
         "client_node": its if far is None else far["facts"],
         "machine": {
@@ -73,31 +73,31 @@ def identity(arms: Arms, chain: Chain) -> dict[str, Any]:
     for part in (chain.proxy, *chain.clients):
         if part is None:
             continue
-        kind = part.name if part in chain.more else part.kind
-        pod = wait.look(arms.ground.cluster, arms.ground.namespace, part.pod)
+        kind = part.name if part in chain.clients[1:] else part.kind
+        pod = wait.look(arms.space.cluster, arms.space.namespace, pod_of(part))
         statuses = (pod.status.container_statuses or ()) if pod is not None else ()
         found |= {
             f"{kind}_pod": pod.metadata.uid if pod is not None else "gone",
             f"{kind}_node": pod.spec.node_name if pod is not None else None,
             f"{kind}_restarts": statuses[0].restart_count if statuses else None,
         }
-    if chain.service is not None:
-        name, _, _ = arms.server(chain.server).service(chain.service)
+    if (service := service_of(chain)) is not None:
+        name, _, _ = arms.server(chain.server).service(service)
         found["service_leads_to"] = arms.ends(name)
     return found
 
 
 def manifests(arms: Arms, chain: Chain) -> list[tuple[str, str]]:
     """Return what was applied for an arm, a file a part, with the contents of Secrets left out."""
-    names = ["study", *(part.name for part in chain.parts)]
-    names += [chain.service] if chain.service and chain.service not in names else []
-    return [(f"{name}.yaml", text) for name in names if (text := arms.ground.text(name))]
+    names = ["study", *(part.name for part in in_pods(chain))]
+    names += [one.name for one in chain.hops if one.name not in names]
+    return [(f"{name}.yaml", text) for name in names if (text := arms.space.text(name))]
 
 
 def _several(arms: Arms, chain: Chain, node: str) -> dict[str, Any]:
     """Return what is told of servers and clients after the first: each server reads its own settings back."""
     said = {part.name: (arms.server(part).facts(), arms.server(part).ensure()) for part in chain.others}
-    mine = {part.name: arms.pod(part).spec.node_name for part in chain.more}
+    mine = {part.name: arms.pod(part).spec.node_name for part in chain.clients[1:]}
     place = {True: "on the first server's node", False: "on another node"}
     return {
         "servers": {
@@ -115,7 +115,7 @@ def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
     return {
         "name": "haproxy",
         "version": _version(arms, pod.metadata.name, "haproxy", "-v"),
-        "image": arms.ground.here.images.proxy,
+        "image": arms.space.here.images.proxy,
         "resources": _plain(pod.spec.containers[0].resources),
     }
 
@@ -123,7 +123,7 @@ def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
 def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
     """Return kernel settings and open files as the server's pod has them; SiteError if its nodes were asked
     for others. A pod's own network has settings of its own: there they are told, not held to."""
-    gke = arms.ground.here.gke
+    gke = arms.space.here.gke
     found: dict[str, Any] = {}
     for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):
         said = server.run("sh", "-c", f"cat /proc/sys/{name.replace('.', '/')} 2>/dev/null || true").strip()
@@ -146,13 +146,13 @@ def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
 
 def _client(arms: Arms, chain: Chain, lives: Any, mine: Any | None) -> dict[str, str]:
     """Return where the first client is, seen from the first server, and on which network."""
-    if chain.outside:
+    if clients_outside(chain):
         return {"client": "on a host outside the cluster", "client_network": "the host's"}
     if mine is None:
         return {"client": "in the server's container", "client_network": "the server's socket"}
     is_beside = lives.spec.node_name == mine.spec.node_name
     place = "on the server's node" if is_beside else "on another node"
-    return {"client": place, "client_network": arms.ground.here.client_network}
+    return {"client": place, "client_network": arms.space.here.client_network}
 
 
 def _sysbench(arms: Arms, pod: Any, far: Mapping[str, Any] | None) -> str | None:
@@ -163,7 +163,7 @@ def _sysbench(arms: Arms, pod: Any, far: Mapping[str, Any] | None) -> str | None
 
 
 def _version(arms: Arms, pod: str, *argv: str) -> str | None:
-    match = VERSION.search(arms.ground.cluster.must(arms.ground.namespace, pod, argv))
+    match = VERSION.search(arms.space.cluster.must(arms.space.namespace, pod, argv))
     return match[0] if match else None
 
 

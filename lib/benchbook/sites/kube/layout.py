@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.study import Study
-from benchbook.core.study_arm import Arm, Neighbour
+from benchbook.core.study_arm import Arm
 from benchbook.core.study_kubernetes import Kubernetes
-from benchbook.sites.arrange import Arranged, Slot
+from benchbook.sites.arms import parts
+from benchbook.sites.arms.arrange import Arranged, Slot
 
 SERVICE_PORT = 3306
 MANAGER = "benchbook"
+# The file of a lab that tells where its namespace is.
+RECORD = "cluster.json"
 # Weight of one core, as Kubernetes turns requests into shares.
 CORE_SHARES = 1024
 NAME_BYTES = 63
@@ -46,69 +49,53 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One pod of ours, held by a StatefulSet of the same name; `to` is the server that a proxy leads to.
+class InPod:
+    """What a part's pod is given; a StatefulSet of the part's name holds it.
 
-    Of a TiDB cluster it is the whole; `apart` is then what else sets it apart from others, as text.
+    Of a TiDB cluster it is the whole; `apart` is then what else sets it apart from others, as text. `beside`
+    names the part on whose node it is put.
     """
 
-    name: str
-    kind: str
-    port: int
     network: str = "pod"
     room: Room = Room()
     nodes: Labels = ()
     spread: bool = False
     apart: str = ""
-    to: Part | None = None
-    beside: Part | None = None
-
-    @property
-    def pod(self) -> str:
-        """Name of its pod."""
-        return f"{self.name}-0"
+    beside: str | None = None
 
 
-@dataclass(frozen=True)
-class Chain:
-    """All that one arm needs; `service` is the name of the Service in between, or None.
+Part = parts.Part[InPod]
+Chain = parts.Chain[InPod]
 
-    `others` are its servers after the first, which clients reach directly, `more` its other clients. Where
-    its clients are hosts outside the cluster, `outside` says how many, and there is no `client`; nor is there
-    one where `inside` of them run in the servers' containers.
+
+def pod_of(part: Part) -> str:
+    """Return the name of a part's pod."""
+    return f"{part.name}-0"
+
+
+def service_of(chain: Chain) -> str | None:
+    """Return the name of the Service between client and server, or None."""
+    found = chain.of("service")
+    return found.name if found is not None else None
+
+
+def in_pods(chain: Chain) -> tuple[Part, ...]:
+    """Return the parts of an arm that are pods, from the servers to the clients."""
+    found = (*chain.servers, chain.proxy, chain.neighbour, *chain.clients)
+    return tuple(part for part in found if part is not None)
+
+
+def clients_outside(chain: Chain) -> int:
+    """Return how many clients of an arm are hosts outside the cluster.
+
+    From inside, a balancer's address leads to the Service and never out.
     """
+    return chain.arm.clients if chain.arm.access == "load_balancer" else 0
 
-    server: Part
-    access: str
-    service: str | None
-    proxy: Part | None
-    client: Part | None
-    neighbour: Part | None
-    asked: Neighbour | None
-    others: tuple[Part, ...] = ()
-    more: tuple[Part, ...] = ()
-    outside: int = 0
-    inside: int = 0
 
-    @property
-    def servers(self) -> tuple[Part, ...]:
-        """All servers, the first one first."""
-        return (self.server, *self.others)
-
-    @property
-    def clients(self) -> tuple[Part, ...]:
-        """All clients that are pods, the first one first."""
-        return (self.client, *self.more) if self.client is not None else ()
-
-    @property
-    def client_count(self) -> int:
-        """How many clients there are, in pods of their own or not."""
-        return self.outside or self.inside or len(self.clients)
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """Its pods, from the servers to the clients."""
-        return tuple(part for part in (*self.servers, self.proxy, self.neighbour, *self.clients) if part)
+def clients_inside(chain: Chain) -> int:
+    """Return how many clients of an arm run in its servers' containers."""
+    return 0 if chain.clients or clients_outside(chain) else chain.arm.clients
 
 
 @dataclass(frozen=True)
@@ -144,52 +131,32 @@ def chains(study: Study) -> dict[str, Chain]:
     here = asked(study)
     arranged = Arranged[Part](study.site.port)
 
-    def share(kind: str, port: int | None = None, number: int = 0, **rest: Any) -> Part:
+    def share(kind: str, where: InPod, port: int | None = None, number: int = 0, **rest: Any) -> Part:
         def make(slot: Slot) -> Part:
-            return Part(slot.name, kind, slot.port if port is None else port, **rest)
+            return Part(slot.name, kind, slot.port if port is None else port, where, slot.rank, **rest)
 
-        return arranged.once((kind, number, *rest.values()), kind, make, 1 if port is None else 0)
+        return arranged.once((kind, number, where, *rest.values()), kind, make, 1 if port is None else 0)
 
     found = {}
     for name, arm in study.arms.items():
         placed = arm.placement.nodes if arm.placement is not None else {}
         nodes = {role: _labels(placed.get(role) or here.nodes.get(role, {})) for role in _roles(here, placed)}
         spread = arm.placement is not None and arm.placement.spread
-        own = {"network": arm.network, "room": room(arm, here), "nodes": nodes.get("server", ())}
-        server, *others = (
-            share("server", number=number, **own, spread=spread, apart=_apart(arm, here, nodes))
-            for number in range(arm.servers)
-        )
-        is_proxied = arm.access == "haproxy"
-        quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
-        proxy = (
-            share("proxy", network="pod", room=_limited(quota), nodes=nodes.get("proxy", ()), to=server)
-            if is_proxied
-            else None
-        )
+        apart = _apart(arm, here, nodes)
+        where = InPod(arm.network, room(arm, here), nodes.get("server", ()), spread, apart)
+        servers = tuple(share("server", where, number=number) for number in range(arm.servers))
+        hops: list[Part] = []
+        if (service := _service(arm, servers[0])) is not None:
+            hops.append(Part(service, "service", SERVICE_PORT, InPod(), to=servers[0]))
+        if arm.access == "haproxy":
+            quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
+            where = InPod("pod", _limited(quota), nodes.get("proxy", ()))
+            hops.append(share("proxy", where, to=servers[0]))
         quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
-        own = {"network": here.client_network, "room": _equal(quota, here.client.memory_mib)}
-        # From inside, a balancer's address leads to the Service and never out.
-        outside = arm.clients if arm.access == "load_balancer" else 0
-        inside = arm.clients if here.client_in == "server" and not outside else 0
-        pods = [
-            share("client", 0, number, **own, nodes=nodes.get("client", ()))
-            for number in range(0 if outside or inside else arm.clients)
-        ]
-        neighbour = _neighbour(arm, server, share)
-        found[name] = Chain(
-            server,
-            arm.access,
-            _service(arm, server),
-            proxy,
-            pods[0] if pods else None,
-            neighbour,
-            arm.neighbour,
-            tuple(others),
-            tuple(pods[1:]),
-            outside,
-            inside,
-        )
+        where = InPod(here.client_network, _equal(quota, here.client.memory_mib), nodes.get("client", ()))
+        has_pods = arm.access != "load_balancer" and here.client_in != "server"
+        clients = [share("client", where, 0, number) for number in range(arm.clients if has_pods else 0)]
+        found[name] = Chain(arm, servers, tuple(hops), tuple(clients), _neighbour(arm, servers[0], share))
     return found
 
 
@@ -227,8 +194,8 @@ def _neighbour(arm: Arm, server: Part, share: Any) -> Part | None:
         return None
     # Two shares are what a pod without requests has.
     cores = arm.neighbour.shares / CORE_SHARES if arm.neighbour.shares > 2 else None
-    own = Room(request_cpu=cores)
-    return share("neighbour", 0, network="pod", room=own, nodes=server.nodes, beside=server)
+    where = InPod("pod", Room(request_cpu=cores), server.where.nodes, beside=server.name)
+    return share("neighbour", where, 0)
 
 
 def _roles(here: Kubernetes, placed: Mapping[str, Any]) -> list[str]:

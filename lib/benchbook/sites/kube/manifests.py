@@ -19,7 +19,7 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 
 from benchbook.core.study import Study
 from benchbook.sites.kube import engines, pods
-from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked
+from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked, service_of
 from benchbook.sites.proxies.haproxy import DEFAULTS
 
 HERE = Path(__file__).parent
@@ -27,8 +27,8 @@ HERE = Path(__file__).parent
 TOOLS = {
     "server.sh": "pod/server.sh",
     "agent.py": "agent.py",
-    "clock.py": "../clock.py",
-    "tcp_bytes.py": "../tcp_bytes.py",
+    "clock.py": "../arms/clock.py",
+    "tcp_bytes.py": "../processes/tcp_bytes.py",
 }
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
 
@@ -113,8 +113,8 @@ def of_arm(study: Study, names: Names, chain: Chain, address: str | None = None)
     `address` is the server's, which a proxy leads to; None writes the name of its Service.
     """
     found = [manifest for server in chain.servers for manifest in of_server(study, names, server)]
-    if chain.access == "load_balancer":
-        found.append(service(names, chain.server, chain.service))
+    if chain.arm.access == "load_balancer":
+        found.append(service(names, chain.server, service_of(chain)))
     if chain.proxy is not None:
         found += of_proxy(study, names, chain.proxy, address)
     for part in (chain.neighbour, *chain.clients):
@@ -131,7 +131,7 @@ def of_client(study: Study, names: Names, part: Part) -> dict[str, Any]:
 def of_proxy(study: Study, names: Names, proxy: Part, address: str | None) -> list[dict[str, Any]]:
     """Return a proxy's settings and the StatefulSet that holds it."""
     assert proxy.to is not None
-    cores = proxy.room.limit_cpu
+    cores = proxy.where.room.limit_cpu
     text = PROXY.format(
         threads=f"nbthread {max(1, round(cores))}" if cores else "# one thread a core",
         port=proxy.port,

@@ -11,8 +11,8 @@ from benchbook.sites import settings, sql
 from benchbook.sites.engines import mariadb_accounts
 from benchbook.sites.engines.mariadb import CRASH
 from benchbook.sites.kube import connect
-from benchbook.sites.kube.ground import Ground
-from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.layout import Part, pod_of
+from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
 
@@ -22,44 +22,44 @@ class MariaDB(Server):
 
     crash = CRASH
 
-    def __init__(self, ground: Ground, part: Part) -> None:
-        super().__init__(ground, part)
-        self.asked = settings.complete(ground.study.engine.settings)
+    def __init__(self, space: StudyNamespace, part: Part) -> None:
+        super().__init__(space, part)
+        self.asked = settings.complete(space.study.engine.settings)
 
     @property
     def made_with(self) -> dict[str, Any]:
         """What a data folder depends on: another value needs another folder."""
         fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
-        return {"engine": "mariadb", "image": self.ground.here.images.server, "settings": fixed}
+        return {"engine": "mariadb", "image": self.space.here.images.server, "settings": fixed}
 
     def said_word(self) -> str | None:
         """Return the word of the server that answers; None if none does."""
-        return connect.ask(self.reach, self.ground.admin_password(), "SELECT @@report_host")
+        return connect.ask(self.reach, self.space.admin_password(), "SELECT @@report_host")
 
     def begun(self) -> None:
         """Do nothing: MariaDB reads all settings and accounts from its files."""
 
     def let_in(self, account: int) -> None:
         """Make one more of sysbench's accounts, and count statements by account from now on."""
-        word, lab = self.ground.admin_password(), self.ground.lab
+        word, lab = self.space.admin_password(), self.space.lab
         with connect.open_one(self.reach, word) as connection, connection.cursor() as cursor:
             mariadb_accounts.let_in(cursor, labs.user_of(account), lab.password(account), ("%",))
             cursor.execute("SET GLOBAL userstat = 1")
 
     def who(self) -> dict[str, Any]:
         """Return version, datadir, port, server_uid and word; costs one connection."""
-        return sql.identity(self.admin(), f"{self.part.pod}: the server", with_word=True)
+        return sql.identity(self.admin(), f"{pod_of(self.part)}: the server", with_word=True)
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         with self.admin().connect() as connection:
             variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
-        asked, version = self.ground.study.engine, variables["version"]
+        asked, version = self.space.study.engine, variables["version"]
         if not sql.is_version(version.split("-")[0], asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
         there = settings.taken(self.asked, asked.settings, _without_host(variables), Path(HOME))
         return there | {
-            "image": self.ground.here.images.server,
+            "image": self.space.here.images.server,
             "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v mariadbd)"').split()[0],
         }
 

@@ -19,15 +19,15 @@ from benchbook.core import inventory
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
+from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.hosts.connect import Refused
+from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.running import Running
+from benchbook.sites.hosts.stream import FarSocket
+from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import watch
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.monitor import COLUMNS
-from benchbook.sites.ssh.client import RemoteClient
-from benchbook.sites.ssh.connect import Refused
-from benchbook.sites.ssh.host import Host
-from benchbook.sites.ssh.living import Living
-from benchbook.sites.ssh.stream import FarSocket
-from benchbook.sites.ssh.watch import RemoteWatch
+from benchbook.sites.machine.monitor import COLUMNS
 
 GREETING_S = 5.0
 
@@ -39,23 +39,23 @@ class Outside:
         targets = inventory.load(name, ("client",))
         self.names = [host for host, target in targets.items() if "client" in target.roles]
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {lab.folder}"
-        self._living = Living(study, targets, lab, owner)
+        self._running = Running(study, targets, lab, owner)
         self._reached: set[tuple[str, str, int]] = set()
 
     def host(self, number: int) -> Host:
         """Return the host of a client: they have them in turn."""
-        return self._living.host(self.names[number % len(self.names)])
+        return self._running.host(self.names[number % len(self.names)])
 
     def look(self, number: int) -> dict[str, Any]:
         """Return what the host of a client was when it was first asked."""
-        return self._living.look(self.names[number % len(self.names)])
+        return self._running.look(self.names[number % len(self.names)])
 
     def lacking(self, clients: int, nodes: Container[str]) -> str | None:
         """Return why these hosts can't be the clients of an arm, or None; `nodes` are the addresses of the
         cluster's nodes. Refused if a host is not to be trusted."""
         for number in range(min(clients, len(self.names))):
             name = self.names[number]
-            target = self._living.targets[name]
+            target = self._running.targets[name]
             if target.host in nodes or target.address in nodes:
                 return f"{name}: a node of the cluster, whose kube-proxy leads it past the balancer"
             try:
@@ -100,7 +100,7 @@ class Outside:
 
     def end(self) -> None:
         """End the agents and let the hosts go."""
-        self._living.end()
+        self._running.end()
 
 
 def _greets(host: Host, address: str, port: int) -> bool:

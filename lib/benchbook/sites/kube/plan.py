@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from typing import Any
 
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Role
-from benchbook.sites.gke import operator, steps
 from benchbook.sites.kube import layout, manifests, tidb
-from benchbook.sites.kube.layout import Names, Part, asked
+from benchbook.sites.kube.layout import Names, Part, asked, clients_outside, in_pods
 
 # Stands for the lab's token, which is drawn when the lab is made.
 UNKNOWN = "0" * 32
@@ -30,7 +28,7 @@ def lines(name: str, study: Study) -> list[str]:
         f"  images    {', '.join(_images(study))}",
         f"  data      about {_data_gib(study):.0f} GiB for each server, twice with its copy",
     ]
-    if here.outside is not None and any(chain.outside for chain in chains.values()):
+    if here.outside is not None and any(clients_outside(chain) for chain in chains.values()):
         found.append(f"  outside   hosts of the inventory {here.outside} with the role client")
     if here.tidb is not None:
         is_ours = "installed by `benchbook cluster`" if here.gke is not None else "in the cluster"
@@ -43,10 +41,6 @@ def lines(name: str, study: Study) -> list[str]:
         found.append(
             f"  {manifest['kind']:12}{manifest['metadata']['name']}{_room(manifest, chains.values())}"
         )
-    if here.gke is not None:
-        found += steps.summary(here.gke, UNKNOWN[:8])
-        installed = operator.steps(here.tidb.operator_version) if here.tidb is not None else []
-        found += [f"  command   {shlex.join(step.make)}" for step in installed]
     return found
 
 
@@ -103,12 +97,12 @@ def _data_gib(study: Study) -> float:
 def _room(manifest: dict[str, Any], chains: Iterable[layout.Chain]) -> str:
     if manifest["kind"] != "StatefulSet":
         return ""
-    parts: dict[str, Part] = {part.name: part for chain in chains for part in chain.parts}
+    parts: dict[str, Part] = {part.name: part for chain in chains for part in in_pods(chain)}
     part = parts[manifest["metadata"]["name"]]
-    room = part.room
+    room = part.where.room
     wanted = [
         f"{room.request_cpu:g} cores" if room.request_cpu else "",
         f"{room.request_mib} MiB" if room.request_mib else "",
     ]
     said = ", ".join(filter(None, wanted))
-    return f": {room.qos_class}, {part.network} network{', ' + said if said else ''}"
+    return f": {room.qos_class}, {part.where.network} network{', ' + said if said else ''}"

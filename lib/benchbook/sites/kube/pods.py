@@ -32,7 +32,7 @@ def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "imagePullPolicy": here.images.pull,
         "command": ["sh", f"{TOOLS}/server.sh", "run"],
         **_ports(part),
-        "resources": resources(part.room),
+        "resources": resources(part.where.room),
         "volumeMounts": [
             {"name": "data", "mountPath": HOME},
             {"name": "config", "mountPath": CONFIG, "readOnly": True},
@@ -64,7 +64,7 @@ def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "imagePullPolicy": here.images.pull,
         "command": ["haproxy", "-db", "-f", f"{CONFIG}/haproxy.cfg"],
         "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
-        "resources": resources(part.room),
+        "resources": resources(part.where.room),
         "volumeMounts": [
             {"name": "config", "mountPath": CONFIG, "readOnly": True},
             {"name": "tools", "mountPath": TOOLS, "readOnly": True},
@@ -86,7 +86,7 @@ def client(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "image": here.images.client,
         "imagePullPolicy": here.images.pull,
         "command": ["python3", f"{TOOLS}/agent.py", "hold"],
-        "resources": resources(part.room),
+        "resources": resources(part.where.room),
         "volumeMounts": [
             {"name": "jobs", "mountPath": HOME},
             {"name": "tools", "mountPath": TOOLS, "readOnly": True},
@@ -122,7 +122,7 @@ def resources(room: Room) -> dict[str, Any]:
 
 def _ports(part: Part) -> dict[str, Any]:
     """Return a server's port for people to read; one of the node would be reserved even in its sleep."""
-    if part.network == "host":
+    if part.where.network == "host":
         return {}
     return {"ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}]}
 
@@ -148,15 +148,15 @@ def _template(
     grace_s: int,
     digest: str,
 ) -> dict[str, Any]:
-    affinity = _affinity(part)
+    affinity, is_host = _affinity(part), part.where.network == "host"
     spec = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": grace_s,
         "containers": [container],
         "volumes": volumes,
-        **({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if part.network == "host" else {}),
-        **({"nodeSelector": dict(part.nodes)} if part.nodes else {}),
+        **({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if is_host else {}),
+        **({"nodeSelector": dict(part.where.nodes)} if part.where.nodes else {}),
         **({"tolerations": tolerations(here)} if here.tolerations else {}),
         **({"affinity": affinity} if affinity else {}),
     }
@@ -165,8 +165,8 @@ def _template(
 
 def _affinity(part: Part) -> dict[str, Any]:
     """Put a neighbour on its server's node; client and proxy away from servers where there is a choice."""
-    if part.beside is not None:
-        term = _term([part.beside.name])
+    if part.where.beside is not None:
+        term = _term([part.where.beside])
         return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     if part.kind == "server":
         return {}

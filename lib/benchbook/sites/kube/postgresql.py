@@ -15,15 +15,16 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
-from benchbook.sites.kube.ground import Ground
-from benchbook.sites.kube.layout import Part
+from benchbook.sites.engines import postgresql_accounts as accounts
+from benchbook.sites.engines import postgresql_carried as carried
+from benchbook.sites.engines import postgresql_settings as settings
+from benchbook.sites.engines.postgresql import CRASH, HARMLESS, IDENTITY
+from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
+from benchbook.sites.kube.layout import Part, pod_of
+from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import CONFIG, HOME
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tunnel import Tunnel
-from benchbook.sites.postgresql import config, data
-from benchbook.sites.postgresql.server import CRASH, HARMLESS, IDENTITY
-from benchbook.sites.postgresql.words import ADMIN, WORDS
-from benchbook.sites.ssh import pgsql
 
 # Always there, and not measured: a session in it is in no book of the measured schema.
 FIRST = "postgres"
@@ -31,7 +32,7 @@ NAMES = ("server_uid", "version", "datadir", "port", "postmaster_started", "word
 
 
 class Way:
-    """A forwarded connection as `pgsql.Carrier` takes one."""
+    """A forwarded connection as `postgresql_carried.Carrier` takes one."""
 
     def __init__(self, tunnel: Tunnel) -> None:
         self.settimeout, self.sendall, self.close = tunnel.settimeout, tunnel.sendall, tunnel.close
@@ -39,7 +40,7 @@ class Way:
 
     def receive(self) -> bytes:
         """Wait for the bytes that come next; none at the end."""
-        return self._tunnel.receive(pgsql.PIECE)
+        return self._tunnel.receive(carried.PIECE)
 
 
 class PostgreSQL(Server):
@@ -51,17 +52,17 @@ class PostgreSQL(Server):
 
     crash = CRASH
 
-    def __init__(self, ground: Ground, part: Part) -> None:
-        super().__init__(ground, part)
-        self.asked = config.complete(ground.study.engine.settings)
+    def __init__(self, space: StudyNamespace, part: Part) -> None:
+        super().__init__(space, part)
+        self.asked = settings.complete(space.study.engine.settings)
         self._opened = 0
 
     @property
     def made_with(self) -> dict[str, Any]:
         """What a data folder depends on: another value needs another folder. The administrator's password is
         kept in it."""
-        locks = hashlib.sha256(self.ground.admin_password().encode()).hexdigest()[:12]
-        made = {"engine": "postgresql", "image": self.ground.here.images.server, "settings": {}}
+        locks = hashlib.sha256(self.space.admin_password().encode()).hexdigest()[:12]
+        made = {"engine": "postgresql", "image": self.space.here.images.server, "settings": {}}
         return made | {"locks": locks}
 
     def said_word(self) -> str | None:
@@ -77,16 +78,18 @@ class PostgreSQL(Server):
         """Make the benchmark's account, its database and the extensions that we ask, where they are
         missing."""
         try:
-            data.set_up(self._connect, self.ground.lab.password(0, data.DRIVER))
+            accounts.set_up(self._connect, self.space.lab.password(0, accounts.DRIVER))
         except psycopg.Error as error:
             raise SiteError(
-                f"{self.part.pod}: the server can't be set up: {' '.join(str(error).split())}"
+                f"{pod_of(self.part)}: the server can't be set up: {' '.join(str(error).split())}"
             ) from None
 
     def let_in(self, account: int) -> None:
         """Make one more of sysbench's accounts; statements are counted by account always."""
         with self._connect() as connection:
-            data.let_in(connection, labs.user_of(account), self.ground.lab.password(account, data.DRIVER))
+            accounts.let_in(
+                connection, labs.user_of(account), self.space.lab.password(account, accounts.DRIVER)
+            )
 
     def who(self) -> dict[str, Any]:
         """Return version, datadir, port, server_uid and word; costs one connection."""
@@ -94,7 +97,7 @@ class PostgreSQL(Server):
             with self._connect() as connection:
                 row = connection.execute(IDENTITY).fetchone()
         except psycopg.Error as error:
-            raise SiteError(f"{self.part.pod}: the server does not answer: {error}") from None
+            raise SiteError(f"{pod_of(self.part)}: the server does not answer: {error}") from None
         assert row is not None
         said = dict(zip(NAMES, row, strict=True)) | {"server_uid": str(row[0])}
         return said | {"version": str(row[1]).split(" ")[0]}
@@ -113,21 +116,21 @@ class PostgreSQL(Server):
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
-        asked, version = self.ground.study.engine, str(self.who()["version"])
+        asked, version = self.space.study.engine, str(self.who()["version"])
         if not sql.is_version(version, asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
         with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql(config.QUERY).all()
+            rows = connection.exec_driver_sql(settings.QUERY).all()
             comment = str(connection.exec_driver_sql("SELECT version()").scalar_one())
         return {
             "name": "postgresql",
             "version": version,
             "version_comment": comment,
             "tls": "off",
-            "settings": config.taken(self.asked, asked.settings, rows),
+            "settings": settings.taken(self.asked, asked.settings, rows),
             "variables": len(rows),
-            "variables_sha256": config.digest(rows, PurePosixPath(HOME)),
-            "image": self.ground.here.images.server,
+            "variables_sha256": settings.digest(rows, PurePosixPath(HOME)),
+            "image": self.space.here.images.server,
             "binary_sha256": self.run("sh", "-c", f'. {CONFIG}/engine.sh; sha256sum "$bin/postgres"').split()[
                 0
             ],
@@ -144,9 +147,9 @@ class PostgreSQL(Server):
         except (OSError, SiteError) as error:
             raise psycopg.OperationalError(f"no way to the server: {error}") from None
         self._opened += 1
-        account: dict[str, Any] = {"user": ADMIN, "password": self.ground.admin_password()}
+        account: dict[str, Any] = {"user": ADMIN, "password": self.space.admin_password()}
         how: dict[str, Any] = {"connect_timeout": 10, "sslmode": "disable", "autocommit": True}
-        connection = pgsql.through(far, self.ground.lab, **account, **how, dbname=database)
+        connection = carried.connect(far, self.space.lab, **account, **how, dbname=database)
         connection.prepare_threshold = None
         connection.execute("SELECT pg_stat_force_next_flush()")
         return connection

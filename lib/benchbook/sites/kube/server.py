@@ -17,8 +17,8 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, engines, layout, manifests, wait
-from benchbook.sites.kube.ground import Ground
-from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part
+from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
+from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import TOOLS
 
 START_S = 300.0
@@ -34,8 +34,8 @@ class Server(ABC):
 
     crash: re.Pattern[str]
 
-    def __init__(self, ground: Ground, part: Part) -> None:
-        self.ground, self.part = ground, part
+    def __init__(self, space: StudyNamespace, part: Part) -> None:
+        self.space, self.part = space, part
         self.record: dict[str, Any] = {}
         self.place: int | None = None
         self.word: str | None = None
@@ -66,7 +66,7 @@ class Server(ABC):
     def ensure(self) -> Any:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
         if self.word is not None:
-            pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+            pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
             if pod is not None and self._is_known(pod) and self._answers():
                 return pod
         pod = self.pod()
@@ -78,13 +78,13 @@ class Server(ABC):
         self._do("start", word)
         began = time.monotonic()
         while (said := self.said_word()) != word:
-            now = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+            now = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
             if now is None or not self._is_known(now):
-                raise SiteError(f"{self.part.pod}: the server did not start:\n  {self._last_words(mark)}")
+                raise SiteError(f"{pod_of(self.part)}: the server did not start:\n  {self._last_words(mark)}")
             if time.monotonic() - began > START_S:
                 seen = "nothing" if said is None else "a server that is not ours"
                 raise SiteError(
-                    f"{self.part.pod}: {seen} answers after {START_S:.0f} s:\n  {self._last_words(mark)}"
+                    f"{pod_of(self.part)}: {seen} answers after {START_S:.0f} s:\n  {self._last_words(mark)}"
                 )
             time.sleep(0.2)
         self.begun()
@@ -93,15 +93,15 @@ class Server(ABC):
 
     def pod(self) -> Any:
         """Make the server's pod, or find it, and return it running; the server in it may be asleep."""
-        ground = self.ground
-        made = manifests.of_server(ground.study, ground.names, self.part)
-        ground.apply(self.part.name, made)
+        space = self.space
+        made = manifests.of_server(space.study, space.names, self.part)
+        space.apply(self.part.name, made)
         digest = made[-1]["spec"]["template"]["metadata"]["annotations"][wait.DIGEST]
-        pod = wait.running(ground.cluster, ground.namespace, self.part.pod, digest, ground.here.wait_s)
-        wanted = self.part.room.qos_class
+        pod = wait.running(space.cluster, space.namespace, pod_of(self.part), digest, space.here.wait_s)
+        wanted = self.part.where.room.qos_class
         if pod.status.qos_class != wanted:
             raise SiteError(
-                f"{self.part.pod}: asked for {wanted}, the cluster made it {pod.status.qos_class}; "
+                f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {pod.status.qos_class}; "
                 "look for a LimitRange or a webhook that changes requests"
             )
         self._uid, self._restarts = pod.metadata.uid, pod.status.container_statuses[0].restart_count
@@ -123,36 +123,36 @@ class Server(ABC):
 
     def service(self, name: str) -> tuple[str, list[str], int]:
         """Return the Service of a name, the addresses to which it must lead, and its port."""
-        pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
         return name, [self.address(pod)] if pod is not None else [], SERVICE_PORT
 
     def balancer(self, chain: Chain) -> dict[str, Any]:
         """Return the manifest of the Service by which it is reached from outside."""
-        return manifests.service(self.ground.names, self.part, chain.service)
+        return manifests.service(self.space.names, self.part, service_of(chain))
 
     def applied(self) -> list[tuple[str, str]]:
         """Return the files of its settings folder as one, in the order of their names, as a pair of name and
         text: an identity's `config_hash` is the digest of just that."""
-        held = engines.files(self.ground.study.engine, self.part.port)
+        held = engines.files(self.space.study.engine, self.part.port)
         return [("server.conf", "".join(held[name] for name in sorted(held)))]
 
     def watched(self) -> list[tuple[str, str, int]]:
         """Return what is watched of it as (part, pod, number of the main process)."""
-        return [("server", self.part.pod, self.pid())]
+        return [("server", pod_of(self.part), self.pid())]
 
     def reach(self) -> Any:
         """Return a socket to the server, through the API."""
-        return self.ground.cluster.socket(self.ground.namespace, self.part.pod, self.part.port)
+        return self.space.cluster.socket(self.space.namespace, pod_of(self.part), self.part.port)
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account; each connection is new."""
-        return connect.engine(self.reach, self.ground.admin_password(), labs.SCHEMA, self._count)
+        return connect.engine(self.reach, self.space.admin_password(), labs.SCHEMA, self._count)
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other."""
-        pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
         if pod is None or self.word is None:
-            raise SiteError(f"{self.part.pod}: the server does not run; call site.up(arm) first")
+            raise SiteError(f"{pod_of(self.part)}: the server does not run; call site.up(arm) first")
         pid, started, digest = self._do("who").split()
         said = self.who()
         status = pod.status.container_statuses[0]
@@ -177,7 +177,7 @@ class Server(ABC):
 
     def is_alive(self) -> bool:
         """Say whether pod and server are those that were started."""
-        pod = wait.look(self.ground.cluster, self.ground.namespace, self.part.pod)
+        pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
         return pod is not None and self._is_known(pod)
 
     def log_mark(self) -> int:
@@ -190,7 +190,7 @@ class Server(ABC):
 
     def run(self, *argv: str) -> str:
         """Run a command in the server's pod and return what it printed."""
-        return self.ground.cluster.must(self.ground.namespace, self.part.pod, argv)
+        return self.space.cluster.must(self.space.namespace, pod_of(self.part), argv)
 
     def label(self) -> str:
         """Return the label of the prepared copy with what it was made with; empty without one."""
@@ -203,7 +203,7 @@ class Server(ABC):
     def _keep_to_half(self) -> None:
         """Keep the pod's first process, and with it the server that it will start, to the servers' half of
         the cores; a server that is another user's can't be moved any more."""
-        cores = int(self.run("nproc", "--all")) if self.ground.here.split_cores else 1
+        cores = int(self.run("nproc", "--all")) if self.space.here.split_cores else 1
         if cores > 1:
             self.run("taskset", "-acp", layout.halves(cores)["server"], "1")
 

@@ -18,14 +18,16 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites import leaving, lock
 from benchbook.sites.contract import Site
-from benchbook.sites.kube import arms, copies, engines, evidence, layout, marks, obstacles, turns
+from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, plan, running, turns
 from benchbook.sites.kube.client import Job, PodClient, hop
-from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.layout import clients_inside, clients_outside
+from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside, OutsideWatch
 from benchbook.sites.kube.watch import PodWatch
-from benchbook.sites.ssh.client import RemoteClient
+from benchbook.sites.machine import lock
+from benchbook.sites.processes import end_signals
 from benchbook.sites.tidb import pools
 
 READY_S = 1.5
@@ -52,15 +54,15 @@ class KubernetesSite(Site):
     def __enter__(self) -> KubernetesSite:
         self.lab = labs.open_lab(self._folder)
         self._lock = lock.acquire(self.lab.folder)
-        self._signals = leaving.Signals()
-        self.ground = Ground(self.study, self.lab)
-        name, is_outside = self.ground.here.outside, any(chain.outside for chain in self.chains.values())
+        self._signals = end_signals.Signals()
+        self.space = StudyNamespace(self.study, self.lab)
+        name, is_outside = self.space.here.outside, any(map(clients_outside, self.chains.values()))
         self._outside = Outside(self.study, self.lab, name) if name is not None and is_outside else None
-        self._arms = arms.Arms(self.ground, self.chains, self._outside)
+        self._arms = running.Arms(self.space, self.chains, self._outside)
         try:
-            self.ground.prepare()
+            self.space.prepare()
             # What a killed owner left: load that goes on, and pods of arms that are no more.
-            self.ground.sweep(("client", "neighbour", "proxy"))
+            self.space.sweep(("client", "neighbour", "proxy"))
         except BaseException:
             self._lock.release()
             raise
@@ -74,14 +76,12 @@ class KubernetesSite(Site):
         is_hurried = isinstance(error, SystemExit) and int(error.code or 0) > 128
         wait_s = 0.0 if is_hurried else 180.0
         try:
-            if self.ground.here.keep_data:
-                self.ground.sweep(("client", "neighbour", "proxy"), wait_s)
+            if self.space.here.keep_data:
+                self.space.sweep(("client", "neighbour", "proxy"), wait_s)
                 self.down()
-                print(
-                    f"kept asleep in the cluster: namespace {self.ground.namespace}; `make down` removes it"
-                )
+                print(f"kept asleep in the cluster: namespace {self.space.namespace}; `make down` removes it")
             else:
-                self.ground.remove(wait_s)
+                self.space.remove(wait_s)
         except SiteError as trouble:
             if error is None:
                 raise
@@ -95,6 +95,14 @@ class KubernetesSite(Site):
                 self._signals.leave()
 
     @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        return plan.text(name, study)
+
+    @classmethod
+    def manifests(cls, name: str, study: Study) -> str:
+        return plan.yaml(name, study)
+
+    @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
         """Return what rules out any cluster."""
         return list(obstacles.of(study, layout.chains(study)[arm]))
@@ -106,9 +114,9 @@ class KubernetesSite(Site):
         """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
         chain = self._chain(arm)
         host, port = self._arms.ensure(chain)
-        if chain.outside:
-            self._clients_outside().must_reach(chain.outside, host, port, self.ground.here.wait_s)
-        return self._endpoint(host, port, is_inside=bool(chain.inside))
+        if clients_outside(chain):
+            self._clients_outside().must_reach(clients_outside(chain), host, port, self.space.here.wait_s)
+        return self._endpoint(host, port, is_inside=bool(clients_inside(chain)))
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
         """Bring an arm up as `up` does; return what each of its clients connects to, in their order.
@@ -119,10 +127,10 @@ class KubernetesSite(Site):
         for part in chain.others:
             server = self._arms.server(part)
             address = server.address(server.ensure())
-            places.append(self._endpoint(address, part.port, is_inside=bool(chain.inside)))
+            places.append(self._endpoint(address, part.port, is_inside=bool(clients_inside(chain))))
         secret = self.lab.secret_of(account, registry.driver(self.study.engine.name))
         places = [replace(place, secret=secret) for place in places]
-        return [places[several.server_of(number, len(places))] for number in range(chain.client_count)]
+        return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
     def let_in(self, arm: str, account: int) -> str:
         """Make one of sysbench's accounts on an arm's servers, which count statements by account from now on;
@@ -170,7 +178,7 @@ class KubernetesSite(Site):
         # A connection that was lost and opened again, even after the run, is one more in the server's books.
         for place, server in enumerate(servers):
             server.record, server.place = record, place if len(servers) > 1 else None
-        is_cluster = self.ground.here.tidb is not None
+        is_cluster = self.space.here.tidb is not None
         before = servers[0].threads() if is_cluster else None
         if is_cluster:
             record["cluster"] = {"is_managed": True, "before": servers[0].look()}
@@ -182,7 +190,7 @@ class KubernetesSite(Site):
             record["tikv_threads"] = pools.spent(before, after)
         # Who asks whether a server is ready drops its connection before it logs in: the operator's pods are
         # asked so by the kubelet.
-        if chain.access == "load_balancer" or is_cluster:
+        if chain.arm.access == "load_balancer" or is_cluster:
             record["has_probes"] = True
 
     def server_of(self, arm: str) -> str:
@@ -200,10 +208,10 @@ class KubernetesSite(Site):
     def allowance(self, arm: str) -> float:
         """Return how many cores' time the clients may use."""
         chain = self._chain(arm)
-        if chain.outside:
-            return self._clients_outside().cores(chain.outside)
-        limit = (chain.client or chain.server).room.limit_cpu
-        if chain.client is None:
+        if clients_outside(chain):
+            return self._clients_outside().cores(clients_outside(chain))
+        limit = (chain.client if chain.clients else chain.server).where.room.limit_cpu
+        if not chain.clients:
             return limit or self._arms.server_cores(chain)
         if limit:
             return limit * len(chain.clients)
@@ -229,27 +237,27 @@ class KubernetesSite(Site):
         with `held` when the clock of turns lets it.
         """
         chain = self._chain(arm)
-        if chain.outside:
+        if clients_outside(chain):
             return self._clients_outside().client(argv, out, err, env, number, begin_at)
-        if chain.inside:
+        if clients_inside(chain):
             server = chain.servers[several.server_of(number, len(chain.servers))]
             return PodClient(
-                Job(self.ground.cluster, self.ground.namespace, server.pod, argv, (), begin_at).into(out, err)
+                Job(self.space.cluster, self.space.namespace, server.pod, argv, (), begin_at).into(out, err)
             )
         pod = self._arms.pod(chain.clients[number])
         # What the client connects to is the part whose bytes it can count.
         hops = hop(argv, "proxy" if chain.proxy is not None else "server")
         if (cores := self._arms.cores_of("client", pod.spec.node_name)) is not None:
             argv = ["taskset", "-c", cores, *argv]
-        where = (self.ground.cluster, self.ground.namespace, pod.metadata.name)
+        where = (self.space.cluster, self.space.namespace, pod.metadata.name)
         return PodClient(Job(*where, argv, hops, begin_at, held).into(out, err))
 
     def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> PodWatch:
         """Return what watches clients, an arm's pods and their nodes, and writes its table to a path."""
         chain = self._chain(arm)
-        kind = OutsideWatch if chain.outside else PodWatch
+        kind = OutsideWatch if clients_outside(chain) else PodWatch
         parts = self._arms.watched(chain)
-        return kind(self.ground.cluster, self.ground.namespace, (client, *others), parts, path)
+        return kind(self.space.cluster, self.space.namespace, (client, *others), parts, path)
 
     def log_mark(self, arm: str | None = None) -> list[int]:
         """Return a place in the logs of an arm's servers, for `log_errors`."""
@@ -265,27 +273,27 @@ class KubernetesSite(Site):
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
-        return data_groups(self.study.arms) if self.ground.here.tidb is None else marks.groups(self.chains)
+        return data_groups(self.study.arms) if self.space.here.tidb is None else loaded.groups(self.chains)
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Keep a copy of the baseline's data under a label; other servers that are up get the same data. Of a
         TiDB cluster note that it is loaded."""
-        if self.ground.here.tidb is not None:
-            return marks.note(self.lab.folder, label, self._server(arm))
+        if self.space.here.tidb is not None:
+            return loaded.note(self.lab.folder, label, self._server(arm))
         first = self._server(None)
         copies.save(first, [one for one in self._servers() if one is not first], label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         """Say whether there is prepared data of this engine, under this label (None: under any)."""
-        if self.ground.here.tidb is not None:
-            return marks.has(self.lab.folder, label, self._server(arm))
+        if self.space.here.tidb is not None:
+            return loaded.has(self.lab.folder, label, self._server(arm))
         return copies.find(self._awake(), label) is not None
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time. A TiDB
         cluster keeps what it has."""
-        if self.ground.here.tidb is not None:
-            return marks.must_have(self.lab.folder, label, self._servers())
+        if self.space.here.tidb is not None:
+            return loaded.must_have(self.lab.folder, label, self._servers())
         copies.put_back(self._awake(), label)
 
     def hold(self) -> None:

@@ -14,7 +14,7 @@ from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_kubernetes import Kubernetes, Selector
 from benchbook.sites.kube import layout
-from benchbook.sites.kube.layout import Chain, Names, asked, room
+from benchbook.sites.kube.layout import Chain, Names, asked, room, service_of
 from benchbook.sites.kube.pods import HOSTNAME, resources, tolerations
 from benchbook.sites.tidb import config
 
@@ -33,7 +33,7 @@ def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for arm, chain in layout.chains(study).items():
         made = [cluster(study, names, arm)]
-        if chain.service is not None and chain.access == "load_balancer":
+        if service_of(chain) is not None and chain.arm.access == "load_balancer":
             made.append(balancer(names, chain))
         for one in made:
             found.setdefault((one["kind"], one["metadata"]["name"]), one)
@@ -110,7 +110,7 @@ def balancer(names: Names, chain: Chain) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": chain.service, "namespace": names.namespace, "labels": dict(names.labels)},
+        "metadata": {"name": service_of(chain), "namespace": names.namespace, "labels": dict(names.labels)},
         "spec": {
             "type": "LoadBalancer",
             "externalTrafficPolicy": "Local",

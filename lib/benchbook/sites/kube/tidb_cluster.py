@@ -16,8 +16,8 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, engines, tidb, tidb_wait
-from benchbook.sites.kube.ground import Ground
 from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.tidb_parts import ADMIN, PORT, Parts
 from benchbook.sites.tidb import data
 from benchbook.sites.tidb.status import ABSENT
@@ -33,9 +33,9 @@ class TidbCluster:
 
     port = PORT
 
-    def __init__(self, ground: Ground, part: Part, arm: str) -> None:
-        self.ground, self.part, self.arm = ground, part, arm
-        self.asked = tidb.asked_of(ground.study, arm)
+    def __init__(self, space: StudyNamespace, part: Part, arm: str) -> None:
+        self.space, self.part, self.arm = space, part, arm
+        self.asked = tidb.asked_of(space.study, arm)
         self.record: dict[str, Any] = {}
         self.place: int | None = None
         self.word: str | None = None
@@ -52,10 +52,10 @@ class TidbCluster:
         """Bring the cluster up unless it is, set its accounts and variables; return its first pod."""
         if self._parts is not None and self._parts.are_alive():
             return self._parts.first
-        ground, name = self.ground, self.part.name
-        ground.apply(name, [tidb.cluster(ground.study, ground.names, self.arm)])
-        found = tidb_wait.ready(ground.cluster, ground.namespace, name, self._look, ground.here.wait_s)
-        self._parts = Parts(ground, name, found)
+        space, name = self.space, self.part.name
+        space.apply(name, [tidb.cluster(space.study, space.names, self.arm)])
+        found = tidb_wait.ready(space.cluster, space.namespace, name, self._look, space.here.wait_s)
+        self._parts = Parts(space, name, found)
         self._admit()
         self._must_be_closed()
         with self.open() as connection, connection.cursor() as cursor:
@@ -82,7 +82,7 @@ class TidbCluster:
 
     def balancer(self, chain: Any) -> dict[str, Any]:
         """Return the manifest of the Service by which it is reached from outside."""
-        return tidb.balancer(self.ground.names, chain)
+        return tidb.balancer(self.space.names, chain)
 
     def address(self, pod: Any) -> str:
         """Return where a TiDB is reached."""
@@ -90,18 +90,18 @@ class TidbCluster:
 
     def open(self) -> connect.Tunnelled:
         """Return a connection of the administrator's, outside any engine."""
-        return connect.open_one(self.parts.reach, self.ground.admin_password())
+        return connect.open_one(self.parts.reach, self.space.admin_password())
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account on the first TiDB; each connection is new, and tells of all."""
-        password = self.ground.admin_password()
+        password = self.space.admin_password()
         engine = connect.engine(self.parts.reach, password, labs.SCHEMA, self._count)
         sqlalchemy.event.listen(engine, "connect", self._inform)
         return engine
 
     def uid(self) -> str | None:
         """Return what tells this cluster from one that is made again; None if there is none."""
-        found = self.ground.cluster.custom(tidb.API, PLURAL, self.ground.namespace, self.part.name)
+        found = self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.part.name)
         return str(found["metadata"]["uid"]) if found is not None else None
 
     def identity(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class TidbCluster:
         """Return what the cluster says it is; SettingsDiffer if a TiDB did not take what was asked."""
         with self.admin().connect() as connection:
             variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
-        return self.parts.facts(self.asked, self.ground.study.engine, variables)
+        return self.parts.facts(self.asked, self.space.study.engine, variables)
 
     def applied(self) -> list[tuple[str, str]]:
         """Return nothing more than its manifests, which hold all its settings."""
@@ -141,21 +141,21 @@ class TidbCluster:
 
     def run(self, *argv: str) -> str:
         """Run a command in the first TiDB's pod and return what it printed."""
-        return self.ground.cluster.must(self.ground.namespace, self.parts.first.metadata.name, argv)
+        return self.space.cluster.must(self.space.namespace, self.parts.first.metadata.name, argv)
 
     def _look(self) -> dict[str, Any]:
-        found = self.ground.cluster.custom(tidb.API, PLURAL, self.ground.namespace, self.part.name)
+        found = self.space.cluster.custom(tidb.API, PLURAL, self.space.namespace, self.part.name)
         if found is None:
             raise SiteError(f"TidbCluster {self.part.name} was removed by somebody else; run the stage again")
         return found
 
     def _admit(self) -> None:
         """Make schema and accounts over the new cluster's open administrator, who is gone thereafter."""
-        password = self.ground.admin_password()
+        password = self.space.admin_password()
         if connect.ask(self.parts.reach, password, "SELECT 1") is not None:
             return
         statements = engines.accounts(
-            self.ground.lab.password(), connect.ADMIN, password, labs.USER, labs.SCHEMA, "tidb"
+            self.space.lab.password(), connect.ADMIN, password, labs.USER, labs.SCHEMA, "tidb"
         )
         with self._first() as connection, connection.cursor() as cursor:
             for statement in statements.splitlines():

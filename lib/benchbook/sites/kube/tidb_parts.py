@@ -13,7 +13,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import settings
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.kube import connect, wait
-from benchbook.sites.kube.ground import Ground
+from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import PARTS
 from benchbook.sites.kube.tidb_pod import PodStatus
@@ -32,9 +32,9 @@ NOT_SHOWN = "not available: PD's own port does not answer"
 class Parts:
     """The pods of one cluster as they were when it was ready, by part."""
 
-    def __init__(self, ground: Ground, name: str, pods: dict[str, list[Any]]) -> None:
-        self.ground, self.name, self.pods = ground, name, pods
-        self.statuses = [PodStatus(pod.metadata.name, STATUS, ground=ground) for pod in pods["tidb"]]
+    def __init__(self, space: StudyNamespace, name: str, pods: dict[str, list[Any]]) -> None:
+        self.space, self.name, self.pods = space, name, pods
+        self.statuses = [PodStatus(pod.metadata.name, STATUS, space=space) for pod in pods["tidb"]]
 
     @property
     def first(self) -> Any:
@@ -54,7 +54,7 @@ class Parts:
     def reach(self, pod: Any = None) -> Any:
         """Return a socket to a TiDB (None: the first), through the API."""
         name = (pod or self.first).metadata.name
-        return self.ground.cluster.socket(self.ground.namespace, name, PORT)
+        return self.space.cluster.socket(self.space.namespace, name, PORT)
 
     def are_alive(self) -> bool:
         """Say whether every pod is the one it was: neither made again nor restarted."""
@@ -119,7 +119,7 @@ class Parts:
         found = []
         for pod in self.pods["tikv"]:
             try:
-                tunnel = self.ground.cluster.socket(self.ground.namespace, pod.metadata.name, TIKV_STATUS)
+                tunnel = self.space.cluster.socket(self.space.namespace, pod.metadata.name, TIKV_STATUS)
                 found.append(pools.seconds(get(tunnel, pools.PATH)))
             except (OSError, ValueError):
                 return None
@@ -131,7 +131,7 @@ class Parts:
         ended = [pod.metadata.name for pod in self.all if _tells(pod) != self._now(pod)]
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
         try:
-            placed = PodPlacement(self.pods["pd"][0].metadata.name, PD, pods, ground=self.ground)
+            placed = PodPlacement(self.pods["pd"][0].metadata.name, PD, pods, space=self.space)
             return {**placed.state(), "ended": ended}
         except (SiteError, OSError, ValueError, KeyError) as error:
             return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
@@ -139,16 +139,16 @@ class Parts:
     def log_errors(self, since_s: float) -> list[str]:
         """Return the lines of the last seconds in every pod's log that tell of an error or a crash."""
         found = []
-        read = self.ground.cluster.core.read_namespaced_pod_log
+        read = self.space.cluster.core.read_namespaced_pod_log
         for pod in self.all:
             name = pod.metadata.name
-            said = self.ground.cluster.ask(read, name, self.ground.namespace, since_seconds=int(since_s) + 1)
+            said = self.space.cluster.ask(read, name, self.space.namespace, since_seconds=int(since_s) + 1)
             found += [f"{name}: {line}" for line in str(said or "").splitlines() if CRASH.search(line)]
         return found
 
     def _items(self, pod: Any) -> dict[str, Any]:
         """Return the settings of a TiDB's file by dotted name, over SQL: old ones tell them nowhere else."""
-        password = self.ground.admin_password()
+        password = self.space.admin_password()
         said = connect.ask(lambda: self.reach(pod), password, "SELECT @@tidb_config", SETTLED_S)
         if said is None:
             raise SiteError(f"{pod.metadata.name}: does not tell its settings")
@@ -158,7 +158,7 @@ class Parts:
         """Return version and state of every TiKV as PD knows them."""
         pod = self.pods["pd"][0].metadata.name
         try:
-            tunnel = self.ground.cluster.socket(self.ground.namespace, pod, PD)
+            tunnel = self.space.cluster.socket(self.space.namespace, pod, PD)
             stores = json.loads(get(tunnel, "/pd/api/v1/stores"))["stores"]
         except (OSError, ValueError, KeyError):
             return NOT_SHOWN
@@ -166,7 +166,7 @@ class Parts:
         return [f"{version} {state}" for version, state in sorted(known, key=str)]
 
     def _now(self, pod: Any) -> dict[str, Any]:
-        found = wait.look(self.ground.cluster, self.ground.namespace, pod.metadata.name)
+        found = wait.look(self.space.cluster, self.space.namespace, pod.metadata.name)
         return _tells(found) if found is not None else {"pod": "gone"}
 
 
@@ -174,7 +174,7 @@ class Parts:
 class PodPlacement(Placement):
     """A PD in a pod, reached through the API; `names` are the pods of the stores by their addresses."""
 
-    ground: Any = None
+    space: Any = None
 
     def _name(self, address: str) -> str:
         host = address.rpartition(":")[0]
@@ -184,7 +184,7 @@ class PodPlacement(Placement):
 
     def _ask(self, what: str, said: Mapping[str, Any] | None = None) -> Any:
         assert said is None, "settings of an operator's PD are the operator's"
-        tunnel = self.ground.cluster.socket(self.ground.namespace, self.address, self.port)
+        tunnel = self.space.cluster.socket(self.space.namespace, self.address, self.port)
         return json.loads(get(tunnel, f"/pd/api/v1/{what}"))
 
 

@@ -14,8 +14,8 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import settings, sql
 from benchbook.sites.engines.tidb import CRASH, STORAGE
 from benchbook.sites.kube import connect, engines
-from benchbook.sites.kube.ground import Ground
-from benchbook.sites.kube.layout import Part
+from benchbook.sites.kube.layout import Part, pod_of
+from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tunnel import get
@@ -27,11 +27,11 @@ from benchbook.sites.tidb.status import ABSENT, Status
 class PodStatus(Status):
     """The status port of a server in a pod, whose name is the address here, through the API."""
 
-    ground: Ground | None = None
+    space: StudyNamespace | None = None
 
     def _get(self, path: str) -> str:
-        assert self.ground is not None
-        tunnel = self.ground.cluster.socket(self.ground.namespace, self.address, self.port)
+        assert self.space is not None
+        tunnel = self.space.cluster.socket(self.space.namespace, self.address, self.port)
         return get(tunnel, path, self.wait_s)
 
 
@@ -40,18 +40,18 @@ class TidbPod(Server):
 
     crash = CRASH
 
-    def __init__(self, ground: Ground, part: Part) -> None:
-        super().__init__(ground, part)
-        self.asked = engines.tidb_asked(ground.study.engine)
-        self.status = PodStatus(part.pod, engines.status_port(part.port), ground=ground)
+    def __init__(self, space: StudyNamespace, part: Part) -> None:
+        super().__init__(space, part)
+        self.asked = engines.tidb_asked(space.study.engine)
+        self.status = PodStatus(pod_of(part), engines.status_port(part.port), space=space)
 
     @property
     def made_with(self) -> dict[str, Any]:
         """What a data folder depends on: another value needs another folder. Variables and accounts are kept
         in it."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
-        made = {"engine": "tidb", "image": self.ground.here.images.server, "settings": variables}
-        locks = f"{self.ground.admin_password()} {self.ground.lab.password()}"
+        made = {"engine": "tidb", "image": self.space.here.images.server, "settings": variables}
+        locks = f"{self.space.admin_password()} {self.space.lab.password()}"
         return made | {"locks": hashlib.sha256(locks.encode()).hexdigest()[:12]}
 
     def said_word(self) -> str | None:
@@ -64,14 +64,14 @@ class TidbPod(Server):
                 return self.status.config().get(engines.LABEL)
             except (OSError, ValueError):
                 return None
-        said = connect.ask(self.reach, self.ground.admin_password(), "SELECT @@tidb_config")
+        said = connect.ask(self.reach, self.space.admin_password(), "SELECT @@tidb_config")
         section, _, key = engines.LABEL.partition(".")
         return json.loads(said).get(section, {}).get(key) if said else None
 
     def begun(self) -> None:
         """Set the variables, and see that nobody enters without a password."""
         with (
-            connect.open_one(self.reach, self.ground.admin_password()) as connection,
+            connect.open_one(self.reach, self.space.admin_password()) as connection,
             connection.cursor() as cursor,
         ):
             data.set_variables(cursor, self.asked.variables)
@@ -82,7 +82,7 @@ class TidbPod(Server):
         try:
             said, items = self.status.who(), self.status.config()
         except (OSError, ValueError) as error:
-            raise SiteError(f"{self.part.pod}: the server does not answer: {error}") from None
+            raise SiteError(f"{pod_of(self.part)}: the server does not answer: {error}") from None
         word = {"word": items.get(engines.LABEL), "port": int(items["port"])}
         return {"version": said["version"], "git_hash": said["git_hash"], "datadir": items["path"], **word}
 
@@ -94,7 +94,7 @@ class TidbPod(Server):
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
-        asked, version = self.ground.study.engine, build.version_in(self.run("tidb-server", "-V"))
+        asked, version = self.space.study.engine, build.version_in(self.run("tidb-server", "-V"))
         if version is None or not sql.is_version(version, asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
         with self.admin().connect() as connection:
@@ -109,7 +109,7 @@ class TidbPod(Server):
             "settings": self.asked.taken(asked.settings, self.status.config(), variables),
             "variables": len(variables),
             "variables_sha256": settings.digest(kept, Path(HOME)),
-            "image": self.ground.here.images.server,
+            "image": self.space.here.images.server,
             "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v tidb-server)"').split()[0],
         }
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
+from benchbook.sites.arms.turns import READY_S
 from benchbook.sites.kube.client import JOBS, Job, PodClient, clock
 from benchbook.sites.kube.pods import TOOLS
-from benchbook.sites.turns import READY_S
 
 END_S = 10.0
 

@@ -16,7 +16,7 @@ from typing import Any
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube.api import Cluster
 from benchbook.sites.kube.client import PodClient
-from benchbook.sites.monitor import COLUMNS
+from benchbook.sites.machine.monitor import COLUMNS
 
 # As text, since the pods of an operator have no folder of ours.
 SCRIPT = ("sh", "-c", Path(__file__).with_name("pod").joinpath("sample.sh").read_text("utf-8"), "sample.sh")

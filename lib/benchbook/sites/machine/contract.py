@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pymysql
 
-from benchbook.sites.before_exec import ANYWHERE, Where
 from benchbook.sites.lab import Lab
+from benchbook.sites.processes.before_exec import ANYWHERE, Where
 
 if TYPE_CHECKING:
     import psycopg

@@ -18,10 +18,10 @@ import pymysql
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import process
 from benchbook.sites.agent.files import Files
-from benchbook.sites.before_exec import ANYWHERE, Where
 from benchbook.sites.machine.contract import Machine
+from benchbook.sites.processes import process
+from benchbook.sites.processes.before_exec import ANYWHERE, Where
 
 if TYPE_CHECKING:
     import psycopg

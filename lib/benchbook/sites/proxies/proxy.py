@@ -12,7 +12,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.machine import here
 from benchbook.sites.machine.contract import Machine
-from benchbook.sites.supervised import Supervised
+from benchbook.sites.machine.supervised import Supervised
 
 NOTHING = HostProxy()
 

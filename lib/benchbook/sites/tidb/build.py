@@ -22,9 +22,9 @@ from pathlib import Path
 from benchbook.core import files, surroundings
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import process
 from benchbook.sites.machine import here
-from benchbook.sites.supervised import tail
+from benchbook.sites.machine.supervised import tail
+from benchbook.sites.processes import process
 
 VARIABLE = "BENCHBOOK_ENGINES"
 INSTALL = "apt-get install golang"

@@ -1,0 +1,149 @@
+"""Take down whatever is left of our labs, and nothing else.
+
+A process is ours if its start was given our token or one of our lab folders (its environment, which the
+kernel keeps), never because of its name or its port. What else a lab has, each kind of site ends by itself:
+the module `clean` of its room, with `down(folder, token, report, purge)`, and `RECORDS`, the files of a lab
+that alone tell of what it has elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import select
+import shutil
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchbook import sites
+from benchbook.core.errors import SiteError
+from benchbook.sites.processes import process, procfs
+
+OWNER_S = 15.0
+SERVER_S = 60.0
+
+
+@dataclass
+class Report:
+    """What was stopped and removed, and what is still there after a second look.
+
+    What is left in `elsewhere` keeps nothing on this machine from being removed.
+    """
+
+    stopped: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        """Say whether the second look found nothing."""
+        return not self.left and not self.elsewhere
+
+    def __str__(self) -> str:
+        lines = [f"stopped {name}" for name in self.stopped] + [f"removed {path}" for path in self.removed]
+        left = (*self.left, *self.elsewhere)
+        lines += [f"still there: {name}; try again, or end it yourself" for name in left]
+        return "\n".join(lines) or "nothing was left"
+
+
+def down(lab_root: Path, purge: bool = False) -> Report:
+    """Stop all that belongs to the labs below a folder; with `purge` remove their data too.
+
+    A stage that is still at work there is asked to end first, so that it can stop its own servers. This
+    process is spared. Idempotent.
+    """
+    lab_root = Path(os.path.abspath(lab_root))
+    report = Report()
+    labs = find_labs(lab_root)
+    for folder in labs:
+        _end_owner(folder, report)
+    tokens = {token for token in map(_token, labs) if token}
+    for child in find_processes(lab_root, tokens):
+        name = f"pid {child.pid} ({procfs.command(child.pid)})"
+        with contextlib.suppress(SiteError):
+            process.stop(child, grace_s=SERVER_S)
+            report.stopped.append(name)
+    report.left = [
+        f"pid {child.pid}: {procfs.command(child.pid)}" for child in find_processes(lab_root, tokens)
+    ]
+    kinds = list(sites.rooms("clean"))
+    for kind, folder in itertools.product(kinds, labs):
+        kind.down(folder, _token(folder), report, purge)
+    if not report.left:
+        records = [name for kind in kinds for name in kind.RECORDS]
+        for folder in labs:
+            _remove_leftovers(folder, report)
+            if purge and not any((folder / name).exists() for name in records):
+                shutil.rmtree(folder)
+                report.removed.append(str(folder))
+    return report
+
+
+def find_labs(lab_root: Path) -> list[Path]:
+    """Return the lab folders at or right below a folder: those that hold a `lab.json`."""
+    candidates = [lab_root, *sorted(lab_root.glob("*"))] if lab_root.is_dir() else []
+    return [folder for folder in candidates if (folder / "lab.json").is_file()]
+
+
+def find_processes(lab_root: Path, tokens: set[str]) -> list[process.Child]:
+    """Return the living processes of these labs, last started first, so that clients end before servers."""
+    found = []
+    for pid in procfs.pids():
+        environment = procfs.environment(pid)
+        token, folder = environment.get(process.TOKEN), environment.get(process.FOLDER)
+        if token is None or pid == os.getpid():
+            continue
+        state = procfs.stat(pid)
+        is_below = folder is not None and Path(folder).is_relative_to(lab_root)
+        if state is not None and state["state"] not in "ZX" and (token in tokens or is_below):
+            exe = procfs.executable(pid) or ""
+            found.append(process.Child("left over", pid, int(state["started"]), exe, token))
+    return sorted(found, key=lambda child: (child.started, child.pid), reverse=True)
+
+
+def _end_owner(folder: Path, report: Report) -> None:
+    """Ask the process that works in a lab to end; its record lies where only we can write."""
+    owner = process.read_pidfile(folder / "run" / "owner.json")
+    if owner is None or owner.pid == os.getpid():
+        return
+    try:
+        handle = os.pidfd_open(owner.pid)
+    except OSError:
+        return
+    try:
+        if procfs.is_alive(owner.pid, owner.started):
+            name = f"pid {owner.pid} ({procfs.command(owner.pid)})"
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGTERM)
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            if poll.poll(OWNER_S * 1000):
+                report.stopped.append(name)
+            else:
+                report.left.append(name)
+    finally:
+        os.close(handle)
+
+
+def _token(folder: Path) -> str | None:
+    try:
+        return str(json.loads((folder / "lab.json").read_text(encoding="utf-8"))["token"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _remove_leftovers(folder: Path, report: Report) -> None:
+    pidfiles = [path for path in (folder / "run").glob("*.json") if _is_stale(path)]
+    sockets = [path for part in ("server", "proxy") for path in folder.glob(f"{part}*/*.sock")]
+    for path in [*pidfiles, *sockets, *folder.glob("server*/*.pid")]:
+        path.unlink(missing_ok=True)
+        report.removed.append(str(path))
+
+
+def _is_stale(pidfile: Path) -> bool:
+    owner = process.read_pidfile(pidfile)
+    return owner is None or not procfs.is_alive(owner.pid, owner.started)

@@ -1,0 +1,133 @@
+"""Connections beside a run: our driver holds or makes them, and a record of what it did."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+
+from benchbook.core.study_arm import Load
+from benchbook.sites import lab as labs
+from benchbook.sites.processes import process
+from benchbook.sites.processes.before_exec import Where
+
+ROLE = "driver"
+START_S = 60.0
+# Even a slow server lets in this many a second.
+SLOWEST_PER_S = 100
+STOP_S = 30.0
+# Beside the connections: libraries, logs, tables, and those of sysbench.
+OTHER_FILES = 1024
+
+
+@contextlib.contextmanager
+def beside(
+    lab: labs.Lab,
+    asked: Load | None,
+    to: tuple[str, int],
+    cpus: tuple[int, ...] | None,
+    keep: tuple[int, ...] = (),
+) -> Iterator[dict[str, Any]]:
+    """Hold and make connections to an address while the block runs; idle ones are open before it begins.
+
+    Yields a record that has at first `idle.opened`, and afterwards what was held to the end, what was made in
+    each second, how many connections the server must have counted, and whether the driver stayed; empty
+    without a load. The record says what could not be opened: judging the run decides.
+    """
+    record: dict[str, Any] = {}
+    if asked is None:
+        yield record
+        return
+    log = lab.run / f"{ROLE}.log"
+    numbers = [str(asked.idle_connections), str(asked.new_connections_per_s)]
+    place = f"{to[0]}:{to[1]}"
+    child = process.start(
+        ROLE,
+        [
+            *(sys.executable, "-m", "benchbook.sites.agent.connector"),
+            *(place, labs.SCHEMA, str(lab.secret), *numbers),
+        ],
+        token=lab.token,
+        folder=lab.folder,
+        out=log,
+        pidfile=lab.pidfile(ROLE),
+        where=Where(cpus),
+        keep=keep,
+        append=False,
+    )
+    try:
+        record |= begun(lambda: log.read_text("utf-8", "replace"), lambda: child.is_alive, asked)
+        yield record
+    finally:
+        stayed, cpu_s = child.is_alive, None
+        with contextlib.suppress(psutil.Error):
+            cpu_s = round(sum(psutil.Process(child.pid).cpu_times()[:2]), 3)
+        process.stop(child, grace_s=STOP_S)
+        lab.pidfile(ROLE).unlink(missing_ok=True)
+        record |= ended(told(log.read_text("utf-8", "replace")), asked, record)
+        record |= {"stayed": stayed, "cpu_s": cpu_s}
+
+
+def pid(lab: labs.Lab) -> int | None:
+    """Return the driver's process, if there is one now."""
+    child = process.read_pidfile(lab.pidfile(ROLE))
+    return child.pid if child is not None and child.is_alive else None
+
+
+def ended(lines: list[dict[str, Any]], asked: Load, begun: dict[str, Any]) -> dict[str, Any]:
+    """Return what a driver's lines tell of a whole run; a driver that was killed has no last line."""
+    last = next((line for line in lines if "held" in line), {})
+    seconds = [line for line in lines if "second_at" in line]
+    found: dict[str, Any] = {
+        "connections": last.get("connections"),
+        "failed": last.get("failed"),
+        "error": last.get("error") or begun.get("error") or "",
+    }
+    if asked.idle_connections:
+        found["idle"] = {**begun.get("idle", {}), "held": last.get("held"), "lost": last.get("lost")}
+    if asked.new_connections_per_s:
+        made = [int(line["made"]) for line in seconds]
+        found["short"] = {
+            "asked_per_s": asked.new_connections_per_s,
+            "achieved_per_s": round(sum(made) / len(made), 2) if made else None,
+            "lowest_per_s": min(made, default=None),
+            "per_s": made,
+        }
+    return found
+
+
+def files_needed(asked: Load, is_proxied: bool) -> int:
+    """Return the open files that the busiest process needs: a proxy has two for each connection."""
+    return asked.connections * (2 if is_proxied else 1) + OTHER_FILES
+
+
+def begun(read: Callable[[], str], is_alive: Callable[[], bool], asked: Load) -> dict[str, Any]:
+    """Wait until a driver's idle connections are open, or for as long as a slow server may take.
+
+    `read` returns all that it has written, `is_alive` says whether it still runs.
+    """
+    deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
+    while is_alive() and time.monotonic() < deadline:
+        first = next((line for line in told(read()) if "opened" in line), None)
+        if first is not None:
+            idle = {"asked": asked.idle_connections, "opened": first["opened"], "took_s": first["took_s"]}
+            return {"error": first["error"]} | ({"idle": idle} if asked.idle_connections else {})
+        time.sleep(0.02)
+    idle = {"asked": asked.idle_connections, "opened": 0, "took_s": None}
+    return {"error": "the driver did not begin in time"} | ({"idle": idle} if asked.idle_connections else {})
+
+
+def told(text: str) -> list[dict[str, Any]]:
+    """Return the lines that are complete; others are a traceback or still being written."""
+    found = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            said = json.loads(line)
+            if isinstance(said, dict):
+                found.append(said)
+    return found

@@ -1,0 +1,45 @@
+"""Why arms can't be made: one list, which `plan`, `doctor` and `repro` show before anything starts.
+
+Each kind of site says for itself what it foresees (`Site.foreseen`), and what it finds once hosts or cluster
+are asked (`Site.obstacles`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from benchbook.core import load as study_files
+from benchbook.core.errors import InputErrors
+from benchbook.core.study import Study
+from benchbook.sites import kind
+from benchbook.sites.contract import Site
+from benchbook.sites.machine.abilities import Ability
+
+
+def foreseen(study: Study) -> dict[str, str]:
+    """Return the arms that can't be made, with the reason, as far as it is known before anything is asked
+    of hosts or a cluster."""
+    asked = kind(study).foreseen
+    told = {arm: "; ".join(dict.fromkeys(asked(study, arm))) for arm in study.arms}
+    return {arm: why for arm, why in told.items() if why}
+
+
+def of_site(site: Site, arms: Iterable[str]) -> dict[str, str]:
+    """Return those of some arms that an open site can't make, with the reason; nothing of them is started."""
+    return {arm: why for arm in arms if (why := site.missing(arm)) is not None}
+
+
+def examine() -> list[Ability]:
+    """Return for each study of params.yaml whether all its arms can be made, as doctor shows it."""
+    found: list[Ability] = []
+    # A study file with mistakes is named by whatever asks for that study.
+    with contextlib.suppress(InputErrors):
+        for name in study_files.params().studies:
+            found += [_judged(name, foreseen(study_files.study(name)))]
+    return found
+
+
+def _judged(name: str, found: dict[str, str]) -> Ability:
+    detail = "; ".join(f"{arm} is skipped: {why}" for arm, why in found.items()) or "all arms can be made"
+    return Ability(f"study {name}", not found, detail, is_needed=False)

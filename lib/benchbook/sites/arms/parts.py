@@ -1,0 +1,94 @@
+"""What an arm is made of, on every kind of site: parts, and the chain of them from servers to clients.
+
+What only one kind of site knows of a part's place is in its `where`: `local.layout.InLab`,
+`hosts.arrange.OnHosts`, `kube.layout.InPod`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from benchbook.core import registry
+from benchbook.core.study_arm import Arm, Kernel
+
+Where = TypeVar("Where")
+# Kinds of parts between server and client that are no proxy.
+HOPS = ("relay", "service")
+
+
+@dataclass(frozen=True)
+class Part(Generic[Where]):
+    """One part: a server or a whole cluster, a hop before it, a client, a neighbour.
+
+    `to` is the part behind it, `program` what runs there, `rank` counts parts of its role from 0. `variant`
+    sets a server's engine and data apart, `prepared` is the copy of its data. `connections` are the most
+    beside sysbench's in any arm: all proxies are set alike, and bear them. `arm` is the first that asked.
+    """
+
+    name: str
+    kind: str
+    port: int
+    where: Where
+    rank: int = 0
+    to: Part[Where] | None = None
+    program: str = ""
+    cpus: tuple[int, ...] | None = None
+    kernel: Kernel | None = None
+    variant: str = ""
+    prepared: str = "snapshot"
+    connections: int = 0
+    arm: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Chain(Generic[Where]):
+    """All that one arm needs. `hops` run from the first server to what its clients connect to.
+
+    Servers after the first are reached directly. `clients` are those that are parts of the site's own.
+    """
+
+    arm: Arm = field(compare=False)
+    servers: tuple[Part[Where], ...]
+    hops: tuple[Part[Where], ...] = ()
+    clients: tuple[Part[Where], ...] = ()
+    neighbour: Part[Where] | None = None
+
+    @property
+    def server(self) -> Part[Where]:
+        """The first server."""
+        return self.servers[0]
+
+    @property
+    def others(self) -> tuple[Part[Where], ...]:
+        """The servers after the first."""
+        return self.servers[1:]
+
+    @property
+    def parts(self) -> tuple[Part[Where], ...]:
+        """Servers and hops, from the first server to what the clients connect to."""
+        return (*self.servers, *self.hops)
+
+    @property
+    def entry(self) -> Part[Where]:
+        """What the first client connects to."""
+        return self.hops[-1] if self.hops else self.server
+
+    @property
+    def client(self) -> Part[Where]:
+        """The first client."""
+        return self.clients[0]
+
+    @property
+    def proxy(self) -> Part[Where] | None:
+        """The proxy, if there is one."""
+        return next((part for part in self.hops if part.kind not in HOPS), None)
+
+    @property
+    def by_socket(self) -> bool:
+        """Whether clients come over the servers' own sockets instead of a network."""
+        return self.arm.access == registry.SOCKET
+
+    def of(self, kind: str) -> Part[Where] | None:
+        """Return the hop of a kind, or None."""
+        return next((part for part in self.hops if part.kind == kind), None)

@@ -1,0 +1,105 @@
+"""What turns need of this machine: who stands still with whom, and the clock that says whose turn it is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchbook.sites import lab as labs
+from benchbook.sites.arms import clock
+from benchbook.sites.processes import process
+from benchbook.sites.processes.before_exec import Where
+
+READY_S = 35.0
+
+
+@dataclass(frozen=True)
+class Taker:
+    """An arm that takes turns: its parts by role (pids), its clients, and their logs."""
+
+    parts: Mapping[str, Sequence[int]]
+    clients: Sequence[process.Child]
+    logs: Sequence[Path]
+
+
+def stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[str]]:
+    """Return the processes that don't serve every arm, each with the arms it serves: it stands still while
+    others run. `parts` holds pids by arm and part."""
+    serves: dict[int, list[str]] = {}
+    for arm, of_arm in parts.items():
+        for pid in dict.fromkeys(pid for pids in of_arm.values() for pid in pids):
+            serves.setdefault(pid, []).append(arm)
+    return {pid: arms for pid, arms in serves.items() if len(arms) < len(parts)}
+
+
+def stopped_with(parts: Mapping[str, Mapping[str, Sequence[int]]], arm: str) -> list[str]:
+    """Return the kinds of parts that stand still when it is not an arm's turn: its client, and what is its
+    own."""
+    mine = stops(parts)
+    return ["client", *(part for part, pids in parts[arm].items() if any(pid in mine for pid in pids))]
+
+
+class Clock:
+    """The clock of one group, from its start to its end. `asked` holds what the program is asked beside the
+    arms: rounds, turn_s, turns, discard_s, whole_s, begun_s."""
+
+    def __init__(
+        self,
+        lab: labs.Lab,
+        takers: Mapping[str, Taker],
+        asked: Mapping[str, Any],
+        where: Where,
+        keep: tuple[int, ...],
+    ) -> None:
+        self.lab = lab
+        self.result = lab.run / "turns.result.json"
+        self.result.unlink(missing_ok=True)
+        self.stops = stops({name: taker.parts for name, taker in takers.items()})
+        arms = [
+            {
+                "name": name,
+                "clients": [client.pid for client in taker.clients],
+                "logs": [str(log) for log in taker.logs],
+                "parts": {"client": [client.pid for client in taker.clients], **taker.parts},
+            }
+            for name, taker in takers.items()
+        ]
+        request = lab.run / "turns.json"
+        request.write_text(
+            json.dumps({**asked, "arms": arms, "stops": self.stops, "ready_s": READY_S}), encoding="utf-8"
+        )
+        self.child = process.start(
+            "clock",
+            [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)],
+            token=lab.token,
+            folder=lab.folder,
+            out=lab.run / "clock.log",
+            where=where,
+            keep=keep,
+        )
+
+    @property
+    def exit_code(self) -> int | None:
+        """The clock's exit code, None while it goes on."""
+        assert self.child.popen is not None
+        return self.child.popen.poll()
+
+    def end(self) -> dict[str, Any]:
+        """End the clock if it goes on, let every part go on, and return what it wrote, with its exit code."""
+        if self.exit_code is None:
+            process.stop(self.child, grace_s=2.0)
+        for pid in self.stops:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        try:
+            found = json.loads(self.result.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            found = {}
+        return {**found, "exit_code": self.exit_code}

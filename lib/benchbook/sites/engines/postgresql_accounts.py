@@ -1,0 +1,99 @@
+"""A PostgreSQL server's program and accounts: which version it is, and who may enter it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import psycopg
+from psycopg import sql as quoting
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
+from benchbook.sites.engines.postgresql_dialect import ADMIN
+from benchbook.sites.machine.contract import Machine
+
+INSTALL = "apt-get install postgresql"
+PROGRAM = "postgres"
+DRIVER = "pgsql"
+OLDEST = 15
+EXTENSIONS = ("pg_stat_statements", "pg_prewarm")
+
+
+def said_version(binary: str, says: Callable[[list[str]], str]) -> str:
+    """Return the version of a server program, such as 15.18; SiteError if it is no PostgreSQL for us."""
+    answer = says([binary, "--version"])
+    match = re.search(r"\(PostgreSQL\) ([0-9.]+)", answer)
+    if match is None:
+        raise SiteError(
+            f"{binary} is not a PostgreSQL (it says {answer.strip()[:80]!r}); correct engine.binary"
+        )
+    if int(match[1].split(".")[0]) < OLDEST:
+        raise SiteError(f"{binary} is PostgreSQL {match[1]}; version {OLDEST} or newer is needed")
+    return match[1]
+
+
+def access(peers: Sequence[str], owner: str) -> dict[str, str]:
+    """Return the texts of the files that say who may enter, and as whom the administrator comes.
+
+    The administrator comes over the socket as the user `owner` of the machine, all others with a password
+    from the peers named, addresses or the socket, to the one database.
+    """
+    rules = [f"local all {ADMIN} peer map=owner"]
+    rules += [
+        f"local {labs.SCHEMA} all scram-sha-256"
+        if peer == labs.OVER_SOCKET
+        else f"host {labs.SCHEMA} all {peer}/32 scram-sha-256"
+        for peer in peers
+    ]
+    return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
+
+
+def connect(machine: Machine, socket: str, database: str = labs.SCHEMA) -> psycopg.Connection:
+    """Open the administrator's connection; what it adds to the server's counters is in them at once."""
+    connection = machine.connect_pgsql(socket, user=ADMIN, dbname=database)
+    connection.prepare_threshold = None
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    return connection
+
+
+def set_up(connect: Callable[[str], psycopg.Connection], password: str) -> None:
+    """Make the benchmark's account, its database and the extensions that we ask, where they are missing."""
+    with connect("postgres") as connection:
+        let_in(connection, labs.USER, password)
+        there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (labs.SCHEMA,)).fetchone()
+        if not there:
+            connection.execute(
+                quoting.SQL("CREATE DATABASE {} OWNER {}").format(
+                    quoting.Identifier(labs.SCHEMA), quoting.Identifier(labs.USER)
+                )
+            )
+    with connect(labs.SCHEMA) as connection:
+        for name in EXTENSIONS:
+            statement = quoting.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(quoting.Identifier(name))
+            connection.execute(statement)
+
+
+def let_in(connection: psycopg.Connection, user: str, password: str) -> None:
+    """Make an account, or give it its password, with rights on all tables of the measured database.
+
+    The password is turned into its verifier here, so that it is in no statement and no log.
+    """
+    verifier = connection.pgconn.encrypt_password(password.encode(), user.encode(), b"scram-sha-256").decode()
+    name, owner = quoting.Identifier(user), quoting.Identifier(labs.USER)
+    there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (user,)).fetchone()
+    connection.execute(
+        quoting.SQL("{} ROLE {} LOGIN PASSWORD {}").format(
+            quoting.SQL("ALTER" if there else "CREATE"), name, quoting.Literal(verifier)
+        )
+    )
+    if user != labs.USER:
+        connection.execute(quoting.SQL("GRANT {} TO {}").format(owner, name))
+
+
+def word_seen(machine: Machine, address: str, port: int) -> str:
+    """Return the word of the server that lets the benchmark's account in, seen from a machine."""
+    account = {"user": labs.USER, "password": machine.lab.password(0, DRIVER), "dbname": labs.SCHEMA}
+    with machine.connect_pgsql((address, port), **account) as connection:
+        row = connection.execute("SELECT current_setting('cluster_name')").fetchone()
+        return str(row[0]) if row else ""

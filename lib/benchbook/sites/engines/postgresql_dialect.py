@@ -1,0 +1,222 @@
+"""What measuring asks of a PostgreSQL over SQL.
+
+Statements come from `pg_stat_statements`, which counts them by account when they end: a statement of
+sysbench's is one call, prepared or not, and the rows of its writes are what sysbench counts as writes.
+PostgreSQL 15 counts a prepared BEGIN or COMMIT once a session, so neither is held.
+Connections come from `pg_stat_database`, which knows databases and no accounts. What a session has not yet
+handed over is in it once the session has ended, and of ours at once (`pg_stat_force_next_flush`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from benchbook.sites.engines import dialect
+from benchbook.sites.engines.dialect import Items
+
+ADMIN = "benchbook_admin"
+# The first word of a statement's text to the counter that it moves.
+COMMANDS = {
+    "SELECT": "Com_select",
+    "INSERT": "Com_insert",
+    "UPDATE": "Com_update",
+    "DELETE": "Com_delete",
+}
+WRITES = ("Com_insert", "Com_update", "Com_delete")
+PREPARED = "pg_stat_statements counts a prepared one once a session"
+ABSENT = {
+    "Com_begin": PREPARED,
+    "Com_commit": PREPARED,
+    "Com_stmt_execute": "PostgreSQL does not tell prepared statements from others",
+}
+OF_ACCOUNT_ABSENT = {"Connections": "PostgreSQL counts connections by database, not by account"}
+
+STATEMENTS = """
+SELECT upper(substring(ltrim(query, E' \\t\\n(') FROM '^[A-Za-z]+')) AS command, sum(calls), sum(rows)
+FROM pg_stat_statements JOIN pg_roles ON pg_roles.oid = userid WHERE toplevel AND {whose} GROUP BY 1"""
+DATABASES = """
+SELECT sum(sessions), sum(deadlocks), sum(sessions_killed), sum(sessions_fatal),
+       (SELECT dealloc FROM pg_stat_statements_info),
+       extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())
+FROM pg_stat_database"""
+# A library's settings, with a dot, are there once the session has used it; this library is always loaded.
+VARIABLES = """
+SELECT name, setting FROM pg_settings
+WHERE name <> 'cluster_name' AND (strpos(name, '.') = 0 OR name LIKE 'pg_stat_statements.%')"""
+FOREIGN = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1"
+OURS = "relnamespace = current_schema()::regnamespace"
+
+# Kind of item, how many columns name it, and the query; all that a session of the schema meets.
+DEFINITIONS: tuple[tuple[str, int, str], ...] = (
+    (
+        "table",
+        1,
+        "SELECT relname, relkind, relpersistence, am.amname, reloptions, reltablespace, relrowsecurity "
+        f"FROM pg_class LEFT JOIN pg_am am ON am.oid = relam WHERE {OURS} AND relkind <> 'i'",
+    ),
+    (
+        "column",
+        2,
+        "SELECT relname, attname, attnum, format_type(atttypid, atttypmod), attnotnull, attstorage, "
+        "attcompression, attstattarget, attcollation::regcollation, attoptions, pg_get_expr(adbin, adrelid) "
+        "FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
+        "LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum "
+        f"WHERE {OURS} AND relkind IN ('r', 'p', 'v', 'm', 'f') AND attnum > 0 AND NOT attisdropped",
+    ),
+    (
+        "index",
+        2,
+        "SELECT indrelid::regclass, relname, pg_get_indexdef(indexrelid), indisvalid, indisready, "
+        f"indisclustered FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE {OURS}",
+    ),
+    (
+        "constraint",
+        2,
+        "SELECT conrelid::regclass, conname, pg_get_constraintdef(oid), convalidated FROM pg_constraint "
+        "WHERE connamespace = current_schema()::regnamespace",
+    ),
+    (
+        "trigger",
+        2,
+        "SELECT tgrelid::regclass, tgname, pg_get_triggerdef(pg_trigger.oid), tgenabled FROM pg_trigger "
+        f"JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal AND {OURS}",
+    ),
+    (
+        "rule",
+        2,
+        "SELECT tablename, rulename, definition FROM pg_rules WHERE schemaname = current_schema()",
+    ),
+    ("event trigger", 1, "SELECT evtname, evtevent, evtenabled, evtfoid::regproc FROM pg_event_trigger"),
+    ("extension", 1, "SELECT extname, extversion FROM pg_extension"),
+    (
+        "settings of",
+        2,
+        "SELECT COALESCE(datname, 'all databases'), COALESCE(rolname, 'all accounts'), setconfig "
+        "FROM pg_db_role_setting LEFT JOIN pg_database d ON d.oid = setdatabase "
+        "LEFT JOIN pg_roles r ON r.oid = setrole",
+    ),
+    ("publication", 1, "SELECT pubname, puballtables FROM pg_publication"),
+)
+
+
+class Words(dialect.Dialect):
+    """PostgreSQL's answers to `dialect.Dialect`'s questions."""
+
+    def enter(self, connection: Connection, database: str) -> None:
+        """A session has one database for life, and it was opened in the right one."""
+        there = connection.execute(text("SELECT current_database()")).scalar_one()
+        if there != database:
+            raise ValueError(f"the session is in {there}, not in {database}")
+
+    def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
+        """Return what all accounts but the administrator did, and the uptime in seconds."""
+        sessions, deadlocks, killed, fatal, lost, uptime_s = connection.execute(text(DATABASES)).one()
+        counted = _statements(connection, "rolname <> :name", ADMIN)
+        counted |= {
+            "Connections": int(sessions),
+            "Deadlocks": int(deadlocks),
+            "Sessions_killed": int(killed),
+            "Sessions_failed": int(fatal),
+            # What was thrown out of a full table of statements is no longer counted.
+            "Statements_lost": int(lost),
+        }
+        return counted, counted, float(uptime_s)
+
+    def of_account(self, connection: Connection, user: str) -> dict[str, int]:
+        return _statements(connection, "rolname = :name", user)
+
+    def absent(self, connection: Connection, user: str | None) -> dict[str, str]:
+        return ABSENT | (OF_ACCOUNT_ABSENT if user is not None else {})
+
+    def connected(self, connection: Connection) -> int:
+        return 1 + self.foreign_sessions(connection)
+
+    def foreign_sessions(self, connection: Connection) -> int:
+        return int(
+            connection.execute(text(f"SELECT count(*) FROM pg_stat_activity WHERE {FOREIGN}")).scalar_one()
+        )
+
+    def cipher(self, connection: Connection) -> str:
+        asked = text("SELECT cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+        return str(connection.execute(asked).scalar() or "")
+
+    def tables(self, connection: Connection) -> list[str]:
+        return [str(name) for (name,) in connection.execute(text(TABLES))]
+
+    def indexes(self, connection: Connection, table: str) -> list[str]:
+        asked = text(
+            "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND tablename = :name"
+        )
+        return sorted(str(name) for (name,) in connection.execute(asked, {"name": table}))
+
+    def checksum(self, connection: Connection, table: str, kind: str) -> int:
+        """Return the sum over all rows of the first 32 bits of their MD5: PostgreSQL has no CRC32."""
+        each = "('x' || left(md5(concat_ws('#', id, k, c, pad)), 8))::bit(32)::bigint"
+        return int(connection.execute(text(f"SELECT COALESCE(SUM({each}), 0) FROM {table}")).scalar_one())
+
+    def analyze(self, connection: Connection, table: str) -> list[dict[str, str]]:
+        """Take statistics, and settle what the first readers of loaded rows would otherwise write."""
+        connection.execute(text(f"VACUUM (FREEZE, ANALYZE) {table}"))
+        return [dialect.done(table)]
+
+    def prewarm(self, connection: Connection, table: str, index: str) -> None:
+        """Read a table and its indexes into shared buffers, which a scan of a large table keeps out of."""
+        for name in (table, *self.indexes(connection, table)):
+            connection.execute(
+                text("SELECT pg_prewarm(CAST(:name AS regclass))"), {"name": name}
+            ).scalar_one()
+
+    def limits(self, connection: Connection, names: Sequence[str]) -> dict[str, int]:
+        if "max_connections" not in names:
+            return {}
+        asked = (
+            "SELECT current_setting('max_connections')::int "
+            "- current_setting('superuser_reserved_connections')::int"
+        )
+        return {"max_connections": int(connection.execute(text(asked)).scalar_one())}
+
+    def is_read_only(self, connection: Connection) -> bool:
+        return bool(connection.execute(text("SELECT pg_is_in_recovery()")).scalar_one())
+
+    def variables(self, connection: Connection) -> Items:
+        rows = connection.execute(text(VARIABLES))
+        return {str(name): str(value) for name, value in rows}
+
+    def definitions(self, connection: Connection) -> tuple[Items, dict[str, str]]:
+        found: Items = {}
+        lacking: dict[str, str] = {}
+        for kind, names, query in DEFINITIONS:
+            try:
+                found |= dialect.items(kind, names, list(connection.execute(text(query))))
+            except SQLAlchemyError as error:
+                lacking[kind] = type(error).__name__
+        return found, lacking
+
+    def written(self, connection: Connection) -> Items:
+        """Return how many rows of each table were ever inserted, updated and deleted."""
+        asked = text("SELECT relname, n_tup_ins, n_tup_upd, n_tup_del FROM pg_stat_user_tables")
+        return {
+            str(name): f"{inserted} rows inserted, {updated} updated, {deleted} deleted"
+            for name, inserted, updated, deleted in connection.execute(asked)
+        }
+
+
+WORDS = Words()
+
+
+def _statements(connection: Connection, whose: str, name: str) -> dict[str, int]:
+    """Return calls and rows of the statements of some accounts under our names; an unused counter is 0."""
+    found = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
+    for command, calls, rows in connection.execute(text(STATEMENTS.format(whose=whose)), {"name": name}):
+        counter = COMMANDS.get(str(command), "Com_other")
+        found[counter] += int(calls)
+        if counter == "Com_select":
+            found["Rows_sent"] += int(rows)
+        elif counter in WRITES:
+            found["Rows_changed"] += int(rows)
+    return found

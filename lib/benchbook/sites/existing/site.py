@@ -1,0 +1,265 @@
+"""An endpoint that others run, as a site: our clients, and what its server lets us see."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pymysql
+import sqlalchemy
+from sqlalchemy import event
+
+from benchbook.core import files
+from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.model import Endpoint
+from benchbook.core.study import Study
+from benchbook.sites import lab as labs
+from benchbook.sites import sql
+from benchbook.sites.contract import Site
+from benchbook.sites.existing import server
+from benchbook.sites.machine import facts as machine
+from benchbook.sites.machine import lock, monitor
+from benchbook.sites.processes import end_signals, process, start_at
+
+MARKS = "existing.json"
+TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")
+NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
+
+
+class ExistingSite(Site):
+    """The endpoints of one study's arms. Use it as a context manager, in the main thread.
+
+    Nothing is started there and nothing stopped; tables are made in one schema, which must be ours.
+    """
+
+    ready_s = 1.0
+
+    def __init__(self, study: Study, lab: Path) -> None:
+        assert study.site.existing is not None
+        self.study, self._folder, self.asked = study, lab, study.site.existing
+        self.database = self.asked.database
+
+    def __enter__(self) -> ExistingSite:
+        self.lab = labs.open_lab(self._folder)
+        self._clients: list[process.Child] = []
+        self._engines: dict[tuple[str, int], sqlalchemy.Engine] = {}
+        self._opened: dict[tuple[str, int], int] = {}
+        self._servers: dict[tuple[str, int], str] = {}
+        self._marked: set[tuple[str, int]] = set()
+        self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
+        self.secret, self._tls = server.account(self.asked, self.lab), self._context()
+        # Last, since nobody would let go of it if any of this failed.
+        self._lock = lock.acquire(self.lab.folder)
+        self._signals = end_signals.Signals()
+        self._signals.catch()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            for client in self._clients:
+                process.stop(client, grace_s=2.0)
+            self._scratch.cleanup()
+        finally:
+            self._lock.release()
+            self._signals.leave()
+
+    def obstacles(self, arm: str) -> list[str]:
+        """Return why an arm's endpoint can't be used; costs one connection."""
+        try:
+            with self.admin(arm).connect() as connection:
+                whose = server.whose(connection, self.database, self.lab.token)
+                return [whose] if whose is not None else []
+        except sqlalchemy.exc.OperationalError as error:
+            host, port = self._place(arm)
+            user = labs.read_secret(self.secret)[0]
+            code, said = (*getattr(error.orig, "args", ()), "", "")[:2]
+            return [f"{host}:{port} does not let {user} in: {said} ({code}); see host, port and account"]
+
+    def up(self, arm: str) -> Endpoint:
+        """See that an arm's endpoint answers, and that its schema is ours; return it."""
+        if why := self.missing(arm):
+            raise SiteError(f"{arm}: {why}")
+        host, port = self._place(arm)
+        if (host, port) not in self._marked:
+            with self.admin(arm).connect() as connection:
+                server.mark(connection, self.database, self.lab.token)
+            self._marked.add((host, port))
+        return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls)
+
+    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
+        """Return an arm's endpoint once for each of its clients: there is one."""
+        return [self.up(arm)] * self.study.arms[arm].clients
+
+    def down(self, arm: str | None = None) -> None:
+        """Leave everything as it is: none of it is ours to stop."""
+
+    def facts(self, arm: str) -> dict[str, Any]:
+        """Return what the server says it is, what the account may not see, and what this machine is."""
+        host, port = self._place(arm)
+        with self.admin(arm).connect() as connection:
+            found = server.facts(connection, self.study.engine.settings)
+        if found["differing"]:
+            raise SettingsDiffer(found["differing"])
+        return {
+            "arm": arm,
+            "access": self.study.arms[arm].access,
+            "site": {"kind": "existing", "tls": self.asked.tls, "is_shared": self.asked.is_shared},
+            "engine": found["engine"],
+            "network": "as it is there",
+            "rights": found["rights"],
+            "not_seen": list(NOT_SEEN),
+            "machine": machine.facts(),
+            "moment": machine.moment(self.lab.folder) | {"endpoint": f"{host}:{port}"},
+        }
+
+    def identity(self, arm: str) -> dict[str, Any]:
+        """Return what tells the server behind an arm from any other; one connection."""
+        with self.admin(arm).connect() as connection:
+            return server.identity(connection)
+
+    def server_of(self, arm: str) -> str:
+        """Return the name of the server behind an arm: endpoints that lead to one server share it."""
+        name = " ".join(map(str, self.identity(arm).values()))
+        self._servers[self._place(arm)] = name
+        return name
+
+    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
+        """Return the benchmark's own account at an endpoint, there is no other; each connection is new."""
+        place = self._place(self.study.baseline if arm is None else arm)
+        if place not in self._engines:
+            made = sql.engine(lambda: self._connect(*place), lambda: self._opened_at(place))
+            if self.asked.is_shared:
+                event.listen(made, "connect", self._say_shared)
+            self._engines[place] = made
+        return self._engines[place]
+
+    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
+        """Return the account at an arm's endpoint: there is one server, as far as can be seen."""
+        return [self.admin(arm)]
+
+    def allowance(self, arm: str) -> float:
+        """Return how many cores' time the client may use: all of this machine."""
+        return float(len(os.sched_getaffinity(0)))
+
+    def client(
+        self,
+        argv: Sequence[str],
+        out: Path,
+        err: Path,
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        arm: str | None = None,
+        number: int = 0,
+        begin_at: float | None = None,
+        held: bool = False,
+    ) -> start_at.Timed:
+        """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
+        note = self.lab.run / f"begun-{number}" if begin_at is not None else None
+        client = process.start(
+            "client",
+            argv if begin_at is None or note is None else start_at.waiting(argv, begin_at, note),
+            token=self.lab.token,
+            folder=self.lab.folder,
+            out=out,
+            err=err,
+            append=False,
+            keep=(self._lock.fd,),
+            cwd=Path(self._scratch.name) if self._tls else cwd,
+            env=env,
+        )
+        self._clients.append(client)
+        return start_at.timed(client, note)
+
+    def watch(
+        self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
+    ) -> monitor.Monitor:
+        """Return what watches clients and this machine; the server's can't be seen."""
+        pids = [one.pid for one in (client, *others)]
+        return monitor.Monitor({"client": pids}, path, *pids)
+
+    @contextlib.contextmanager
+    def during(self, arm: str) -> Iterator[dict[str, Any]]:
+        """Note beside a run what of the server could not be seen."""
+        yield {"not_seen": list(NOT_SEEN)}
+
+    def log_mark(self, arm: str | None = None) -> int:
+        """Return 0: the server's log can't be read, as facts and every run say."""
+        return 0
+
+    def log_errors(self, mark: int, arm: str | None = None) -> list[str]:
+        """Return nothing: the server's log can't be read, as facts and every run say."""
+        return []
+
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
+        """Note that the tables are loaded; there is no copy of them."""
+        files.write_json(self.lab.folder / MARKS, {"label": label, "server": self.server_of(self._arm(arm))})
+
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
+        """Say whether the tables were loaded there, under this label (None: under any)."""
+        path = self.lab.folder / MARKS
+        known = files.read_json(path) if path.exists() else {}
+        is_same = known.get("server") == self.server_of(self._arm(arm))
+        return is_same and (label is None or known.get("label") == label)
+
+    def restore(self, label: str | None = None) -> None:
+        """Take the tables as they are: what reads left whole is whole, what was changed is loaded again."""
+        if not self.has_snapshot(label):
+            raise SiteError("the endpoint holds no tables of this data set; run the prepare stage again")
+
+    def hold(self) -> None:
+        """Wait for Ctrl-C; there is nothing to hold."""
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                time.sleep(1.0)
+
+    def _arm(self, arm: str | None) -> str:
+        return self.study.baseline if arm is None else arm
+
+    def _place(self, arm: str | None) -> tuple[str, int]:
+        own = self.study.arms[self._arm(arm)].endpoint
+        return (own.host, own.port) if own is not None else (self.asked.host, self.asked.port)
+
+    def _opened_at(self, place: tuple[str, int]) -> int:
+        """Return how many connections were made to the server behind a place, by whichever name it has."""
+        its = self._servers.get(place)
+        return sum(
+            count
+            for other, count in self._opened.items()
+            if other == place or (its is not None and self._servers.get(other) == its)
+        )
+
+    def _connect(self, host: str, port: int) -> pymysql.Connection:
+        self._opened[host, port] = self._opened.get((host, port), 0) + 1
+        user, password = labs.read_secret(self.secret)
+        given = {"ssl": self._tls} if self._tls else {"ssl_disabled": True}
+        return pymysql.connect(
+            host=host, port=port, user=user, password=password, autocommit=True, connect_timeout=10, **given
+        )
+
+    def _context(self) -> ssl.SSLContext | None:
+        """Return how we connect with TLS, and put the certificates where sysbench will look; None without."""
+        if self.asked.tls_folder is None:
+            return None
+        folder = Path(self.asked.tls_folder).expanduser()
+        for name in TLS_FILES:
+            if not os.access(folder / name, os.R_OK):
+                raise SiteError(f"site.existing.tls_folder: {folder / name}: can't be read; put it there")
+            (Path(self._scratch.name) / name).symlink_to((folder / name).resolve())
+        context = ssl.create_default_context(cafile=str(folder / TLS_FILES[0]))
+        context.check_hostname = False
+        context.load_cert_chain(folder / TLS_FILES[1], folder / TLS_FILES[2])
+        return context
+
+    def _say_shared(self, connection: Any, record: Any) -> None:
+        record.info["no_ledger"] = "others use the server too, as the study says"
+        record.info["only_user"] = labs.read_secret(self.secret)[0]

@@ -1,0 +1,77 @@
+"""The agent as one file: a zip archive of modules of the house that need nothing but Python itself."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import benchbook
+from benchbook.core.errors import SiteError
+
+PACKAGE = Path(benchbook.__file__).parent
+# Imported by the agent; the package's own beginnings are left empty there, as they import more.
+NEEDED = (
+    *(
+        "core/errors.py",
+        "core/registry.py",
+        "sites/processes/procfs.py",
+        "sites/processes/before_exec.py",
+        "sites/processes/process.py",
+        "sites/processes/tcp_bytes.py",
+    ),
+    *("sites/processes/start_at.py", "sites/lab.py"),
+)
+EMPTY = ("__init__.py", "core/__init__.py", "sites/__init__.py", "sites/processes/__init__.py")
+MAIN = "from benchbook.sites.agent.main import main\n\nmain()\n"
+# The oldest date that the format knows: the same modules give the same bytes.
+DATE = (1980, 1, 1, 0, 0, 0)
+
+
+@cache
+def pack() -> bytes:
+    """Return the archive; the same modules give the same bytes everywhere."""
+    modules = [*map(PACKAGE.joinpath, NEEDED), *sorted((PACKAGE / "sites" / "agent").glob("*.py"))]
+    texts = {f"benchbook/{name}": "" for name in EMPTY}
+    texts |= {
+        f"benchbook/{path.relative_to(PACKAGE).as_posix()}": path.read_text("utf-8") for path in modules
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for name, text in {"__main__.py": MAIN, **texts}.items():
+            archive.writestr(zipfile.ZipInfo(name, DATE), text)
+    return packed.getvalue()
+
+
+def sha256() -> str:
+    """Return the archive's hash, which is part of its name on a host."""
+    return hashlib.sha256(pack()).hexdigest()
+
+
+def name() -> str:
+    """Return the archive's name on a host."""
+    return f"agent-{sha256()[:12]}.pyz"
+
+
+def install(sftp: Any, base: str, host: str) -> None:
+    """Put the archive into a folder of a host if it is not there, and hold its bytes against ours."""
+    path = f"{base}/{name()}"
+    for parent in reversed(Path(path).parents[:-1]):
+        try:
+            sftp.stat(str(parent))
+        except FileNotFoundError:
+            sftp.mkdir(str(parent), 0o711 if str(parent) == base else 0o755)
+    for _ in range(2):
+        there = io.BytesIO()
+        with contextlib.suppress(FileNotFoundError):
+            sftp.getfo(path, there)
+        if hashlib.sha256(there.getvalue()).hexdigest() == sha256():
+            return
+        sftp.putfo(io.BytesIO(pack()), f"{path}.part", confirm=True)
+        sftp.chmod(f"{path}.part", 0o600)
+        sftp.posix_rename(f"{path}.part", path)
+    raise SiteError(f"{host}: {path} does not hold what was written; look at the host's disk")

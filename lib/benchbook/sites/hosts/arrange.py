@@ -1,0 +1,194 @@
+"""From a study's arms and an inventory to parts on hosts; pure. `obstacles` says what can't be made so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbook.core import registry
+from benchbook.core.engines import engine_of, variant
+from benchbook.core.inventory import Target
+from benchbook.core.study import Study
+from benchbook.core.study_arm import Arm
+from benchbook.core.study_hosts import Numa
+from benchbook.sites.arms import parts
+from benchbook.sites.arms.arrange import Arranged, Slot, copies, numbered
+from benchbook.sites.hosts import obstacles, roles
+
+# A cluster has the same ports on all its hosts: TiDB's first, then TiKV's, PD's, and those of its exporters.
+CLUSTER_PORTS, TIKV_AT, PD_AT, EXPORTERS_AT = 64, 32, 60, 62
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where clients or proxies connect to, on which host; `node` is the NUMA node it is bound to."""
+
+    host: str
+    address: str
+    port: int
+    node: int | None = None
+
+
+@dataclass(frozen=True)
+class OnHosts:
+    """Where a part is: its first host, with the address that others reach it at.
+
+    Of a cluster `places` are its TiDBs, `others` its hosts of the other roles.
+    """
+
+    host: str
+    address: str
+    places: tuple[Place, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
+
+
+Part = parts.Part[OnHosts]
+Chain = parts.Chain[OnHosts]
+
+
+def reached_at(part: Part) -> tuple[Place, ...]:
+    """Return where a part is connected to."""
+    return part.where.places or (Place(part.where.host, part.where.address, part.port),)
+
+
+def endpoints(chain: Chain) -> tuple[Place, ...]:
+    """Return what each client of an arm connects to, in their order."""
+    ends = [place for one in ((chain.proxy,) if chain.proxy else chain.servers) for place in reached_at(one)]
+    ends = ends[: chain.arm.servers]
+    return tuple(ends[number % len(ends)] for number in range(len(chain.clients)))
+
+
+def client_hosts(chain: Chain) -> tuple[str, ...]:
+    """Return the hosts of an arm's clients, each once."""
+    return tuple(dict.fromkeys(one.where.host for one in chain.clients))
+
+
+def server_hosts(chain: Chain) -> tuple[str, ...]:
+    """Return the hosts that clients' statements end on, each once."""
+    return tuple(dict.fromkeys(place.host for one in chain.servers for place in reached_at(one)))
+
+
+def hosts_of(chain: Chain) -> dict[str, str]:
+    """Return the host of each role of an arm; of several the second is `server-2`, and so on."""
+    found = dict(_numbered("server", server_hosts(chain)))
+    for role in ("tikv", "pd", "control"):
+        named = [name for one in chain.servers for what, name in one.where.others if what == role]
+        found |= dict(_numbered(role, named))
+    if chain.proxy:
+        found["proxy"] = chain.proxy.where.host
+    return found | dict(_numbered("client", client_hosts(chain)))
+
+
+def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
+    """Return the chain of each arm that can be made; arms that ask for the same server share it.
+
+    The first host with a role has it, if the arm names no other. Parts of a host take the ports from
+    `site.port` on, in the arms' order.
+    """
+    makes = _Makes(study, hosts)
+    return {name: makes.chain(name) for name in study.arms if not any(obstacles.of(study, name, hosts))}
+
+
+def hops(chain: Chain) -> dict[str, list[dict[str, Any]]]:
+    """Return, by host, what its agent counts the bytes of: sockets of its own parts, on whichever side."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for part in chain.parts:
+        for place in reached_at(part):
+            hop = {"part": part.kind, "host": place.address, "port": place.port}
+            found.setdefault(place.host, []).append({**hop, "is_own": True})
+            if chain.proxy is not None and part is not chain.proxy:
+                behind = {**hop, "part": "proxy", "is_behind": True}
+                found.setdefault(chain.proxy.where.host, []).append(behind)
+    return found
+
+
+class _Makes:
+    """Makes parts, each once."""
+
+    def __init__(self, study: Study, hosts: Mapping[str, Target]) -> None:
+        self.study, self.hosts = study, hosts
+        self.arranged = Arranged[Part](study.site.port)
+        self.prepared = copies(study.arms)
+
+    def chain(self, name: str) -> Chain:
+        arm = self.study.arms[name]
+        cores = {part: cpu.cores for part, cpu in arm.cpu.items()}
+        is_cluster = self.study.site.tiup is not None
+        if is_cluster:
+            servers: tuple[Part, ...] = (self._cluster(name, arm),)
+        else:
+            first = roles.host_of(self.hosts, "server", arm)
+            rest = [one for one in roles.having(self.hosts, "server") if one != first]
+            servers = tuple(
+                self._server(name, arm, host, cores.get("server")) for host in (first, *rest)[: arm.servers]
+            )
+        proxy = self._proxy(name, arm, servers[0], cores.get("proxy")) if arm.access != "direct" else None
+        machines = [roles.host_of(self.hosts, "client", arm)]
+        if "client" not in arm.hosts:
+            machines += [one for one in roles.having(self.hosts, "client") if one not in machines]
+        hosts = [machines[number % len(machines)] for number in range(arm.clients)]
+        clients = tuple(
+            Part(numbered("client", rank), "client", 0, self._at(host), rank=rank, cpus=cores.get("client"))
+            for rank, host in enumerate(hosts)
+        )
+        return Chain(arm, servers, (proxy,) if proxy is not None else (), clients)
+
+    def _at(self, host: str) -> OnHosts:
+        return OnHosts(host, self.hosts[host].address)
+
+    def _share(self, key: tuple[object, ...], kind: str, host: str, ports: int, **rest: Any) -> Part:
+        def make(slot: Slot) -> Part:
+            return Part(slot.name, kind, slot.port, self._at(host), rank=slot.rank, **rest)
+
+        return self.arranged.once(key, kind, make, ports, [host])
+
+    def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
+        program, made = engine_of(self.study, name).name, variant(arm)
+        return self._share(
+            *(("server", host, cpus, arm.kernel, made), "server", host, registry.PORTS.get(program, 1)),
+            **{"cpus": cpus, "kernel": arm.kernel, "program": program, "arm": name, "variant": made},
+            prepared=self.prepared[name],
+        )
+
+    def _proxy(self, name: str, arm: Arm, server: Part, cpus: tuple[int, ...] | None) -> Part:
+        host = roles.host_of(self.hosts, "proxy", arm)
+        said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
+        # Memory that a proxy took for one arm's connections must not be seen in another's.
+        key = ("proxy", arm.access, host, cpus, server, said, arm.load)
+        return self._share(
+            *(key, "proxy", host, registry.PORTS.get(arm.access, 1)),
+            **{"cpus": cpus, "to": server, "program": arm.access, "arm": name, "variant": said},
+            connections=max(
+                (one.load.connections for one in self.study.arms.values() if one.load), default=0
+            ),
+        )
+
+    def _cluster(self, name: str, arm: Arm) -> Part:
+        tiup, made = self.study.site.tiup, variant(arm)
+        assert tiup is not None
+        asked = {"server": tiup.tidb.hosts, "tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}
+        chosen = {
+            role: roles.having(self.hosts, role, arm.hosts.get("server") if role == "server" else None)[:n]
+            for role, n in asked.items()
+        }
+        used = {host for named in chosen.values() for host in named}
+        nodes = (arm.numa or Numa()).tidb or (None,)
+        others = tuple((role, host) for role in ("tikv", "pd", "control") for host in chosen[role])
+
+        def make(slot: Slot) -> Part:
+            places = tuple(
+                Place(host, self.hosts[host].address, slot.port + 2 * rank, node)
+                for host in chosen["server"]
+                for rank, node in enumerate(nodes)
+            )
+            where = OnHosts(places[0].host, places[0].address, places, others)
+            asked: dict[str, Any] = {"arm": name, "variant": made, "prepared": self.prepared[name]}
+            return Part(slot.name, "server", places[0].port, where, slot.rank, program="cluster", **asked)
+
+        return self.arranged.once(("cluster", made), "server", make, CLUSTER_PORTS, used)
+
+
+def _numbered(role: str, names: tuple[str, ...] | list[str]) -> Iterator[tuple[str, str]]:
+    for rank, name in enumerate(names):
+        yield numbered(role, rank), name

@@ -1,0 +1,80 @@
+"""Which hosts a lab has used, and how what is ours there is ended, also by another process and later."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchbook.core.errors import SiteError
+from benchbook.core.files import write_text
+from benchbook.core.inventory import Target
+from benchbook.sites.lab import lab_id
+
+if TYPE_CHECKING:
+    from benchbook.sites.hosts.host import Host
+
+FOLDER = "hosts"
+RECORDS = ()
+
+
+def note(run: Path, host: Host, is_used: bool = True) -> None:
+    """Write down, in the lab's folder of pid files, that a host is used, or that it has only data of ours.
+
+    Where it is and how it is reached, but no secret.
+    """
+    text = json.dumps({"is_used": is_used, "target": asdict(host.target)}, indent=1, default=str)
+    write_text(run / FOLDER / f"{host.name}.json", text + "\n")
+
+
+def noted(run: Path, idle_too: bool = False) -> list[Target]:
+    """Return the hosts that a lab has used and not left; `idle_too` those with data only as well."""
+    found = []
+    for path in sorted((run / FOLDER).glob("*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["is_used"] or idle_too:
+            found.append(_target(record["target"]))
+    return found
+
+
+def _target(known: dict[str, Any]) -> Target:
+    paths = {key: Path(known[key]) if known[key] else None for key in ("key_file", "known_hosts")}
+    jump = known.get("gateway")
+    return Target(
+        **{**known, **paths, "roles": tuple(known["roles"]), "gateway": _target(jump) if jump else None}
+    )
+
+
+def end(run: Path, host: Host, purge: bool = False) -> dict[str, list[str]]:
+    """End what is ours on a host, with `purge` its data too; SiteError if a second look finds something."""
+    done = host.end(purge)
+    if done["left"]:
+        raise SiteError(f"{host.name}: still there: {', '.join(done['left'])}")
+    if purge:
+        (run / FOLDER / f"{host.name}.json").unlink(missing_ok=True)
+    else:
+        note(run, host, is_used=False)
+    return done
+
+
+def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> None:
+    """End what a lab has on its hosts, and put it into a report; most labs have used none."""
+    run = folder / "run"
+    if token is None or not (run / FOLDER).is_dir():
+        return
+    # The libraries for SSH take half a second to load; who has no hosts need not wait for them.
+    from benchbook.sites.hosts.host import Host
+
+    for target in noted(run, idle_too=purge):
+        host = Host(target, lab_id(token), token)
+        try:
+            done = end(run, host, purge)
+            report.stopped += [f"on {host.name}: {name}" for name in done["stopped"]]
+            report.removed += [f"on {host.name}: {name}" for name in done["removed"]]
+        except SiteError as error:
+            report.left.append(
+                f"{error}; what still runs there ends by itself {target.lease_s:g} s after it heard from us"
+            )
+        finally:
+            host.close()

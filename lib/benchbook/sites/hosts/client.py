@@ -1,0 +1,150 @@
+"""A load client on a host: started by the agent there, it goes on while nobody is connected."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.core.files import sha256
+from benchbook.sites.hosts import through_agent
+from benchbook.sites.hosts.host import Host
+
+LOOK_S = 0.1
+WAIT_S = 2.0
+
+
+class RemoteClient:
+    """One load client, which is its own handle. Its output is here as soon as its end is known.
+
+    A lost connection is waited for, as long as the inventory's patience lasts: the client does not notice it.
+    `beside` are files, by name, that it finds in its folder. `begin_at` is a moment of our monotonic clock.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        argv: Sequence[str],
+        out: Path,
+        err: Path,
+        env: Mapping[str, str] | None,
+        cpus: tuple[int, ...] | None,
+        beside: Mapping[str, str] | None = None,
+        begin_at: float | None = None,
+    ) -> None:
+        self.host, self.out, self.err = host, out, err
+        self.begun_s: float | None = None
+        self.clock: through_agent.Offset | None = None
+        self.job = f"client.{uuid.uuid4().hex[:8]}"
+        self.returncode: int | None = None
+        self.cpu_s = 0.0
+        self._looked = 0.0
+        self._lasted_s: float | None = None
+        host.call("own", name=self.job)
+        for name, text in (beside or {}).items():
+            host.call("write", name=f"{self.job}/{name}", text=text)
+        when: dict[str, Any] = {}
+        if begin_at is not None:
+            self.clock = through_agent.clock(host)
+            when = {"begin_at": begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
+        known = host.call(
+            "start",
+            job=self.job,
+            argv=carried(host, argv),
+            out=f"{self.job}/out",
+            err=f"{self.job}/err",
+            cwd=self.job,
+            env=dict(env or {}),
+            cpus=cpus,
+            **when,
+        )
+        self.pid, self._started_s = int(known["pid"]), time.monotonic()
+
+    @property
+    def popen(self) -> RemoteClient:
+        """Itself: it answers like a process of ours."""
+        return self
+
+    @property
+    def ran_s(self) -> tuple[float, float] | None:
+        """When it began and ended on our monotonic clock; over a lost connection the word of it comes late.
+
+        None until it has ended, and where several began at one moment.
+        """
+        if self._lasted_s is None or self.clock is not None:
+            return None
+        return self._started_s, self._started_s + self._lasted_s
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs; the host is asked ten times a second at most."""
+        if self.returncode is None and time.monotonic() - self._looked > LOOK_S:
+            self._take(self.host.call("job", job=self.job))
+            self._looked = time.monotonic()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; TimeoutExpired if the host says after `timeout` seconds that it still runs."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.returncode is None:
+            left = WAIT_S if deadline is None else deadline - time.monotonic()
+            self._take(self.host.call("wait", job=self.job, up_to_s=min(WAIT_S, max(0.0, left))))
+            if self.returncode is None and deadline is not None and time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired(self.job, timeout or 0.0)
+        return self.returncode
+
+    def send_signal(self, signum: int) -> None:
+        """Send it a signal."""
+        self.host.call("signal", job=self.job, signum=int(signum))
+
+    def kill(self) -> None:
+        """End it at once; a host that can't be reached any more ends it when the lease is over."""
+        with contextlib.suppress(SiteError):
+            self.send_signal(signal.SIGKILL)
+
+    def _take(self, known: dict) -> None:
+        """Take over its output once it has ended: fetched, held against the hashes, then removed there."""
+        if known["code"] is None:
+            return
+        for kind, path in (("out", self.out), ("err", self.err)):
+            path.write_bytes(self.host.fetch(f"{self.job}/{kind}", known["files"][kind]))
+        if self.clock is not None:
+            # On another machine's clock: as exact as half the round trip by which both were compared.
+            begun = self.host.call("read", name=f"{self.job}/begun")
+            self.begun_s = float(begun) - self.clock.ahead_s if begun else None
+        self.cpu_s, self.returncode = float(known["cpu_s"]), int(known["code"])
+        self._lasted_s = float(known["age_s"])
+        self.host.call("remove", name=self.job)
+
+
+def carried(host: Host, argv: Sequence[str]) -> list[str]:
+    """Return a command line with our files put on the host, and their places there instead of ours.
+
+    The account goes to a file that only the user there can read. Scripts go with all that lie beside them.
+    """
+    words = []
+    for word in argv:
+        option, equals, path = word.rpartition("=")
+        is_file = os.path.isabs(path) and os.path.isfile(path)
+        words.append(f"{option}{equals}{_carry(host, Path(path))}" if is_file else word)
+    return words
+
+
+def _carry(host: Host, path: Path) -> str:
+    beside = sorted(path.parent.glob("*.lua")) if path.suffix == ".lua" else [path]
+    digest = hashlib.sha256("".join(map(sha256, beside)).encode()).hexdigest()
+    folder = f"carried/{path.parent.name}-{digest[:12]}"
+    for one in beside:
+        name, text = f"{folder}/{one.name}", one.read_text("utf-8")
+        if host.call("sha256", path=f"{host.folder}/{name}") == sha256(one):
+            continue
+        if host.call("write", name=name, text=text) != sha256(one):
+            raise SiteError(f"{host.name}: {name} does not hold what was written; look at its disk")
+    return f"{host.folder}/{folder}/{path.name}"

@@ -1,0 +1,253 @@
+"""One host: its agent is put there, started, asked, and found again after the connection was lost."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import json
+import shlex
+import threading
+import time
+from collections import deque
+from typing import Any
+
+import fabric
+import paramiko
+
+from benchbook.core.errors import SiteError
+from benchbook.core.inventory import Target
+from benchbook.sites.hosts import archive
+from benchbook.sites.hosts.connect import close, connect
+from benchbook.sites.lab import SOCKET_BYTES
+
+COMMAND_S = 120.0
+# A cluster takes its time to end.
+LAST_S = 700.0
+PIECE = 1 << 20
+AGAIN_S = 0.5
+LONGEST_SOCKET = "/server-99/m.sock"
+
+
+class Unreachable(SiteError):
+    """The host could not be reached for as long as the inventory allows."""
+
+
+class AgentGone(SiteError):
+    """The agent has ended, and all it had started with it."""
+
+
+class Host:
+    """One host of the inventory. `lab` names what is ours there; nothing is done before `begin` or `look`."""
+
+    def __init__(self, target: Target, lab: str, token: str) -> None:
+        self.target, self.name, self.lab = target, target.name, lab
+        # Another than our own lab's: what is ended there is never taken for what is to be ended here.
+        self.token = f"{token}.{target.name}"
+        self.outages: list[dict[str, float]] = []
+        # Connections to be closed at the next request: closing may come from anywhere, even within a request.
+        self.closing: deque[str] = deque()
+        self.has_begun = self.is_gone = self._is_given_up = False
+        self._connection: fabric.Connection | None = None
+        self._channel: paramiko.Channel | None = None
+        self._heard = b""
+        self._numbers = itertools.count(1)
+        self._lock = threading.RLock()
+        self._base: str | None = target.folder
+
+    @property
+    def folder(self) -> str:
+        """The agent's folder on the host."""
+        base = self._base or self._home()
+        path = f"{base}/{self.lab}-{self.name}"
+        if len(path + LONGEST_SOCKET) > SOCKET_BYTES:
+            raise SiteError(f"{self.name}: {base}: too long for a socket's path; name a shorter folder")
+        return path
+
+    def begin(self, owner: str) -> None:
+        """Put the agent on the host and start it; whatever ran there for the same lab is ended first."""
+        self._hang_up()
+        self.command("serve", {"token": self.token, "lease_s": self.target.lease_s, "owner": owner})
+        self.has_begun, self.is_gone = True, False
+
+    def look(self) -> dict[str, Any]:
+        """Return what the host is; nothing but the agent's file is left there."""
+        return self.command("look", {"programs": dict(self.target.programs)})
+
+    def look_again(self) -> dict[str, Any]:
+        """Return what the host is now, as its agent sees it."""
+        return self.call("look", programs=dict(self.target.programs))
+
+    def end(self, purge: bool = False) -> dict[str, list[str]]:
+        """End what is ours on the host; return in words what was stopped, removed and left."""
+        self.has_begun = False
+        return self.command("purge" if purge else "end")
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._hang_up()
+
+    def call(self, do: str, **arguments: Any) -> Any:
+        """Ask the agent and return its answer; after a lost connection ask again.
+
+        Every request may be made twice without harm. Unreachable after `patience_s`, AgentGone if the agent
+        has ended meanwhile, SiteError with the agent's words if it can't do what was asked.
+        """
+        while (stream := self._to_be_closed()) is not None:
+            self._request("close", {"stream": stream})
+        return self._request(do, arguments)
+
+    def _to_be_closed(self) -> str | None:
+        # Other threads take from it too.
+        try:
+            return self.closing.popleft()
+        except IndexError:
+            return None
+
+    def _request(self, do: str, arguments: dict[str, Any]) -> Any:
+        number = str(next(self._numbers))
+        line = json.dumps({"id": number, "do": do, **arguments}).encode() + b"\n"
+        answer_s = float(arguments.get("up_to_s", 0)) + self.target.timeout_s
+        return self._unpacked(self._persist(lambda: self._ask(number, line, answer_s)))
+
+    def command(self, command: str, order: dict[str, Any] | None = None) -> Any:
+        """Run one command of the agent's file and return what it printed."""
+        said = self._persist(lambda: self._run(command, order))
+        try:
+            answer = json.loads(said.splitlines()[-1])
+        except (ValueError, IndexError):
+            raise SiteError(
+                f"{self.name}: the agent can't run there: {said.strip()[-300:] or 'it said nothing'}; "
+                "install Python 3.9 or newer as `python3`"
+            ) from None
+        return self._unpacked(answer)
+
+    def fetch(self, name: str, known: dict[str, Any]) -> bytes:
+        """Return a file of the agent's folder over SFTP, its bytes held against the hash known."""
+        for _ in range(3):
+            data = self._persist(lambda: self._get(f"{self.folder}/{name}"))
+            if hashlib.sha256(data).hexdigest() == known["sha256"]:
+                return data
+        raise SiteError(f"{self.name}: {name}: not the bytes that were written there; look at its disk")
+
+    def send(self, name: str, other: Host) -> None:
+        """Send a file of the agent's folder to that of another host, through us."""
+        with (
+            self._open().sftp().open(f"{self.folder}/{name}", "rb") as source,
+            other._open().sftp().open(f"{other.folder}/{name}", "wb") as target,
+        ):
+            source.prefetch()
+            target.set_pipelined(True)
+            for piece in iter(lambda: source.read(PIECE), b""):
+                target.write(piece)
+
+    def _unpacked(self, answer: dict[str, Any]) -> Any:
+        if "error" in answer:
+            raise SiteError(f"{self.name}: {answer['error']}")
+        return answer["ok"]
+
+    def _persist(self, ask: Any) -> Any:
+        """Ask, and again after a lost connection, as long as patience lasts; write each outage down."""
+        with self._lock:
+            lost: float | None = None
+            while True:
+                try:
+                    answer = ask()
+                    break
+                except (FileNotFoundError, PermissionError) as error:
+                    raise SiteError(
+                        f"{self.name}: {self.target.user} can't read or write there: {error}; name another "
+                        "folder in the inventory, or another user"
+                    ) from None
+                except (OSError, EOFError, paramiko.SSHException) as error:
+                    now = time.monotonic()
+                    lost = now if lost is None else lost
+                    self._hang_up()
+                    # Before the first success there is nothing to be lost, and twice is too long to wait.
+                    is_worth_it = self.has_begun and not self._is_given_up
+                    if now - lost > (self.target.patience_s if is_worth_it else self.target.timeout_s):
+                        self._is_given_up = True
+                        raise Unreachable(self._lost(error, now - lost)) from None
+                    time.sleep(AGAIN_S)
+            self._is_given_up = False
+            if lost is not None:
+                self.outages.append({"at_s": time.time(), "lost_s": round(time.monotonic() - lost, 3)})
+            return answer
+
+    def _lost(self, error: Exception, seconds: float) -> str:
+        lease = f"; what was started there ends {self.target.lease_s:g} s after we were last heard there"
+        return (
+            f"{self.name} ({self.target.host}): not reached for {seconds:.0f} s: "
+            f"{error or type(error).__name__}; see that it is up and that port {self.target.port} is open"
+            f"{lease if self.has_begun else ''}"
+        )
+
+    def _ask(self, number: str, line: bytes, answer_s: float) -> dict[str, Any]:
+        channel = self._talk()
+        channel.settimeout(self.target.timeout_s)
+        channel.sendall(line)
+        deadline = time.monotonic() + answer_s
+        while True:
+            while b"\n" in self._heard:
+                heard, _, self._heard = self._heard.partition(b"\n")
+                try:
+                    answer = json.loads(heard)
+                except ValueError:
+                    # Some accounts greet whoever logs in, even where nobody reads it.
+                    continue
+                if "id" not in answer:
+                    self.is_gone = True
+                    raise AgentGone(
+                        f"{self.name}: the agent has ended, and what it started: {answer['error']}"
+                    )
+                if answer["id"] == number:
+                    return answer
+            channel.settimeout(max(0.01, deadline - time.monotonic()))
+            data = channel.recv(1 << 20)
+            if not data:
+                raise EOFError("the connection was closed")
+            self._heard += data
+
+    def _talk(self) -> paramiko.Channel:
+        if self._channel is None:
+            channel = self._open().transport.open_session(timeout=self.target.timeout_s)
+            channel.exec_command(self._line("talk"))
+            self._channel, self._heard = channel, b""
+        return self._channel
+
+    def _run(self, command: str, order: dict[str, Any] | None) -> str:
+        archive.install(self._open().sftp(), self.folder.rpartition("/")[0], self.name)
+        with self._open().transport.open_session(timeout=self.target.timeout_s) as channel:
+            channel.settimeout(LAST_S if command in ("end", "purge", "serve") else COMMAND_S)
+            channel.set_combine_stderr(True)
+            channel.exec_command(self._line(command))
+            channel.sendall(json.dumps(order or {}).encode() + b"\n")
+            channel.shutdown_write()
+            return b"".join(iter(lambda: channel.recv(1 << 16), b"")).decode("utf-8", "replace")
+
+    def _line(self, command: str) -> str:
+        """Return the command line: two paths of ours and a word; all else goes over stdin."""
+        path = f"{self.folder.rpartition('/')[0]}/{archive.name()}"
+        return f"exec python3 {shlex.quote(path)} {command} {shlex.quote(self.folder)}"
+
+    def _get(self, path: str) -> bytes:
+        data = io.BytesIO()
+        self._open().sftp().getfo(path, data)
+        return data.getvalue()
+
+    def _open(self) -> fabric.Connection:
+        if self._connection is None:
+            self._connection = connect(self.target)
+        return self._connection
+
+    def _home(self) -> str:
+        home = self._persist(lambda: self._open().sftp().normalize("."))
+        self._base = "/var/lib/benchbook" if self.target.user == "root" else f"{home}/.benchbook"
+        return self._base
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            close(self._connection)
+        self._connection = self._channel = None
+        self._heard = b""

@@ -1,0 +1,23 @@
+"""A connection to PostgreSQL that its host's agent holds for us."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.engines import postgresql_carried
+from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.stream import FarSocket
+from benchbook.sites.lab import Lab
+
+
+def connect(host: Host, target: str | tuple[str, int], lab: Lab, **account: Any) -> psycopg.Connection[Any]:
+    """Open a connection from a host, with psycopg's own arguments for the account; `target` as in
+    FarSocket."""
+    try:
+        far = FarSocket(host, target)
+    except SiteError as error:
+        raise psycopg.OperationalError(str(error)) from None
+    return postgresql_carried.connect(far, lab, **account)

@@ -1,0 +1,249 @@
+"""The hosts and parts of one study while they are up: each begun when it is first needed, and kept alive."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchbook.core import registry
+from benchbook.core.engines import engine_of
+from benchbook.core.errors import SiteError
+from benchbook.core.inventory import Target
+from benchbook.core.study import Study
+from benchbook.core.study_arm import Kernel
+from benchbook.core.study_hosts import HostProxy
+from benchbook.sites import lab as labs
+from benchbook.sites import load
+from benchbook.sites.agent.kernel import OF_MACHINE, OF_NAMESPACE
+from benchbook.sites.hosts import clean, through_agent
+from benchbook.sites.hosts.arrange import Chain, Part, Place, chains, client_hosts, hosts_of, reached_at
+from benchbook.sites.hosts.cluster import Cluster
+from benchbook.sites.hosts.connect import Refused
+from benchbook.sites.hosts.host import Host, Unreachable
+from benchbook.sites.hosts.machine import OnHost
+from benchbook.sites.lab import Lab, lab_id
+from benchbook.sites.processes.before_exec import Where
+
+# How many renewals of a lease may be lost before it is over.
+RENEWALS = 6
+# What a client's start asks of its host, one after the other, and what the program takes to be ready there.
+CALLS, READY_S = 25, 2.0
+# Seconds before another try after a host or a part was lost.
+AGAIN_S = (1.0, 3.0)
+
+
+class Running:
+    """Hosts with their agents, and parts on them. `owner` is what others on these hosts are told of us."""
+
+    def __init__(self, study: Study, targets: Mapping[str, Target], lab: Lab, owner: str) -> None:
+        self.study, self.targets, self.lab, self.owner = study, targets, lab, owner
+        self.parts: dict[Part, Any] = {}
+        self._hosts: dict[str, Host] = {}
+        self._looks: dict[str, dict[str, Any]] = {}
+        self._kernel: dict[tuple[str, str], int] = {}
+        self._over = threading.Event()
+
+    def host(self, name: str) -> Host:
+        """Return a host, its agent begun and its lease kept; begun anew where the host was started anew."""
+        if name not in self._hosts:
+            host = Host(self.targets[name], lab_id(self.lab.token), self.lab.token)
+            # Noted before anything is started there, so that `down` knows where to look whatever ends us.
+            clean.note(self.lab.run, host)
+            host.begin(self.owner)
+            self._hosts[name] = host
+            threading.Thread(target=self._keep, args=(host,), daemon=True).start()
+        elif self._hosts[name].is_gone:
+            self._hosts[name].begin(self.owner)
+            # What ran there has ended with the agent.
+            for part in [part for part in self.parts if part.where.host == name]:
+                self.parts[part].child = None
+        return self._hosts[name]
+
+    def look(self, name: str) -> dict[str, Any]:
+        """Return what a host was when it was first asked."""
+        if name not in self._looks:
+            self._looks[name] = self.host(name).look_again()
+        return self._looks[name]
+
+    def machine(self, name: str) -> OnHost:
+        """Return a host as its parts see it."""
+        return OnHost(self.host(name), self.look(name), self.lab)
+
+    def part(self, part: Part) -> Any:
+        """Return a part, made but not started."""
+        host = self.host(part.where.host)
+        if part not in self.parts:
+            self.parts[part] = self._make(part, host)
+        return self.parts[part]
+
+    def _make(self, part: Part, host: Host) -> Any:
+        machine = self.machine(part.where.host)
+
+        def peers() -> list[str]:
+            return self._peers(part)
+
+        nofile = part.kernel.nofile if part.kernel is not None else None
+        where = Where(part.cpus, nofile=nofile)
+        place = labs.Place(
+            *(part.name, part.where.address, part.port, where, peers),
+            connections=part.connections,
+            prepared=part.prepared,
+        )
+        if part.kind == "proxy":
+            assert part.to is not None
+            servers = [f"{one.address}:{one.port}" for one in reached_at(part.to)]
+            asked = HostProxy.model_validate_json(part.variant or "{}")
+            return load(registry.ACCESS[part.program])(machine, place, servers, asked, part.arm)
+
+        if part.program == "cluster":
+            names = {one.host for one in part.where.places} | {name for _, name in part.where.others}
+            hosts, looks = ({name: get(name) for name in names} for get in (self.host, self.look))
+            return Cluster(self.study, part, hosts, looks, self.lab, peers, machine)  # type: ignore[arg-type]
+        engine = engine_of(self.study, part.arm)
+        chain = next(one for one in chains(self.study, self.targets).values() if part in one.servers)
+        is_closed = self.study.site.tls == "required"
+        tls_from = {"tls_from": lambda: self.machine(chain.client.where.host)} if is_closed else {}
+        return load(registry.ENGINES[part.program])(machine, engine, place, **tls_from)
+
+    def ensure(self, chain: Chain) -> None:
+        """Start what does not run of an arm, and see that its client reaches this very server."""
+        for server in chain.servers:
+            if server.kernel is not None:
+                self._set_kernel(server, server.kernel)
+        for part in chain.parts:
+            one, was = self.part(part), self.part(part).child
+            server = one if part.kind == "server" else self.part(chain.server)
+            one.ensure()
+            if one.child != was:
+                for name, place in itertools.product(client_hosts(chain), reached_at(part)):
+                    self._must_see(server, one, self.machine(name), place)
+
+    def _must_see(self, server: Any, part: Any, client: OnHost, place: Place) -> None:
+        if not server.seen_from(client, place.address, place.port):
+            part.stop()
+            raise SiteError(
+                f"{place.address}:{place.port}, seen from {client.host}, is another server than ours; "
+                "correct `address` in the inventory, or set another site.port in the study"
+            )
+
+    def persevere(self, do: Callable[[], None]) -> None:
+        """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised.
+
+        A host that is started anew has no agent, and what ran there has ended with it: both are begun again.
+        """
+        for wait_s in (*AGAIN_S, None):
+            try:
+                return do()
+            except (Refused, Unreachable):
+                raise
+            except SiteError:
+                lost = [one for one in self.parts.values() if one.child is not None and not one.is_up]
+                is_gone = any(host.is_gone for host in self._hosts.values())
+                if wait_s is None or not (lost or is_gone):
+                    raise
+            time.sleep(wait_s)
+
+    def stop(self, only: Part | None = None) -> None:
+        """Stop a part; None: all, those nearest to the client first."""
+        for part, one in reversed(list(self.parts.items())):
+            if only in (None, part):
+                one.stop()
+
+    def kernel_of(self, server: Part) -> dict[str, int]:
+        """Return the kernel settings made for a server as its host has them now."""
+        return {name: value for (host, name), value in self._kernel.items() if host == server.host}
+
+    @property
+    def ready_s(self) -> float:
+        """Seconds by which all clients of an arm can be ready: their files put there, clocks compared."""
+        made = chains(self.study, self.targets).values()
+        hosts = {name for chain in made for name in client_hosts(chain)}
+        slowest = max(through_agent.clock(self.host(name), 3).round_trip_s for name in hosts)
+        return READY_S + CALLS * slowest * max(len(chain.clients) for chain in made)
+
+    def others(self, chain: Chain) -> dict[str, dict[str, Any]]:
+        """Return what is told of servers after the first, which have the same settings."""
+        said = {part.name: self.part(part).facts() for part in chain.servers[1:]}
+        return {name: {key: one[key] for key in ("version", "config_hash")} for name, one in said.items()}
+
+    def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
+        """Return the processes of an arm's parts, by part and host; those of a cluster's are the server's
+        too."""
+        found: dict[str, dict[str, list[int]]] = {}
+        for part in chain.parts:
+            one = self.part(part)
+            known = one.processes if part.where.places else {part.kind: one.processes}
+            for kind, by_host in known.items():
+                for name, pids in by_host.items():
+                    for what in dict.fromkeys((kind, part.kind)):
+                        found.setdefault(what, {}).setdefault(name, []).extend(pids)
+        return found
+
+    def families(self, chain: Chain) -> dict[str, list[int]]:
+        """Return, by host, the processes of an arm's parts whose children do their work."""
+        found: dict[str, list[int]] = {}
+        for part in chain.parts:
+            one = self.part(part)
+            if not part.where.places and one.has_children:
+                found.setdefault(part.where.host, []).append(one.running().pid)
+        return found
+
+    def has_probes(self, chain: Chain) -> bool:
+        """Say whether a proxy that is up, of whichever arm, asks these servers now and then if they live."""
+        return any(
+            part.to in chain.servers and one.has_probes and one.child is not None
+            for part, one in self.parts.items()
+            if part.kind == "proxy"
+        )
+
+    def end(self) -> None:
+        """Stop all, end the agents, and let the hosts go; what can't be reached is said."""
+        self._over.set()
+        with contextlib.suppress(SiteError):
+            self.stop()
+        for host in self._hosts.values():
+            try:
+                clean.end(self.lab.run, host)
+            except SiteError as trouble:
+                print(f"{trouble}; `make down` tries again")
+            host.close()
+
+    def _set_kernel(self, server: Part, profile: Kernel) -> None:
+        host = self.host(server.host)
+        for key, name in (OF_NAMESPACE | OF_MACHINE).items():
+            value = getattr(profile, key)
+            if value is None:
+                continue
+            got = host.call("sysctl", name=name, value=value)
+            self._kernel[server.host, key] = got
+            if got != value:
+                raise SiteError(
+                    f"kernel.{key}: asked {value}, {host.name} has {got}; write a value it can hold"
+                )
+
+    def _peers(self, server: Part) -> list[str]:
+        """Return the addresses from which a server's connections come: those of its clients and proxies."""
+        made = chains(self.study, self.targets).values()
+        roles = [hosts_of(chain) for chain in made if server in chain.parts]
+        used = {
+            name
+            for hosts in roles
+            for role, name in hosts.items()
+            if role.partition("-")[0] in ("client", "proxy")
+        }
+        return sorted(
+            {
+                self.machine(name).source(place.address, place.port)
+                for name, place in itertools.product(used, server.reached_at)
+            }
+        )
+
+    def _keep(self, host: Host) -> None:
+        """Renew a host's lease until all is over; it need not be renewed while it is not reached."""
+        while not self._over.wait(host.target.lease_s / RENEWALS):
+            with contextlib.suppress(SiteError):
+                host.call("hello")

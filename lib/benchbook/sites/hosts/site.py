@@ -1,0 +1,268 @@
+"""Hosts of an inventory as a site: real servers, proxies and clients there, each under its host's agent."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import sqlalchemy
+
+from benchbook.core import inventory, registry
+from benchbook.core.engines import engine_of
+from benchbook.core.errors import InputErrors, SiteError
+from benchbook.core.model import Endpoint
+from benchbook.core.study import Study
+from benchbook.sites import lab as labs
+from benchbook.sites.contract import Site
+from benchbook.sites.engines import tls
+from benchbook.sites.hosts import arrange, obstacles
+from benchbook.sites.hosts import during as during_run
+from benchbook.sites.hosts import facts as found
+from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.hosts.connect import Refused
+from benchbook.sites.hosts.roles import summary
+from benchbook.sites.hosts.running import Running
+from benchbook.sites.hosts.watch import RemoteWatch
+from benchbook.sites.machine import lock, prepared
+from benchbook.sites.processes import end_signals
+from benchbook.sites.tidb import pools
+
+
+class SshSite(Site):
+    """The arms of one study on the hosts of its inventory. Use it as a context manager.
+
+    Nothing is connected to before the first question. Where no arm is named, the baseline's server is meant.
+    """
+
+    database = labs.SCHEMA
+
+    def __init__(self, study: Study, lab: Path) -> None:
+        self.study, self._folder = study, lab
+        assert study.site.inventory is not None
+        self.targets = inventory.load(study.site.inventory)
+        self.chains = arrange.chains(study, self.targets)
+
+    def __enter__(self) -> SshSite:
+        self.lab = labs.open_lab(self._folder)
+        self._lock = lock.acquire(self.lab.folder)
+        owner = f"{getpass.getuser()}@{socket.gethostname()}, {self.lab.folder}"
+        self._running, self._errors_ms = Running(self.study, self.targets, self.lab, owner), list[float]()
+        self._signals = end_signals.Signals()
+        self._signals.catch()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._running.end()
+        finally:
+            self._lock.release()
+            self._signals.leave()
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        return summary(study)
+
+    @classmethod
+    def foreseen(cls, study: Study, arm: str) -> list[str]:
+        """Return what study and inventory rule out; an inventory that can't be read is told by itself."""
+        assert study.site.inventory is not None
+        try:
+            return list(obstacles.of(study, arm, inventory.load(study.site.inventory)))
+        except InputErrors:
+            return []
+
+    def obstacles(self, arm: str) -> list[str]:
+        """Return why these hosts can't make an arm; nothing but agents is started to find out.
+
+        Refused where a host can't be trusted, or refuses our login: that is no reason to leave an arm out.
+        """
+        if found := list(obstacles.of(self.study, arm, self.targets)):
+            return found
+        for role, name in arrange.hosts_of(self._chain(arm)).items():
+            try:
+                look = self._running.look(name)
+            except Refused:
+                raise
+            except SiteError as error:
+                return [str(error)]
+            found += [f"{name}: {why}" for why in obstacles.of_host(self.study, arm, role, look)]
+        return found
+
+    @property
+    def ready_s(self) -> float:  # type: ignore[override]  # asked of the hosts, each time
+        """Seconds from the first call of `client` until all clients of an arm are ready to begin."""
+        return self._running.ready_s
+
+    def up(self, arm: str) -> Endpoint:
+        return self.endpoints(arm)[0]
+
+    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
+        chain = self._chain(arm)
+        self._running.persevere(lambda: self._running.ensure(chain))
+        driver = registry.driver(engine_of(self.study, arm).name)
+        secret = self.lab.secret_of(0, driver)
+        return [
+            Endpoint(
+                *(place.address, place.port, labs.SCHEMA, secret), tls=self.study.site.tls, driver=driver
+            )
+            for place in arrange.endpoints(chain)
+        ]
+
+    def down(self, arm: str | None = None) -> None:
+        """Stop all that was started; for one arm only its proxy."""
+        self._running.stop(None if arm is None else self._chain(arm).proxy)
+
+    def facts(self, arm: str) -> dict[str, Any]:
+        chain = self._chain(arm)
+        roles = {role: self._running.host(name) for role, name in arrange.hosts_of(chain).items()}
+        looks = {role: host.look_again() for role, host in roles.items()}
+        parts = {part.kind: self._running.part(part).facts() for part in reversed(chain.parts)}
+        others = self._running.others(chain)
+        kernel = self._running.kernel_of(chain.server)
+        return found.facts(self.study, arm, chain, parts, looks, kernel, others) | {
+            "moment": found.moment(looks, roles, arrange.endpoints(chain)[0])
+        }
+
+    def applied(self, arm: str) -> list[tuple[str, str]]:
+        return [pair for part in self._chain(arm).parts for pair in self._running.part(part).applied()]
+
+    def identity(self, arm: str) -> dict[str, Any]:
+        """Return what tells this arm's parts from any others; one connection over the server's socket."""
+        seen: dict[str, Any] = {}
+        chain = self._chain(arm)
+        for part in chain.parts:
+            one = self._running.part(part)
+            said = one.identity()
+            if not part.where.places:
+                seen[f"{part.name}_place"] = one.machine.place(one.running().pid)
+            seen |= {part.name: said} if part in chain.servers[1:] else said
+        return seen
+
+    def server_of(self, arm: str) -> str:
+        return self._chain(arm).server.name
+
+    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
+        """Return the administrative account on a server; each connection is new, and its host holds it."""
+        return self._server(arm).admin()
+
+    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
+        chain, count = self._chain(arm), self.study.arms[arm].servers
+        if chain.server.where.places and count > 1:
+            return [self._server(arm).admin(number) for number in range(count)]
+        return [self._running.part(part).admin() for part in chain.servers]
+
+    def allowance(self, arm: str) -> float:
+        chain = self._chain(arm)
+        cores = (self._running.look(name)["facts"]["cores"] for name in arrange.client_hosts(chain))
+        return float(len(chain.client.cpus or ()) or sum(cores))
+
+    def client(
+        self,
+        argv: Sequence[str],
+        out: Path,
+        err: Path,
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        arm: str | None = None,
+        number: int = 0,
+        begin_at: float | None = None,
+        held: bool = False,
+    ) -> RemoteClient:
+        """Start a load client on its host, in a folder of its own there, now or at a moment."""
+        chain = self._chain(arm)
+        given = tls.of_client(self.lab) if self.study.site.tls != "off" else None
+        host = self._running.host(chain.clients[number].where.host)
+        made = RemoteClient(host, argv, out, err, env, chain.client.cpus, given, begin_at)
+        if made.clock is not None:
+            self._errors_ms.append(round(500 * made.clock.round_trip_s, 3))
+        return made
+
+    def watch(
+        self, arm: str, client: RemoteClient, path: Path, others: Sequence[RemoteClient] = ()
+    ) -> RemoteWatch:
+        chain = self._chain(arm)
+        roles = {role: self._running.host(name) for role, name in arrange.hosts_of(chain).items()}
+        pids, hops = self._running.processes(chain), arrange.hops(chain)
+        return RemoteWatch(roles, pids, (client, *others), path, hops, self._running.families(chain))
+
+    @contextlib.contextmanager
+    def during(self, arm: str) -> Iterator[dict[str, Any]]:
+        """Note beside a run whether connections to the hosts were lost, and how far their clocks were off."""
+        chain = self._chain(arm)
+        roles = arrange.hosts_of(chain)
+        before = {name: len(self._running.host(name).outages) for name in roles.values()}
+        record: dict[str, Any] = {"hosts": roles}
+        self._errors_ms.clear()
+        if self._running.has_probes(chain):
+            record["has_probes"] = True
+        if chain.proxy is not None and self._running.part(chain.proxy).pools_sessions:
+            record["pools_sessions"] = True
+        threads = self._server(arm).threads if chain.server.where.places else None
+        started = threads() if threads is not None else None
+        with during_run.of_arm(self.study.arms[arm], chain, self._running, self.lab) as kept:
+            record |= kept
+            yield record
+        if threads is not None and started is not None and (ended := threads()) is not None:
+            record["tikv_threads"] = pools.spent(started, ended)
+        # How far off the beginning of each of several clients may be, as clocks were compared.
+        if self._errors_ms:
+            record["begun_known_to_ms"] = self._errors_ms
+        lost = {name: self._running.host(name).outages[count:] for name, count in before.items()}
+        if any(lost.values()):
+            record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
+
+    def log_mark(self, arm: str | None = None) -> list[Any]:
+        return [self._running.part(part).log_mark() for part in self._chain(arm).servers]
+
+    def log_errors(self, mark: Sequence[Any], arm: str | None = None) -> list[str]:
+        marked = zip(self._chain(arm).servers, mark, strict=True)
+        try:
+            return [line for part, place in marked for line in self._running.part(part).log_errors(place)]
+        except SiteError as error:
+            return [f"[ERROR] the log can't be read: {error}"]
+
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
+        """Shut an arm's server down cleanly, copy its data under a label, and start it again.
+
+        Other servers with the same data get them, on other hosts too. Of a cluster there is no copy: it is
+        noted that its tables are loaded.
+        """
+        prepared.keep(self._server(arm), self._servers(), label)
+
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
+        return prepared.is_kept(self._server(arm), label)
+
+    def restore(self, label: str | None = None) -> None:
+        self._running.persevere(lambda: prepared.put_back(self._servers(), label))
+
+    def hold(self) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                for part in self._running.parts.values():
+                    if part.child is not None:
+                        part.running()
+                time.sleep(1.0)
+
+    def _chain(self, arm: str | None) -> arrange.Chain:
+        name = self.study.baseline if arm is None else arm
+        if name not in self.chains:
+            why = "; ".join(obstacles.of(self.study, name, self.targets))
+            raise SiteError(f"{name}: {why}; leave the arm out, or make it possible")
+        return self.chains[name]
+
+    def _server(self, arm: str | None) -> Any:
+        return self._running.part(self._chain(arm).server)
+
+    def _servers(self) -> list[Any]:
+        """Return every distinct server of the arms that these hosts can make."""
+        parts = dict.fromkeys(part for arm in self.able for part in self.chains[arm].servers)
+        return [self._running.part(one) for one in parts]

@@ -1,0 +1,131 @@
+"""Watch a run on several hosts: each watches itself, and what they saw is put together afterwards."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.hosts.host import Host
+from benchbook.sites.machine.monitor import COLUMNS
+
+# Added up where a part is on several hosts; all else of a row is of each host alone.
+ADDED = ("cpu_cores", "rss_mib", "received_mib_s", "sent_mib_s")
+Pids = Mapping[str, Mapping[str, Sequence[int]]]
+Hops = Mapping[str, Sequence[dict[str, Any]]]
+
+
+class RemoteWatch:
+    """Watches the hosts of an arm. `roles` maps a role to its host, `pids` a part to its processes by host.
+
+    `hops` are, by host, the connections whose bytes are counted there, `families` the processes whose
+    children count with them. Rows of `machine` are of the first
+    client's host, `machine_server` and so on of the others; a part on several hosts has one row a second, of
+    all together. Pauses, steal and clock steps are those of the worst host, killed processes those of all.
+    """
+
+    def __init__(
+        self,
+        roles: Mapping[str, Host],
+        pids: Pids,
+        clients: Sequence[RemoteClient],
+        path: Path,
+        hops: Hops | None = None,
+        families: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        self.families = families or {}
+        self.roles, self.clients, self.path, self.hops = roles, clients, path, hops or {}
+        mine: dict[str, list[int]] = {}
+        for client in clients:
+            mine.setdefault(client.host.name, []).append(client.pid)
+        self.pids: Pids = {**pids, "client": mine}
+        self.longest_pause_ms = self.steal_pct = self.client_cpu_s = self.clock_step_s = 0.0
+        self.runqueue_waits_s = [0.0 for _ in clients]
+        self.oom_kills = self.cores = 0
+        self.by_host: dict[str, dict[str, Any]] = {}
+        self._name = f"run/watch-{uuid.uuid4().hex[:8]}"
+        self._hosts = {host.name: host for host in (roles["client"], *roles.values())}
+
+    @property
+    def runqueue_wait_s(self) -> float:
+        """Seconds that the threads of all clients have waited for a core."""
+        return sum(self.runqueue_waits_s)
+
+    def start(self) -> None:
+        """Begin to watch on every host."""
+        for name, host in self._hosts.items():
+            first = next(role for role, its in self.roles.items() if its is host)
+            host.call("own", name="run")
+            host.call(
+                "watch",
+                name=self._name,
+                parts={part: list(by_host[name]) for part, by_host in self.pids.items() if by_host.get(name)},
+                machine="machine" if host is self.roles["client"] else f"machine_{first}",
+                clients=list(self.pids["client"].get(name, ())),
+                hops=list(self.hops.get(name, ())),
+                families=list(self.families.get(name, ())),
+            )
+
+    def stop(self) -> None:
+        """End watching and write `monitor.csv`; where a host is gone by now, no figure is given for all."""
+        seen_rows: list[list[list[str]]] = []
+        for host in self._hosts.values():
+            try:
+                seen_rows.append(self._collect(host))
+            except SiteError as error:
+                print(f"{error}; this run has no record of what went on there")
+        with self.path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            writer.writerows(together(seen_rows))
+        self.client_cpu_s = sum(client.cpu_s for client in self.clients)
+        if len(self.by_host) < len(self._hosts):
+            self.longest_pause_ms = self.steal_pct = self.clock_step_s = self.oom_kills = None  # type: ignore
+            return
+        seen = list(self.by_host.values())
+        self.longest_pause_ms = max(one["longest_pause_ms"] for one in seen)
+        self.steal_pct = max(one["steal_pct"] for one in seen)
+        self.clock_step_s = max((one["clock_step_s"] for one in seen), key=abs)
+        self.oom_kills = sum(one["oom_kills"] for one in seen)
+        self.cores = self.by_host[self.roles["client"].name]["cores"]
+        self.runqueue_waits_s = [
+            self.by_host[client.host.name]["runqueue_waits_s"][str(client.pid)] for client in self.clients
+        ]
+
+    def _collect(self, host: Host) -> list[list[str]]:
+        found = host.call("watched", name=self._name)
+        text = found["rows"] or ""
+        if found["seen"] is None or hashlib.sha256(text.encode()).hexdigest() != found["sha256"]:
+            raise SiteError(f"{host.name}: what was watched there can't be read; look at its disk")
+        self.by_host[host.name] = found["seen"]
+        for suffix in ("csv", "json"):
+            host.call("remove", name=f"{self._name}.{suffix}")
+        return list(csv.reader(io.StringIO(text)))
+
+
+def together(by_host: Sequence[Sequence[list[str]]]) -> list[list[str]]:
+    """Return the rows of all hosts in order; of a part on several the first rows are added up, and so on.
+
+    A second of which one of the hosts has not told is left out, and a sum that one has no figure for is none.
+    """
+    parts: dict[str, list[list[list[str]]]] = {}
+    for rows in by_host:
+        for part in dict.fromkeys(row[1] for row in rows):
+            parts.setdefault(part, []).append([row for row in rows if row[1] == part])
+    places = [COLUMNS.index(name) for name in ADDED]
+    found = []
+    for of_hosts in parts.values():
+        # Hosts begin to watch within a fraction of a second, and each has a row a second.
+        for group in zip(*of_hosts, strict=False):
+            row = list(group[0])
+            for place in places if len(group) > 1 else ():
+                values = [one[place] for one in group]
+                row[place] = f"{sum(map(float, values)):.4f}" if all(values) else ""
+            found.append(row)
+    return sorted(found, key=lambda row: float(row[0]))

@@ -1,0 +1,175 @@
+"""What all parts of a study stand on in a cluster: its namespace, its accounts, and the record of both.
+
+The namespace is ours if it carries the token of our lab, which nobody else has; nothing else is ever removed.
+The lab remembers in `cluster.json` where it is, so that `down` finds it without the study.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+
+from benchbook.core import registry
+from benchbook.core.errors import SiteError
+from benchbook.core.study import Study
+from benchbook.sites import lab as labs
+from benchbook.sites.kube import connect, engines, layout, manifests
+from benchbook.sites.kube.api import Cluster, wait_for
+from benchbook.sites.kube.pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
+
+GONE_S = 180.0
+
+
+class StudyNamespace:
+    """A study's place in a cluster; nothing is asked of the cluster before `prepare`."""
+
+    def __init__(self, study: Study, lab: labs.Lab) -> None:
+        self.study, self.lab = study, lab
+        self.here = layout.asked(study)
+        self.cluster = Cluster(self.here.context)
+        self.names = layout.names(self.here.namespace_prefix, lab.folder.name, lab.token)
+        self.applied: dict[str, list[dict[str, Any]]] = {}
+
+    @property
+    def namespace(self) -> str:
+        """Name of the study's own namespace."""
+        return self.names.namespace
+
+    def prepare(self) -> None:
+        """Make namespace, tools and accounts, or find them; SiteError if the name is somebody else's."""
+        self._must_be_ours()
+        record = {
+            "kubeconfig": str(self.cluster.file),
+            "context": self.here.context,
+            "namespace": self.namespace,
+            "token": self.lab.token,
+        }
+        labs.write_private(self.lab.folder / layout.RECORD, json.dumps(record))
+        of_server = engines.secret(
+            self.study.engine.name,
+            self.lab.password(),
+            connect.ADMIN,
+            self.admin_password(),
+            labs.USER,
+            labs.SCHEMA,
+        )
+        accounts = {
+            SERVER_ACCOUNTS: of_server,
+            CLIENT_ACCOUNT: self._client_accounts(),
+        }
+        self.apply("study", manifests.of_study(self.names, accounts))
+
+    def _client_accounts(self) -> dict[str, str]:
+        """Return the files of sysbench's accounts: the common one, and for turns one for each arm and for the
+        baseline's twin. A server lets only those in that it was asked to."""
+        found, driver = {}, registry.driver(self.study.engine.name)
+        for account in range(1 + len(self.study.arms) + 1):
+            self.lab.password(account, driver)
+            file = self.lab.secret_of(account, driver)
+            found[file.name] = file.read_text(encoding="utf-8")
+        return found
+
+    def apply(self, what: str, objects: list[dict[str, Any]]) -> None:
+        """Apply manifests, unless the very same were applied under this name by us already."""
+        if self.applied.get(what) != objects:
+            for manifest in objects:
+                self.cluster.apply(manifest)
+            self.applied[what] = objects
+
+    def text(self, *names: str) -> str:
+        """Return what was applied under some names, as YAML without secrets."""
+        return manifests.text([one for name in names for one in self.applied.get(name, [])])
+
+    def admin_password(self) -> str:
+        """Return the administrator's password, drawn when first asked for, known to the lab alone."""
+        file = self.lab.secret.with_name("admin")
+        if not file.exists():
+            self.lab.own("secrets", None)
+            labs.write_private(file, secrets.token_urlsafe(24))
+        return file.read_text(encoding="utf-8")
+
+    def sweep(self, kinds: tuple[str, ...], wait_s: float = GONE_S) -> None:
+        """Remove the StatefulSets of these kinds of parts, and wait until their pods are gone."""
+        apps = client.AppsV1Api(self.cluster.api)
+        if not exists(self.cluster, self.namespace):
+            return
+        ask = self.cluster.ask
+        found = ask(apps.list_namespaced_stateful_set, self.namespace, label_selector=self.names.selector)
+        ours = [one.metadata.name for one in found.items if _kind(one.metadata.name) in kinds]
+        for name in ours:
+            self.applied.pop(name, None)
+            ask(apps.delete_namespaced_stateful_set, name, self.namespace, propagation_policy="Background")
+        if ours and wait_s and not wait_for(lambda: not self._pods(kinds), wait_s):
+            raise SiteError(f"{self.namespace}: pods do not end: {', '.join(self._pods(kinds))}")
+
+    def remove(self, wait_s: float = GONE_S) -> bool:
+        """Remove the namespace with all in it; say whether it is gone."""
+        self.applied.clear()
+        return remove(self.cluster, self.namespace, self.lab.token, wait_s)
+
+    def _pods(self, kinds: tuple[str, ...]) -> list[str]:
+        list_pods = self.cluster.core.list_namespaced_pod
+        found = self.cluster.ask(list_pods, self.namespace, label_selector=self.names.selector)
+        return [pod.metadata.name for pod in found.items if _kind(pod.metadata.name) in kinds]
+
+    def _must_be_ours(self) -> None:
+        def ready() -> bool:
+            found = look(self.cluster, self.namespace)
+            if found is not None and (found.metadata.labels or {}).get("benchbook/lab") != self.lab.token:
+                raise SiteError(
+                    f"the namespace {self.namespace} is there and is not ours; "
+                    "set another site.kubernetes.namespace_prefix"
+                )
+            return found is None or found.status.phase == "Active"
+
+        if not wait_for(ready, GONE_S):
+            raise SiteError(f"the namespace {self.namespace} is ending and does not end; look at its objects")
+
+
+def look(cluster: Cluster, namespace: str) -> Any | None:
+    """Return a namespace as the cluster sees it, or None."""
+    field = f"metadata.name={namespace}"
+    found = cluster.ask(cluster.core.list_namespace, field_selector=field).items
+    return found[0] if found else None
+
+
+def exists(cluster: Cluster, namespace: str) -> bool:
+    """Say whether there is such a namespace."""
+    return look(cluster, namespace) is not None
+
+
+def remove(cluster: Cluster, namespace: str, token: str, wait_s: float = GONE_S) -> bool:
+    """Remove a namespace that carries a token, and no other; say whether it is gone after `wait_s`."""
+    found = look(cluster, namespace)
+    if found is None:
+        return True
+    if (found.metadata.labels or {}).get("benchbook/lab") != token:
+        raise SiteError(f"the namespace {namespace} is not ours; it is left alone")
+    if found.metadata.deletion_timestamp is None:
+        cluster.ask(cluster.core.delete_namespace, namespace)
+    return bool(wait_for(lambda: not exists(cluster, namespace), wait_s)) if wait_s else False
+
+
+def down(folder: Path) -> list[str]:
+    """Remove what a lab has in a cluster, by the lab's own record; return in words what was removed.
+
+    SiteError if the cluster can't be reached or the namespace does not go.
+    """
+    record = folder / layout.RECORD
+    if not record.is_file():
+        return []
+    known = json.loads(record.read_text(encoding="utf-8"))
+    cluster = Cluster(known["context"], Path(known["kubeconfig"]))
+    was_there = exists(cluster, known["namespace"])
+    if not remove(cluster, known["namespace"], known["token"]):
+        raise SiteError(f"the namespace {known['namespace']} does not end; look at its objects")
+    record.unlink()
+    return [f"namespace {known['namespace']}"] if was_there else []
+
+
+def _kind(name: str) -> str:
+    return name.split("-")[0]

@@ -1,0 +1,287 @@
+"""The parts of a study in a cluster while they run: each made when an arm first needs it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubernetes import client
+
+from benchbook.core.errors import SiteError
+from benchbook.core.study_kubernetes import operators
+from benchbook.sites.kube import facts, layout, manifests, obstacles, pods, tidb, wait
+from benchbook.sites.kube.api import wait_for
+from benchbook.sites.kube.client import Job
+from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, pod_of, service_of
+from benchbook.sites.kube.mariadb import MariaDB
+from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.outside import Outside
+from benchbook.sites.kube.postgresql import PostgreSQL
+from benchbook.sites.kube.server import Server
+from benchbook.sites.kube.tidb_cluster import TidbCluster
+from benchbook.sites.kube.tidb_pod import TidbPod
+
+NO_BALANCER = (
+    "no provider behind this cluster gives load balancers; use a cluster of a cloud, or install one such as "
+    "MetalLB"
+)
+
+NO_OPERATOR = (
+    "the cluster knows no TidbCluster; install TiDB Operator {version}, or leave out site.kubernetes.tidb "
+    "for TiDB in one pod"
+)
+OTHER_OPERATOR = (
+    "TiDB Operator {found} is in the cluster, with which its maker does not support TiDB {tidb}; install "
+    "{version}"
+)
+SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "postgresql": PostgreSQL, "tidb": TidbPod}
+
+
+class Arms:
+    """All parts of a study's arms by name."""
+
+    def __init__(
+        self, space: StudyNamespace, chains: Mapping[str, Chain], outside: Outside | None = None
+    ) -> None:
+        self.space, self.chains, self.outside = space, chains, outside
+        self._servers: dict[str, Any] = {}
+        self._pods: dict[str, Any] = {}
+        self._balancers: bool | None = None
+        self._has_operator: bool | None = None
+        self._operator: str | None = None
+        self._nodes: dict[str, dict[str, Any]] = {}
+
+    def obstacles(self, chain: Chain) -> list[str]:
+        """Return why the cluster can't make an arm; what rules out any cluster is told without asking it."""
+        if found := list(obstacles.of(self.space.study, chain)):
+            return found
+        asked = [
+            self._short_of_cores(chain),
+            self._lacks_balancer(chain) if chain.arm.access == "load_balancer" else None,
+            self._operator_lacks() if self.space.here.tidb is not None else None,
+        ]
+        return [why for why in asked if why is not None]
+
+    def _lacks_balancer(self, chain: Chain) -> str | None:
+        if self._balancers is None:
+            self._balancers = facts.has_balancers(self.space.cluster) is not False
+        if not self._balancers:
+            return NO_BALANCER
+        assert self.outside is not None
+        return self.outside.lacking(clients_outside(chain), facts.addresses(self.space.cluster))
+
+    def _short_of_cores(self, chain: Chain) -> str | None:
+        """Return why the nodes have no room for the cores that an arm's pods ask for, or None."""
+        here = self.space
+        wanted = here.here.cpu_manager
+        if wanted is not None:
+            nodes = facts.cpu_managers(here.cluster, dict(chain.server.where.nodes))
+            other = {name: policy for name, policy in nodes.items() if policy not in (wanted, None)}
+            for name, policy in other.items():
+                return f"site.kubernetes.cpu_manager: {wanted}: node {name} has {policy}"
+        for part in in_pods(chain):
+            if part.where.room.request_cpu and part.where.beside is None:
+                asked = (part.where.room.request_cpu, dict(part.where.nodes), here.namespace)
+                if why := facts.short_of_cores(here.cluster, *asked):
+                    return f"{part.name}: {why}"
+        return None
+
+    def _operator_lacks(self) -> str | None:
+        """Return why the operator in the cluster, if any, can't make the study's TiDB, or None."""
+        asked = self.space.here.tidb
+        assert asked is not None
+        if self._has_operator is None:
+            self._has_operator = self.space.cluster.raw(f"/apis/{tidb.API}") is not None
+            self._operator = facts.operator_version(self.space.cluster) if self._has_operator else None
+        if not self._has_operator:
+            return NO_OPERATOR.format(version=asked.operator_version)
+        found = self._operator
+        if found is not None and found.rpartition(".")[0] not in operators(asked.version):
+            version = asked.operator_version
+            return OTHER_OPERATOR.format(found=found, tidb=asked.version, version=version)
+        return None
+
+    def server(self, part: Part) -> Any:
+        """Return a server, made but not started."""
+        if part.name not in self._servers:
+            self._servers[part.name] = self._made(part)
+        return self._servers[part.name]
+
+    def _made(self, part: Part) -> Any:
+        if self.space.here.tidb is None:
+            return SERVERS[self.space.study.engine.name](self.space, part)
+        arm = next(name for name, chain in self.chains.items() if part in chain.servers)
+        return TidbCluster(self.space, part, arm)
+
+    def ensure(self, chain: Chain) -> tuple[str, int]:
+        """Bring up all that an arm needs, and return what its client connects to."""
+        server = self.server(chain.server)
+        pod, *_ = [self.server(part).ensure() for part in chain.servers]
+        for part in (*chain.clients, chain.neighbour):
+            if part is not None:
+                self.pod(part)
+        address = str(pod.status.pod_ip)
+        if chain.proxy is not None:
+            return str(self.pod(chain.proxy, address).status.pod_ip), chain.proxy.port
+        service = service_of(chain)
+        if service is None:
+            return address, server.port
+        if chain.arm.access == "load_balancer":
+            self.space.apply(service, [server.balancer(chain)])
+        name, addresses, port = server.service(service)
+        return self._service(name, addresses), port
+
+    def pod(self, part: Part, address: str | None = None) -> Any:
+        """Return the pod of a client, neighbour or proxy, running; `address` is what a proxy leads to."""
+        known = self._pods.get(part.name)
+        if known is not None and (part.to is None or address is None or known[1] == address):
+            now = wait.look(self.space.cluster, self.space.namespace, pod_of(part))
+            if now is not None and same(now, known[0]):
+                return now
+        here = self.space
+        if part.kind == "proxy":
+            assert address is not None
+            made = manifests.of_proxy(here.study, here.names, part, address)
+        else:
+            made = [manifests.of_client(here.study, here.names, part)]
+        here.apply(part.name, made)
+        digest = made[-1]["spec"]["template"]["metadata"]["annotations"][pods.DIGEST]
+        pod = wait.running(here.cluster, here.namespace, pod_of(part), digest, here.here.wait_s)
+        if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
+            here.cluster.must(here.namespace, pod_of(part), ["taskset", "-acp", cores, "1"])
+        self._pods[part.name] = (pod, address)
+        return pod
+
+    def cores_of(self, kind: str, node: str) -> str | None:
+        """Return the cores of a node that parts of a kind are kept to, None where they may use all."""
+        cores = int(self.node(node).get("cores") or 0)
+        return layout.halves(cores)[kind] if self.space.here.split_cores and cores > 1 else None
+
+    def cores_in_force(self, chain: Chain) -> dict[str, str]:
+        """Return the cores that servers and proxy may use, as their pods say, and those that clients get."""
+        asked = [(part, self.server(part).pid()) for part in chain.servers]
+        asked += [(chain.proxy, 1)] if chain.proxy is not None else []
+        find = "grep Cpus_allowed_list /proc/{}/status"
+        run, named = self.space.cluster.must, self.space.namespace
+        found = {
+            part.name: run(named, pod_of(part), ["sh", "-c", find.format(pid)]).split()[-1]
+            for part, pid in asked
+        }
+        for part in chain.clients:
+            node = str(self.pod(part).spec.node_name)
+            found[part.name] = self.cores_of("client", node) or "all"
+        return found
+
+    def sleep(self) -> None:
+        """Stop every server that serves; one whose pod is gone serves no more."""
+        for server in self._servers.values():
+            if server.word is not None:
+                with contextlib.suppress(SiteError):
+                    server.stop()
+                server.word = None
+
+    def must_be_alive(self) -> None:
+        """Raise SiteError if a part that is up is no longer the one it was."""
+        for server in self._servers.values():
+            if server.word is not None and not server.is_alive():
+                seen = wait.events(self.space.cluster, self.space.namespace, pod_of(server.part))
+                raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(seen)}")
+        for name, (pod, _) in self._pods.items():
+            now = wait.look(self.space.cluster, self.space.namespace, pod.metadata.name)
+            if now is None or not same(now, pod):
+                raise SiteError(f"{name} ended by itself")
+
+    @contextlib.contextmanager
+    def neighbour(self, chain: Chain, record: dict[str, Any]) -> Iterator[None]:
+        """Let an arm's neighbour compute; afterwards `record` says what it took and whether it stayed."""
+        asked = chain.arm.neighbour
+        if chain.neighbour is None or asked is None:
+            yield
+            return
+        busy = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
+        pod = self.pod(chain.neighbour).metadata.name
+        job = Job(self.space.cluster, self.space.namespace, pod, busy)
+        try:
+            yield
+        finally:
+            stayed = job.poll() is None
+            job.kill()
+            with contextlib.suppress(Exception):
+                job.wait(20.0)
+            record["neighbour"] = {
+                "threads": asked.processes,
+                "shares": asked.shares,
+                "cpu_s": job.record.get("cpu_s"),
+                "stayed": stayed,
+            }
+
+    def watched(self, chain: Chain) -> list[tuple[str, str, int]]:
+        """Return the pods to watch beside the clients' as (part, pod, number of its main process in it)."""
+        found = [one for part in chain.servers for one in self.server(part).watched()]
+        return found + ([("proxy", pod_of(chain.proxy), 1)] if chain.proxy is not None else [])
+
+    def node(self, name: str) -> dict[str, Any]:
+        """Return what a node is, asked once."""
+        if name not in self._nodes:
+            self._nodes[name] = facts.node(self.space.cluster, name)
+        return self._nodes[name]
+
+    def server_cores(self, chain: Chain) -> float:
+        """Return the cores of the first server's node."""
+        pod = wait.look(self.space.cluster, self.space.namespace, pod_of(chain.server))
+        name = pod.spec.node_name if pod is not None else None
+        return float((self.node(name).get("cores") if name else None) or 1)
+
+    def client_cores(self, chain: Chain) -> float:
+        """Return the cores of the nodes on which an arm's clients are."""
+        nodes = {self.pod(part).spec.node_name for part in chain.clients}
+        cores = sum(float(self.node(name).get("cores") or 1) for name in nodes)
+        return cores - cores // 2 if self.space.here.split_cores and cores > 1 else cores
+
+    def _service(self, name: str, addresses: list[str]) -> str:
+        """Return a Service's address, once it has one and leads to our server and to nothing else."""
+        wait_s = self.space.here.wait_s
+        if not wait_for(lambda: self.ends(name) == addresses, wait_s):
+            raise SiteError(
+                f"Service {name}: leads to {self.ends(name)} after {wait_s} s, not to {addresses}"
+            )
+
+        def given() -> str | None:
+            read = self.space.cluster.core.read_namespaced_service
+            found = self.space.cluster.ask(read, name, self.space.namespace)
+            if found.spec.type != "LoadBalancer":
+                return found.spec.cluster_ip
+            ingress = (found.status.load_balancer and found.status.load_balancer.ingress) or []
+            return next((one.ip or one.hostname for one in ingress), None)
+
+        if not (host := wait_for(given, wait_s)):
+            seen = "; ".join(wait.events(self.space.cluster, self.space.namespace, name))
+            raise SiteError(f"Service {name}: no address after {wait_s} s. Its events: {seen or 'none'}")
+        return str(host)
+
+    def ends(self, service: str) -> list[str]:
+        """Return the addresses of pods that a Service leads to now."""
+        api = client.DiscoveryV1Api(self.space.cluster.api)
+        label = f"kubernetes.io/service-name={service}"
+        list_slices = api.list_namespaced_endpoint_slice
+        found = self.space.cluster.ask(list_slices, self.space.namespace, label_selector=label)
+        return sorted(
+            address
+            for one in found.items
+            for end in one.endpoints or ()
+            if end.conditions is None or end.conditions.ready is not False
+            for address in end.addresses
+        )
+
+
+def same(now: Any, before: Any) -> bool:
+    """Say whether a pod is the one it was: neither made again, nor restarted, nor ending."""
+    statuses = now.status.container_statuses or ()
+    return (
+        now.metadata.uid == before.metadata.uid
+        and now.metadata.deletion_timestamp is None
+        and bool(statuses)
+        and statuses[0].ready
+        and statuses[0].restart_count == before.status.container_statuses[0].restart_count
+    )

@@ -1,0 +1,1 @@
+"""This machine as a site: namespaces, control groups, relays, neighbours, and servers in them."""

@@ -1,0 +1,147 @@
+"""Control groups of a lab: quota and weight of its parts, for versions 1 and 2 of the kernel's interface.
+
+All are below one group `benchbook-ID`, which weighs as much as all cores, as `kubepods` does on a Kubernetes
+node, so that parts weigh against each other and not against the rest of the machine. Weights are shares of
+version 1 (1024 a core); version 2 takes a weight of 1 to 10000, into which Kubernetes turns shares by the
+formula used here (KEP-2254).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.lab import lab_id
+from benchbook.sites.machine import facts as machine
+
+ROOT = Path("/sys/fs/cgroup")
+PERIOD_US = 100_000
+CORE_SHARES = 1024
+LOWEST_SHARES = 2
+
+
+@dataclass(frozen=True)
+class Group:
+    """One control group: its folder, and what was asked of it (`quota` in cores; None: no limit)."""
+
+    folder: Path
+    version: int
+    quota: float | None
+    shares: int
+
+    def in_force(self) -> dict[str, float | int | None]:
+        """Return quota in cores and weight as the kernel has them now."""
+        if self.version == 2:
+            most, period = _read(self.folder / "cpu.max").split()
+            quota = None if most == "max" else int(most) / int(period)
+            return {"quota_cores": quota, "weight": int(_read(self.folder / "cpu.weight"))}
+        most = _read(self.folder / "cpu.cfs_quota_us")
+        quota = None if int(most) < 0 else int(most) / int(_read(self.folder / "cpu.cfs_period_us"))
+        return {"quota_cores": quota, "shares": int(_read(self.folder / "cpu.shares"))}
+
+    def throttled(self) -> dict[str, float | int]:
+        """Return in how many periods of 0.1 s the group was held back, of how many, and for how long."""
+        stat = dict(line.split() for line in _read(self.folder / "cpu.stat").splitlines())
+        seconds = int(stat.get("throttled_time", 0)) / 1e9 + int(stat.get("throttled_usec", 0)) / 1e6
+        periods, held = int(stat.get("nr_periods", 0)), int(stat.get("nr_throttled", 0))
+        return {"periods": periods, "throttled": held, "throttled_s": seconds}
+
+
+def weight(shares: int) -> int:
+    """Return the weight of version 2 for shares of version 1 (KEP-2254)."""
+    return 1 + ((shares - 2) * 9999) // 262142
+
+
+def base(root: Path = ROOT, version: int | None = None) -> Path | None:
+    """Return the folder under which groups with a CPU controller are made, or None if there is none."""
+    version = version or machine.cgroup_version()
+    return {1: root / "cpu", 2: root}.get(version or 0)
+
+
+def make(
+    token: str, name: str, *, quota: float | None, shares: int, root: Path = ROOT, version: int | None = None
+) -> Group:
+    """Make a group of a lab, or find it, and set what is asked; SiteError if that is not in force."""
+    version = version or machine.cgroup_version() or 0
+    above = base(root, version)
+    if above is None:
+        raise SiteError("this machine has no control groups for the processor; leave out cpu.quota and qos")
+    parent = above / f"benchbook-{lab_id(token)}"
+    group = Group(parent / name, version, quota, shares)
+    try:
+        parent.mkdir(exist_ok=True)
+        if version == 2:
+            for folder in (above, parent):
+                _write(folder / "cgroup.subtree_control", "+cpu")
+        _weigh(parent, version, CORE_SHARES * (os.cpu_count() or 1))
+        group.folder.mkdir(exist_ok=True)
+        _weigh(group.folder, version, shares)
+        most = -1 if quota is None else round(quota * PERIOD_US)
+        if version == 2:
+            _write(group.folder / "cpu.max", f"{'max' if most < 0 else most} {PERIOD_US}")
+        else:
+            _write(group.folder / "cpu.cfs_period_us", str(PERIOD_US))
+            _write(group.folder / "cpu.cfs_quota_us", str(most))
+        got = group.in_force()
+    except (OSError, ValueError) as error:
+        raise SiteError(
+            f"{group.folder}: the control group could not be set: {error}; run as root on a system whose "
+            "control groups have the processor, or leave out cpu.quota, qos and neighbour"
+        ) from None
+    _compare(group, got)
+    return group
+
+
+def present(id: str, root: Path = ROOT) -> list[Path]:
+    """Return the groups of a lab, children first."""
+    tops = [folder / f"benchbook-{id}" for folder in (root, root / "cpu")]
+    return [
+        path
+        for top in tops
+        if top.is_dir()
+        for path in (*sorted(p for p in top.iterdir() if p.is_dir()), top)
+    ]
+
+
+def clear(id: str, root: Path = ROOT, wait_s: float = 2.0) -> list[str]:
+    """Remove the groups of a lab, which must be empty of processes, and return their names."""
+    found, deadline = present(id, root), time.monotonic() + wait_s
+    # A process that was just reaped leaves its group a moment later.
+    while (left := present(id, root)) and time.monotonic() < deadline:
+        for path in left:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        if present(id, root):
+            time.sleep(0.02)
+    return [f"control group {path}" for path in found if not path.exists()]
+
+
+def _compare(group: Group, got: dict[str, float | int | None]) -> None:
+    asked = group.quota
+    have = got["quota_cores"]
+    is_same = have == asked if asked is None or have is None else abs(have - asked) < 1e-4
+    heavy = got["weight"] == weight(group.shares) if group.version == 2 else got["shares"] == group.shares
+    if not (is_same and heavy):
+        raise SiteError(
+            f"{group.folder}: asked for a quota of {asked} cores and {group.shares} shares, the kernel has "
+            f"{got}; write values that it can hold"
+        )
+
+
+def _weigh(folder: Path, version: int, shares: int) -> None:
+    if version == 2:
+        _write(folder / "cpu.weight", str(weight(shares)))
+    else:
+        _write(folder / "cpu.shares", str(shares))
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="ascii").strip()
+
+
+def _write(path: Path, value: str) -> None:
+    path.write_text(value, encoding="ascii")

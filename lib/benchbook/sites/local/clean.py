@@ -1,0 +1,26 @@
+"""Remove what a lab has in this machine's kernel: namespaces, links, rules, control groups, settings.
+
+It is ours if it carries the lab's id, or if the lab's own record tells of it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.local import running
+
+RECORDS = ()
+
+
+def down(folder: Path, token: str | None, report: Any, purge: bool = False) -> None:
+    """Remove what a lab has in the kernel once all its processes have ended, and look again."""
+    if token is None or report.left or os.geteuid() != 0:
+        return
+    try:
+        report.removed += running.clear(token, folder / "run")
+    except (SiteError, OSError) as error:
+        report.left.append(str(error))
+    report.left += running.present(token, folder / "run")

@@ -1,0 +1,184 @@
+"""What an arm's arrangement is, as the kernel and the parts tell it, and how it held during a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchbook.core.errors import SiteError
+from benchbook.core.study import Study
+from benchbook.sites.arms import capture, loads
+from benchbook.sites.local import cgroups, delay, neighbour
+from benchbook.sites.local.layout import Chain, Part
+from benchbook.sites.local.running import Parts
+from benchbook.sites.machine import facts as machine
+from benchbook.sites.processes import procfs
+
+# What is told of an arm's servers after the first, which have the same settings.
+OF_OTHERS = ("version", "config_hash")
+
+
+def facts(
+    parts: Parts, chain: Chain, study: Study, arm: str, cpus: Mapping[str, list[int] | None]
+) -> dict[str, Any]:
+    """Return what an arm is found to be: engine, proxy, hops, arrangement, machine, and the moment."""
+    proxy, relay, service = chain.proxy, chain.of("relay"), chain.of("service")
+    setting = study.arms[arm]
+    found = {
+        "arm": arm,
+        "access": setting.access,
+        "site": {"kind": "local", "port": study.site.port, "cpus": dict(cpus)},
+        "engine": parts.get(chain.server).facts(),
+        "proxy": parts.get(proxy).facts() if proxy is not None else None,
+        "network": setting.network,
+        "service": parts.get(service).facts() if service is not None else None,
+        "zones": parts.get(relay).facts() if relay is not None else _cable(chain.server),
+        "qos": setting.qos,
+        "neighbour": setting.neighbour.model_dump() if setting.neighbour is not None else None,
+        "cpu": {part: _cpu(parts, one) for part, one in _rooms(chain).items()},
+        "kernel": _kernel(parts, chain.server) if chain.server.kernel is not None else None,
+        "machine": machine.facts(),
+        "moment": machine.moment(parts.lab.folder),
+    }
+    if relay is not None:
+        server = parts.address(chain.server)
+        found["moment"]["ping_ms"] = {
+            "through the hop": delay.ping_ms(*parts.address(relay), parts.lab),
+            "beside it": delay.ping_ms(*server, parts.lab),
+        }
+    if hasattr(parts.get(chain.server), "moment"):
+        found["moment"]["cluster"] = parts.get(chain.server).moment()
+    host, port = parts.address(chain.entry)
+    found["moment"]["endpoint"] = "the server's socket" if chain.by_socket else f"{host}:{port}"
+    if chain.others:
+        # Each reads its own settings back, and is refused where it did not take them.
+        said = {part.name: parts.get(part).facts() for part in chain.others}
+        found["servers"] = {name: {key: one[key] for key in OF_OTHERS} for name, one in said.items()}
+    return found
+
+
+def identity(parts: Parts, chain: Chain) -> dict[str, Any]:
+    """Return what tells an arm's parts from any others, and that its arrangement is in force now.
+
+    Of each process, and of this one, whose place load clients take over: nice, cores, control groups, limits.
+    """
+    found: dict[str, Any] = {"place": procfs.place(os.getpid())}
+    for part in chain.parts:
+        said = parts.get(part).identity()
+        found |= {part.name: said} if part in chain.others else said
+        child = parts.get(part).child
+        if child is not None:
+            found[f"{part.name}_place"] = procfs.place(child.pid)
+        group = parts.group(part)
+        if group is not None:
+            kind = part.name if part in chain.others else part.kind
+            found[f"{kind}_group"] = group.in_force()
+            _must_be_inside(group, parts.get(part).child.pid)
+    for part in chain.servers if chain.server.where.is_pod else ():
+        name = f"{part.name}_namespace" if part in chain.others else "namespace"
+        found[name] = _namespace(parts, part)
+    return found
+
+
+@contextlib.contextmanager
+def during(parts: Parts, chain: Chain) -> Iterator[dict[str, Any]]:
+    """Run an arm's neighbour and load while the block runs; the record yielded is filled when it ends."""
+    record: dict[str, Any] = {}
+    service = chain.of("service")
+    weighed = {name: part for name, part in _rooms(chain).items() if part.where.shares is not None}
+    groups = {name: parts.group(part) for name, part in weighed.items()}
+    packets = parts.get(service).packets() if service is not None else 0
+    held = {name: group.throttled() for name, group in groups.items() if group is not None}
+    noisy = _neighbour_group(parts, chain)
+    busy = neighbour.beside(
+        parts.lab, chain.arm.neighbour, chain.server.cpus, noisy.folder if noisy else None, parts.keep
+    )
+    entry = parts.address(chain.entry)
+    proxy = parts.get(chain.proxy) if chain.proxy is not None else None
+    load = loads.beside(parts.lab, chain.arm.load, entry, chain.client.cpus, parts.keep)
+    caught = capture.beside(proxy, chain.arm.capture)
+    whole = getattr(parts.get(chain.server), "beside", contextlib.nullcontext)()
+    with busy as beside, load as borne, caught as captured, whole as cluster:
+        record |= {"cluster": cluster} if cluster else {}
+        record |= {"load": borne} if borne else {}
+        record |= {"capture": captured} if captured else {}
+        yield record
+    if chain.proxy is not None and getattr(parts.get(chain.proxy), "pools_sessions", False):
+        record["pools_sessions"] = True
+    if _is_probed(parts, chain.server):
+        record["has_probes"] = True
+    if beside:
+        record["neighbour"] = beside
+    if service is not None:
+        record["service"] = {"connections": parts.get(service).packets() - packets}
+    if held:
+        record["throttled"] = {
+            name: {key: round(value - held[name][key], 6) for key, value in group.throttled().items()}
+            for name, group in groups.items()
+            if group is not None
+        }
+
+
+def _is_probed(parts: Parts, server: Part) -> bool:
+    """Say whether a proxy that is up, of whichever arm, asks this server now and then whether it lives."""
+    proxies = [chain.proxy for chain in parts.chains.values() if chain.server == server]
+    up = [parts.alive[proxy.name] for proxy in proxies if proxy is not None and proxy.name in parts.alive]
+    return any(getattr(one, "has_probes", False) and one.child is not None for one in up)
+
+
+def _cable(server: Part) -> dict[str, Any] | None:
+    """Return the distance that netem makes on a pod's cable, if it does."""
+    if server.where.latency_ms is None:
+        return None
+    return {"latency_ms": server.where.latency_ms, "made_by": "netem on both ends of the pod's cable"}
+
+
+def _rooms(chain: Chain) -> dict[str, Part]:
+    proxy = chain.proxy
+    return {"server": chain.server, **({"proxy": proxy} if proxy else {}), "client": chain.client}
+
+
+def _cpu(parts: Parts, part: Part) -> dict[str, Any]:
+    group = parts.group(part)
+    return {
+        "cores": list(part.cpus) if part.cpus else None,
+        **(group.in_force() if group is not None else {}),
+    }
+
+
+def _kernel(parts: Parts, server: Part) -> dict[str, int]:
+    """Return the kernel settings made for a server as they are now, with the open files it may have."""
+    found = dict(parts.kernel_of(server))
+    if server.kernel is not None and server.kernel.nofile is not None:
+        pid = parts.get(server).child.pid
+        found["nofile"] = procfs.open_files_limit(pid)
+        if found["nofile"] != server.kernel.nofile:
+            raise SiteError(
+                f"kernel.nofile: asked {server.kernel.nofile}, the server may open {found['nofile']} files; "
+                "write a value it can hold"
+            )
+    return found
+
+
+def _neighbour_group(parts: Parts, chain: Chain) -> cgroups.Group | None:
+    if chain.arm.neighbour is None:
+        return None
+    return cgroups.make(parts.lab.token, neighbour.ROLE, quota=None, shares=chain.arm.neighbour.shares)
+
+
+def _must_be_inside(group: cgroups.Group, pid: int) -> None:
+    inside = (group.folder / "cgroup.procs").read_text(encoding="ascii").split()
+    if str(pid) not in inside:
+        raise SiteError(f"pid {pid} has left its control group {group.folder}; call site.up(arm) again")
+
+
+def _namespace(parts: Parts, part: Part) -> str:
+    """Return the server's network namespace, as the kernel numbers it; SiteError if it is not the pod's."""
+    child = parts.get(part).child
+    path = parts.network.pod(part.rank + 1)[0]
+    its = os.readlink(f"/proc/{child.pid}/ns/net") if child is not None else ""
+    if its != f"net:[{path.stat().st_ino}]":
+        raise SiteError(f"the server is in namespace {its or 'none'}, not in {path}; call site.up(arm) again")
+    return its

@@ -1,0 +1,153 @@
+"""From a study's arms to the parts that make them: servers, hops, services and proxies, each made once.
+
+Arms that ask for the same server share it, and so on towards the client; what differs gets a part of its own.
+Names and ports follow the order of the arms, so the first server is always `server` on the study's own port.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbook.core import registry
+from benchbook.core.engines import variant
+from benchbook.core.study_arm import Arm, Cpu
+from benchbook.sites.arms import parts
+from benchbook.sites.arms.arrange import Arranged, Slot, copies
+from benchbook.sites.local.cgroups import CORE_SHARES, LOWEST_SHARES
+
+SERVICE_PORT = 3306
+
+
+@dataclass(frozen=True)
+class InLab:
+    """What a part of a lab is given: a weight and a quota of cores, a pod, distance on the pod's cable.
+
+    `quota` and `shares` of None leave it where it is started; otherwise it gets a control group.
+    """
+
+    quota: float | None = None
+    shares: int | None = None
+    is_pod: bool = False
+    latency_ms: float | None = None
+
+
+Part = parts.Part[InLab]
+Chain = parts.Chain[InLab]
+
+
+def suits_netem(arms: Mapping[str, Arm]) -> bool:
+    """Say whether netem could make the distance of all arms: it holds back what a pod's cable carries."""
+    return all(arm.zones is not None and arm.network == "pod" for arm in arms.values())
+
+
+def chains(
+    arms: Mapping[str, Arm],
+    port: int,
+    cpus: Mapping[str, list[int] | None],
+    has_netem: bool = False,
+    engine: str = "mariadb",
+    first: int = 0,
+    ports: Mapping[str, int] | None = None,
+    apart: Collection[str] = (),
+) -> dict[str, Chain]:
+    """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all).
+
+    `engine` is the study's; an arm may name another; `ports` is how many the servers of an arm take, where
+    they are a cluster. Places (folders, ports, addresses) are given from the
+    arm at `first` on, so that another number lets arms change places. Those of `apart` share no server.
+    With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
+    """
+    is_cable = has_netem and suits_netem(arms)
+    arranged, prepared = Arranged[Part](port), copies(arms)
+
+    def share(
+        key: tuple[Any, ...], kind: str, listens: bool, program: str = "", wide: int = 0, **rest: Any
+    ) -> Part:
+        role = kind if kind in ("server", "relay", "service") else "proxy"
+
+        def make(slot: Slot) -> Part:
+            return Part(slot.name, kind, slot.port if listens else SERVICE_PORT, rank=slot.rank, **rest)
+
+        ports = (wide or registry.PORTS.get(program or kind, 1)) if listens else 0
+        return arranged.once(key, role, make, ports)
+
+    names = list(arms)
+    turned = names[first % len(names) :] + names[: first % len(names)]
+    found = {
+        name: _chain(
+            *(arms[name], cpus, share, is_cable, engine, prepared[name], (ports or {}).get(name, 0)),
+            alone=(name,) if name in apart else (),
+        )
+        for name in turned
+    }
+    return {name: found[name] for name in arms}
+
+
+def _chain(
+    arm: Arm,
+    cpus: Mapping[str, list[int] | None],
+    share: Callable[..., Part],
+    is_cable: bool,
+    engine: str,
+    prepared: str,
+    wide: int,
+    alone: tuple[str, ...] = (),
+) -> Chain:
+    rooms = {part: _room(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
+    cores, quota = rooms["server"]
+    distance = arm.zones.latency_ms if arm.zones is not None else None
+    cable = distance if is_cable else None
+    where = InLab(quota, _shares(arm, cores, quota), arm.network == "pod", cable)
+    own = {"where": where, "cpus": cores, "kernel": arm.kernel, "variant": variant(arm), "prepared": prepared}
+    program = (arm.engine.name if arm.engine is not None else None) or engine
+    key = ("server", *own.values())
+    servers = [share((*key, *alone), "server", True, program, wide, **own)]
+    servers += [share((*key, number), "server", True, program, **own) for number in range(1, arm.servers)]
+    hops: list[Part] = []
+    cores, quota = rooms["proxy"]
+    if distance is not None and not is_cable:
+        key = ("relay", distance, cores, servers[0])
+        relay = {"where": InLab(latency_ms=distance), "cpus": cores, "to": servers[0]}
+        hops.append(share(key, "relay", True, **relay))
+    behind = hops[-1] if hops else servers[0]
+    if arm.access in registry.THROUGH_SERVICE:
+        behind = share(("service", behind), "service", False, where=InLab(), to=behind)
+        hops.append(behind)
+    if registry.ACCESS[arm.access] is not None:
+        # Memory that a proxy took for one arm's connections must not be seen in another's.
+        key = (arm.access, cores, quota, behind, arm.load)
+        hops.append(share(key, arm.access, True, where=_weighed(quota), cpus=cores, to=behind))
+    cores, quota = rooms["client"]
+    client = Part("client", "client", 0, _weighed(quota), cpus=cores)
+    return Chain(arm, tuple(servers), tuple(hops), (client,))
+
+
+def _weighed(quota: float | None) -> InLab:
+    return InLab(quota, None if quota is None else CORE_SHARES)
+
+
+def _room(asked: Cpu | None, given: list[int] | None) -> tuple[tuple[int, ...] | None, float | None]:
+    cores = asked.cores if asked is not None else None
+    if cores is None and given is not None:
+        cores = tuple(given)
+    return cores, asked.quota if asked is not None else None
+
+
+def _shares(arm: Arm, cores: tuple[int, ...] | None, quota: float | None) -> int | None:
+    """Return the server's weight; None where it needs no control group at all."""
+    if arm.qos == "best_effort":
+        return LOWEST_SHARES
+    if arm.qos == "guaranteed":
+        return round(CORE_SHARES * (quota or len(cores or ()) or os.cpu_count() or 1))
+    return CORE_SHARES if quota is not None or arm.neighbour is not None else None
+
+
+def split_cpus(how: str, cores: list[int]) -> dict[str, list[int] | None]:
+    """Return the cores of server, proxy and client: halves for `split`; None: all of them."""
+    if how != "split" or len(cores) < 2:
+        return {"server": None, "proxy": None, "client": None}
+    half = len(cores) // 2
+    return {"server": cores[:half], "proxy": cores[half:], "client": cores[half:]}

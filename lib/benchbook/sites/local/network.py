@@ -1,0 +1,185 @@
+"""A lab's own network: a bridge, namespaces behind virtual cables, and virtual addresses as of kube-proxy.
+
+Everything carries the lab's id, the first eight digits of its token, so that the next process can find and
+remove it: the bridge `bb-ID`, the namespaces `bb-ID-N`, their cables `bv-ID-N` on this side, and rules with
+the comment `benchbook ID NAME`. A namespace has no way out: it knows its own subnet and nothing else.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.lab import lab_id
+from benchbook.sites.processes.process import PATH
+
+NAMESPACES = Path("/run/netns")
+VIRTUAL = 200
+"""Last part of the first virtual address in the subnet; pods have 2 and up, the bridge 1."""
+
+
+def run(*argv: str, stdin: str | None = None) -> str:
+    """Run one of the kernel's tools and return what it printed; SiteError with its own words if it failed."""
+    env = {"PATH": PATH, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(argv, input=stdin, env=env, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SiteError(f"{' '.join(argv)}: {error}; `benchbook doctor` says what is missing") from None
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise SiteError(f"{' '.join(argv)}: {said}; `benchbook doctor` says what this machine can do")
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of the nat table that is ours: its chain, its words, and the packets that took it."""
+
+    chain: str
+    words: tuple[str, ...]
+    packets: int
+
+
+class Network:
+    """The network of one lab. Nothing is made before it is asked for; what was left over is cleared first."""
+
+    def __init__(self, token: str) -> None:
+        self.id = lab_id(token)
+        self.bridge = f"bb-{self.id}"
+        self._subnet: ipaddress.IPv4Network | None = None
+
+    @property
+    def gateway(self) -> str:
+        """This machine's address on the bridge: where every packet to pods and services comes from."""
+        return str(self._made()[1])
+
+    def pod(self, number: int) -> tuple[Path, str]:
+        """Make namespace `number` (1 to 150), or find it made; return its file and its address."""
+        subnet, name, cable = self._made(), f"{self.bridge}-{number}", f"bv-{self.id}-{number}"
+        path, address = NAMESPACES / name, str(subnet[1 + number])
+        if not path.exists():
+            run("ip", "netns", "add", name)
+            run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
+            run("ip", "link", "set", cable, "master", self.bridge, "up")
+            run("ip", "-n", name, "address", "add", f"{address}/{subnet.prefixlen}", "dev", "eth0")
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            run("ip", "-n", name, "link", "set", "eth0", "up")
+        return path, address
+
+    def virtual(self, number: int) -> str:
+        """Return virtual address `number` (0 to 54)."""
+        return str(self._made()[VIRTUAL + number])
+
+    def service(self, name: str, number: int, port: int, address: str, server_port: int) -> None:
+        """Make the rules that lead a virtual address to a server, unless they are there."""
+        virtual = self.virtual(number)
+        if self.named(name):
+            return
+        to = ["-d", f"{virtual}/32", "-p", "tcp", "--dport", str(port)]
+        then = ["-m", "comment", "--comment", f"benchbook {self.id} {name}"]
+        then += ["-j", "DNAT", "--to-destination", f"{address}:{server_port}"]
+        # From our own namespaces too, but never from another machine.
+        for chain in (["OUTPUT"], ["PREROUTING", "-i", self.bridge]):
+            run("iptables", "-w", "10", "-t", "nat", "-A", *chain, *to, *then)
+
+    def packets(self, name: str) -> int:
+        """Return how many packets took the rules of a service: the first of each connection."""
+        return sum(rule.packets for rule in self.named(name))
+
+    def named(self, name: str) -> list[Rule]:
+        """Return the rules of a service."""
+        return [rule for rule in rules(self.id) if f"benchbook {self.id} {name}" in rule.words]
+
+    def redirect(self, number: int, port: int, to: int) -> None:
+        """Lead what comes to a port of namespace `number` from outside it to another port there; what its own
+        processes send goes straight. The rule goes with the namespace."""
+        address = self.pod(number)[1]
+        inside = ["ip", "netns", "exec", f"{self.bridge}-{number}", "iptables", "-w", "10", "-t", "nat"]
+        rule = ["PREROUTING", "-i", "eth0", "-p", "tcp", "-d", f"{address}/32", "--dport", str(port)]
+        rule += ["-j", "DNAT", "--to-destination", f"{address}:{to}"]
+        if shlex.join(rule[1:]) not in run(*inside, "-S", "PREROUTING"):
+            run(*inside, "-A", *rule)
+
+    def delay(self, number: int, latency_ms: float) -> None:
+        """Let netem hold back what enters and what leaves namespace `number`, each way for as long."""
+        added = ["root", "netem", "delay", f"{latency_ms}ms", "limit", "100000"]
+        run("tc", "qdisc", "replace", "dev", f"bv-{self.id}-{number}", *added)
+        run("tc", "-n", f"{self.bridge}-{number}", "qdisc", "replace", "dev", "eth0", *added)
+
+    def _made(self) -> ipaddress.IPv4Network:
+        if self._subnet is None:
+            clear(self.id)
+            self._subnet = free_subnet(int(self.id, 16))
+            gateway = f"{self._subnet[1]}/{self._subnet.prefixlen}"
+            run("ip", "link", "add", self.bridge, "type", "bridge")
+            run("ip", "address", "add", gateway, "dev", self.bridge)
+            run("ip", "link", "set", self.bridge, "up")
+        return self._subnet
+
+
+def free_subnet(seed: int) -> ipaddress.IPv4Network:
+    """Return a subnet of 10.0.0.0/8 that no route of this machine touches; a seed fixes where to look."""
+    routes = json.loads(run("ip", "-j", "-4", "route", "show", "table", "all"))
+    used = [
+        ipaddress.ip_network(route["dst"], strict=False)
+        for route in routes
+        if re.match(r"\d", route.get("dst", ""))
+    ]
+    for step in range(256):
+        number = (seed + step * 257) % 65536
+        subnet = ipaddress.IPv4Network((0x0A000000 + (number << 8), 24))
+        if not any(subnet.overlaps(other) for other in used):
+            return subnet
+    raise SiteError("no free subnet in 10.0.0.0/8; look at `ip route` and remove what is not needed")
+
+
+def rules(id: str) -> list[Rule]:
+    """Return the rules of the nat table with a lab's comment, with their counters."""
+    try:
+        listed = run("iptables", "-w", "10", "-t", "nat", "-S", "-v") if os.geteuid() == 0 else ""
+    except SiteError:
+        return []
+    found = []
+    for line in listed.splitlines():
+        words = shlex.split(line)
+        mine = [word for word in words if word.split()[:2] == ["benchbook", id]]
+        if words[0] == "-A" and mine and "--comment" in words:
+            at = words.index("-c") if "-c" in words else None
+            packets = int(words[at + 1]) if at is not None else 0
+            kept = words[2:at] + words[at + 3 :] if at is not None else words[2:]
+            found.append(Rule(words[1], tuple(kept), packets))
+    return found
+
+
+def present(id: str) -> list[str]:
+    """Return in words everything in the kernel that carries a lab's id."""
+    found = [f"rule in {rule.chain}: {' '.join(rule.words)}" for rule in rules(id)]
+    found += [f"namespace {path.name}" for path in sorted(NAMESPACES.glob(f"bb-{id}-*"))]
+    links = sorted(Path("/sys/class/net").glob(f"b[bv]-{id}*"))
+    return found + [f"link {path.name}" for path in links]
+
+
+def clear(id: str) -> list[str]:
+    """Remove everything that carries a lab's id, and nothing else; return in words what was removed."""
+    before = present(id)
+    for rule in rules(id):
+        run("iptables", "-w", "10", "-t", "nat", "-D", rule.chain, *rule.words)
+    for path in sorted(NAMESPACES.glob(f"bb-{id}-*")):
+        run("ip", "netns", "delete", path.name)
+    for path in sorted(Path("/sys/class/net").glob(f"b[bv]-{id}*")):
+        # The other end of a cable goes with its namespace, a moment later.
+        if path.exists():
+            try:
+                run("ip", "link", "delete", path.name)
+            except SiteError:
+                if path.exists():
+                    raise
+    left = present(id)
+    return [name for name in before if name not in left]

@@ -1,0 +1,110 @@
+"""Which arms this machine can make, known before anything starts, and why not the others."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from benchbook.core import registry
+from benchbook.core.engines import program_of
+from benchbook.core.study_arm import Arm, Kernel
+from benchbook.core.study_sections import Engine
+from benchbook.sites import load
+from benchbook.sites.arms import capture, loads
+from benchbook.sites.local import kernel
+from benchbook.sites.local.layout import Chain, suits_netem
+from benchbook.sites.machine import abilities, here
+from benchbook.sites.processes import procfs
+
+CLIENT_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+# With fewer, one of our ports is hardly ever among them.
+MANY = 4000
+NEEDED_BY = {
+    "pod": ("network namespaces", "veth and bridge"),
+    "service": ("network namespaces", "veth and bridge", "iptables NAT"),
+    "group": ("cpu quota",),
+}
+
+
+def of(arm: Arm, chain: Chain, engine: Engine | None = None) -> list[str]:
+    """Return why an arm can't be made here and what to do about it; nothing if it can."""
+    found = list(_of_arm(arm, chain))
+    if engine is not None and engine.cluster is not None and engine.cluster.zones_ms is not None:
+        found += _lacking(*NEEDED_BY["service"])
+    ask = getattr(load(program_of(engine)), "obstacle", None) if engine is not None else None
+    found += [reason] if ask is not None and (reason := ask(engine)) else []
+    return list(dict.fromkeys(found))
+
+
+def has_netem(arms: Mapping[str, Arm]) -> bool:
+    """Say whether the kernel can make the distance of all arms itself; asked only where there is any."""
+    return suits_netem(arms) and any(one.ok for one in abilities.network() if one.name == "netem")
+
+
+def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
+    needs = {"pod": chain.server.where.is_pod, "service": chain.of("service") is not None}
+    groups = [part for part in (*chain.parts, chain.client) if part.where.shares is not None]
+    needs["group"] = bool(groups) or arm.neighbour is not None
+    for need, is_asked in needs.items():
+        if is_asked:
+            yield from _lacking(*NEEDED_BY[need])
+    program = registry.ACCESS[arm.access]
+    if program is not None and (reason := load(program).obstacle()):
+        yield reason
+    elif arm.capture and not capture.is_able(found := Path(here.find(arm.access) or "").resolve()):
+        yield f"{found} can't capture traffic; TiProxy can since 1.3.0"
+    if arm.load is not None:
+        yield from _load(arm, chain)
+    asked = {core for part in (*chain.parts, chain.client) for core in part.cpus or ()}
+    absent = sorted(asked - os.sched_getaffinity(0))
+    if absent:
+        yield f"core {absent[0]} is not there or not ours; write cores of {sorted(os.sched_getaffinity(0))}"
+    if arm.kernel is not None:
+        yield from _kernel(arm.kernel)
+
+
+def _load(arm: Arm, chain: Chain) -> Iterator[str]:
+    """A file for every connection in server and driver, two in a proxy; and ports that clients don't get."""
+    first, last = map(int, CLIENT_PORTS.read_text(encoding="ascii").split())
+    # A connection that is closed keeps its client's port for a minute (tcp(7), TIME_WAIT).
+    taken = arm.load.idle_connections + 60 * arm.load.new_connections_per_s
+    if taken > MANY and first <= chain.server.port <= last:
+        yield (
+            f"site.port: {chain.server.port} is one that the kernel gives to clients ({first} to {last}), "
+            f"and up to {taken} of these are taken; write one below {first}"
+        )
+    is_proxied = chain.proxy is not None or chain.of("relay") is not None
+    needed, hard = loads.files_needed(arm.load, is_proxied), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard == resource.RLIM_INFINITY or needed <= hard:
+        return
+    who = "a proxy, which has two for each, needs" if is_proxied else "the server needs"
+    yield (
+        f"{arm.load.connections} connections: {who} {needed} open files, {hard} are allowed; "
+        f"`ulimit -Hn {needed}` where you log in"
+    )
+
+
+def _lacking(*names: str) -> Iterator[str]:
+    known = {ability.name: ability for ability in (*abilities.network(), abilities.cpu_quota())}
+    for name in names:
+        if not known[name].ok:
+            yield f"{name}: {known[name].detail}; {known[name].remedy}"
+
+
+def _kernel(profile: Kernel) -> Iterator[str]:
+    if os.geteuid() != 0:
+        yield "kernel settings are root's; run as root"
+        return
+    for key, name in (kernel.OF_NAMESPACE | kernel.OF_MACHINE).items():
+        if getattr(profile, key) is not None and not os.access(kernel.SYSCTL / name, os.W_OK):
+            yield f"kernel.{key}: {kernel.SYSCTL / name} can't be written; leave the key out"
+    asked, hard = profile.nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if asked is None or hard == resource.RLIM_INFINITY or asked <= hard:
+        return
+    most = int(kernel.NOFILE_LIMIT.read_text(encoding="ascii"))
+    if asked > most:
+        yield f"open files: the kernel allows {most}; `sysctl fs.nr_open={asked}`"
+    if not procfs.has_capability(kernel.CAP_SYS_RESOURCE):
+        yield f"open files: {hard} allowed and no right to raise that; `ulimit -Hn {asked}` where you log in"

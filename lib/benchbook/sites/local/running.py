@@ -1,0 +1,203 @@
+"""The parts of a lab while they run: each made when an arm first needs it, in its place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchbook.core import registry
+from benchbook.core.engines import engine_of, program_of
+from benchbook.core.study import Study
+from benchbook.sites import lab as labs
+from benchbook.sites import load
+from benchbook.sites.agent import kernel as sysctl
+from benchbook.sites.local import cgroups, kernel, network, tidb_zones
+from benchbook.sites.local.delay import Delay
+from benchbook.sites.local.layout import Chain, Part
+from benchbook.sites.local.service import Service
+from benchbook.sites.machine import prepared
+from benchbook.sites.machine.here import Here
+from benchbook.sites.processes.before_exec import Where
+from benchbook.sites.processes.tcp_bytes import Hop
+
+
+class Parts:
+    """All parts of one lab by name. `keep` are file descriptors that processes inherit."""
+
+    def __init__(self, lab: labs.Lab, study: Study, chains: dict[str, Chain], keep: tuple[int, ...]) -> None:
+        self.lab, self.study, self.chains, self.keep = lab, study, chains, keep
+        self.machine = Here(lab, keep)
+        self.network = network.Network(lab.token)
+        self.alive: dict[str, Any] = {}
+        self._first: dict[str, Part] = {}
+        self._groups: dict[str, cgroups.Group] = {}
+        self._kernel: dict[str, dict[str, int]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether no part runs."""
+        return all(getattr(part, "child", None) is None for part in self.alive.values())
+
+    def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
+        """Make all parts again from other chains when they are next asked for; `first` are the chains with
+        every part at its first place.
+
+        What the kernel holds for them is removed: the next arm in a namespace would inherit its settings and
+        distance, the next one in a control group its quota, and a service would lead to the server before.
+        """
+        self.clear()
+        self.chains = chains
+        self._first = {
+            part.name: there
+            for arm, chain in chains.items()
+            for part, there in zip(chain.parts, first[arm].parts, strict=True)
+        }
+        self.alive.clear()
+
+    def get(self, part: Part) -> Any:
+        """Return a part, made but not started."""
+        if part.name not in self.alive:
+            self.alive[part.name] = self._make(part)
+        return self.alive[part.name]
+
+    def ensure(self, chain: Chain) -> None:
+        """Start every part of an arm that does not run, from the server to the client."""
+        for part in chain.parts:
+            if part.where.is_pod and part.where.latency_ms is not None:
+                self.network.pod(part.rank + 1)
+                self.network.delay(part.rank + 1, part.where.latency_ms)
+            if part.kernel is not None:
+                namespace = self.network.pod(part.rank + 1)[0] if part.where.is_pod else None
+                self._kernel[part.name] = kernel.apply(part.kernel, namespace, self.lab.run)
+            self.get(part).ensure()
+
+    def address(self, part: Part) -> tuple[str, int]:
+        """Return where a part is reached."""
+        if part.kind == "service":
+            return self.network.virtual(part.rank), part.port
+        if several := getattr(self.alive.get(part.name), "addresses", None):
+            return several[0]
+        return (self.network.pod(part.rank + 1)[1] if part.where.is_pod else labs.LOOPBACK), part.port
+
+    def addresses(self, part: Part) -> list[tuple[str, int]]:
+        """Return where a part is reached; a cluster has several such places."""
+        several = getattr(self.get(part), "addresses", None) if part.kind == "server" else None
+        return several or [self.address(part)]
+
+    def group(self, part: Part) -> cgroups.Group | None:
+        """Return a part's control group, made at need; None if it has none."""
+        if part.where.shares is None:
+            return None
+        if part.name not in self._groups:
+            self._groups[part.name] = cgroups.make(
+                self.lab.token, part.name, quota=part.where.quota, shares=part.where.shares
+            )
+        return self._groups[part.name]
+
+    def where(self, part: Part) -> Where:
+        """Return where a part's processes run."""
+        group = self.group(part)
+        return Where(
+            part.cpus,
+            (group.folder,) if group is not None else (),
+            self.network.pod(part.rank + 1)[0] if part.where.is_pod else None,
+            part.kernel.nofile if part.kernel is not None else None,
+        )
+
+    def hops(self, chain: Chain) -> list[Hop]:
+        """Return where the bytes of an arm's server and proxy are counted; all hops between are one proxy.
+
+        Those over a socket pass no network, so none are counted.
+        """
+        if chain.by_socket:
+            return []
+        relay, service = chain.of("relay"), chain.of("service")
+        inner = self.address(service if relay is None and service is not None else chain.server)
+        found = [Hop("server", *inner), *(Hop("server", *self.address(part)) for part in chain.others)]
+        if relay is not None or chain.proxy is not None:
+            ends = self.addresses(chain.server) if inner == self.address(chain.server) else [inner]
+            found += [Hop("proxy", *self.address(chain.entry))]
+            found += [Hop("proxy", *one, is_behind=True) for one in ends]
+        found += [Hop("server", *one) for one in self.addresses(chain.server)[1:]]
+        below = getattr(self.get(chain.server), "below", {})
+        return found + [Hop(kind, *one) for kind, places in below.items() for one in places]
+
+    @property
+    def connections(self) -> int:
+        """The most connections beside sysbench's in any arm: all proxies are set alike, and bear them."""
+        arms = [chain.arm for chain in self.chains.values()]
+        return max((arm.load.connections for arm in arms if arm.load), default=0)
+
+    def kernel_of(self, part: Part) -> dict[str, int]:
+        """Return the kernel settings that were set for a part, as read back."""
+        return self._kernel.get(part.name, {})
+
+    def stop(self, *names: str) -> None:
+        """Stop parts, those nearest to the client first; none named: all."""
+        for name, part in reversed(list(self.alive.items())):
+            if not names or name in names:
+                part.stop()
+
+    def clear(self) -> list[str]:
+        """Remove what the lab has in the kernel: rules, namespaces, links, groups, settings."""
+        self.network = network.Network(self.lab.token)
+        self._groups.clear()
+        self._kernel.clear()
+        return clear(self.lab.token, self.lab.run)
+
+    def _make(self, part: Part) -> Any:
+        if part.kind == "service":
+            assert part.to is not None
+            return Service(self.network, part.name, part.rank, part.port, *self.address(part.to))
+        address, port = self.address(part)
+        where, peers = self.where(part), self._peers(part)
+        place = labs.Place(part.name, address, port, where, lambda: peers, self.connections, part.prepared)
+        if part.kind == "server":
+            arm = next(arm for arm, chain in self.chains.items() if part in chain.servers)
+            asked = engine_of(self.study, self.study.deployed(arm))
+            if asked.cluster is not None and asked.cluster.zones_ms is not None:
+                place = replace(place, peers=lambda: (self.network.gateway,))
+                hops = tidb_zones.Zones(self.network, part.rank, asked.cluster.stores, asked.cluster.zones_ms)
+                engine = load(program_of(asked))(self.machine, asked, place, zones=hops)
+            else:
+                engine = load(program_of(asked))(self.machine, asked, place)
+            prepared.heal(engine)
+            return engine
+        assert part.to is not None
+        behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
+        if part.kind == "relay":
+            return Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
+        proxy = load(registry.ACCESS[part.kind])(self.machine, place, behind)
+        there = self._first.get(part.name, part)
+        if there != part:
+            assert there.to is not None
+            # A proxy's own interface is on the port after its own.
+            proxy.moved = {f"{labs.LOOPBACK}:{part.port + 1}": f"{labs.LOOPBACK}:{there.port + 1}"}
+            for now, then in ((part.to, there.to), (part, there)):
+                proxy.moved[":".join(map(str, self.address(now)))] = ":".join(map(str, self.address(then)))
+        return proxy
+
+    def _peers(self, part: Part) -> tuple[str, ...]:
+        """Return where a server's connections come from: the bridge, if packets to it cross or name it, and
+        its socket."""
+        mine = [chain for chain in self.chains.values() if part in chain.parts]
+        is_crossed = part.where.is_pod or any(chain.of("service") is not None for chain in mine)
+        here: tuple[str, ...] = () if part.where.is_pod else (labs.LOOPBACK,)
+        if any(chain.by_socket for chain in mine):
+            here = (*here, labs.OVER_SOCKET)
+        return (*here, self.network.gateway) if is_crossed else here
+
+
+def clear(token: str, records: Path) -> list[str]:
+    """Remove everything in the kernel that carries a lab's id; return in words what was removed."""
+    id = labs.lab_id(token)
+    return [*network.clear(id), *cgroups.clear(id), *sysctl.restore(records)]
+
+
+def present(token: str, records: Path) -> list[str]:
+    """Return in words what a lab has in the kernel."""
+    id = labs.lab_id(token)
+    groups = [f"control group {path}" for path in cgroups.present(id)]
+    changed = [f"{name}, which was {value}" for name, value in sysctl.changed(records).items()]
+    return [*network.present(id), *groups, *changed]

@@ -1,0 +1,301 @@
+"""This machine as a site: real servers and proxies, arranged as each arm asks, ended with their owner."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import sqlalchemy
+
+from benchbook.core import registry, several
+from benchbook.core.engines import engine_of
+from benchbook.core.errors import SiteError
+from benchbook.core.model import Endpoint
+from benchbook.core.study import Study
+from benchbook.sites import lab as labs
+from benchbook.sites.arms import loads, turns
+from benchbook.sites.contract import Site
+from benchbook.sites.local import evidence, layout, obstacles, running
+from benchbook.sites.machine import facts as machine
+from benchbook.sites.machine import lock, monitor, prepared
+from benchbook.sites.processes import end_signals, process, procfs, start_at
+from benchbook.sites.processes.before_exec import Where
+
+
+class LocalSite(Site):
+    """The arms of one study on this machine. Use it as a context manager, in the main thread.
+
+    `cpus` maps `server`, `proxy` and `client` to the cores they may use, or to None for all, where an arm
+    doesn't say otherwise. `database` is the one schema that the benchmark's account may use. Where no arm is
+    named, the baseline's server is meant.
+    """
+
+    database = labs.SCHEMA
+    ready_s = 1.0
+
+    def __init__(self, study: Study, lab: Path) -> None:
+        self.study = study
+        self._folder = lab
+        self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
+        self._arms = dict(study.arms)
+        self.chains = self._laid_out(study.engine.name)
+
+    def __enter__(self) -> LocalSite:
+        self.lab = labs.open_lab(self._folder)
+        self._lock = lock.acquire(self.lab.folder)
+        self._keep = (self._lock.fd,)
+        self._parts = running.Parts(self.lab, self.study, self.chains, self._keep)
+        if running.present(self.lab.token, self.lab.run):
+            self._parts.clear()
+        me = procfs.stat(os.getpid())
+        process.write_pidfile(
+            self.lab.pidfile("owner"),
+            process.Child(
+                "owner",
+                os.getpid(),
+                int(me["started"]) if me else 0,
+                procfs.executable(os.getpid()) or "",
+                self.lab.token,
+            ),
+        )
+        self._signals = end_signals.Signals()
+        self._signals.catch()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.down()
+            if running.present(self.lab.token, self.lab.run):
+                self._parts.clear()
+        finally:
+            self.lab.pidfile("owner").unlink(missing_ok=True)
+            self._lock.release()
+            self._signals.leave()
+
+    def change_places(self, block: int) -> None:
+        """Let arms with servers of their own change folders and ports for a block, if nothing runs.
+
+        What a place does to a server, such as where its data lie on the disk, then meets each arm alike. Arms
+        of different engines stay where they are.
+        """
+        if len({chain.server for chain in self.chains.values()}) < 2 or not self._parts.is_empty:
+            return
+        asked = [engine_of(self.study, arm) for arm in self.study.arms]
+        if len({(one.name, one.version, one.binary) for one in asked}) == 1:
+            self.chains = self._laid_out(asked[0].name, block - 1)
+            self._parts.forget(self.chains, self._laid_out(asked[0].name))
+
+    def add_twin(self, name: str, arm: str) -> None:
+        """Give an arm a second instance of all its parts under another name, if nothing runs; its data are
+        the same prepared copy."""
+        if name not in self._arms and self._parts.is_empty:
+            self._arms[name] = self.study.arms[arm]
+            self.chains = self._laid_out(self.study.engine.name)
+            self._parts.forget(self.chains, self.chains)
+
+    @classmethod
+    def needs(cls, name: str, study: Study) -> str:
+        """Say how busy this machine is."""
+        return f"  machine     {machine.busy()}"
+
+    @classmethod
+    def foreseen(cls, study: Study, arm: str) -> list[str]:
+        """Return all obstacles: this machine needs no asking."""
+        return cls(study, Path()).obstacles(arm)
+
+    def obstacles(self, arm: str) -> list[str]:
+        return obstacles.of(self.study.arms[arm], self._chain(arm), engine_of(self.study, arm))
+
+    @property
+    def _ports(self) -> dict[str, int]:
+        """How many ports the cluster of an arm takes."""
+        asked = {arm: engine_of(self.study, self.study.deployed(arm)).cluster for arm in self._arms}
+        return {arm: cluster.ports for arm, cluster in asked.items() if cluster is not None}
+
+    def up(self, arm: str) -> Endpoint:
+        chain = self._chain(arm)
+        self._parts.ensure(chain)
+        driver = registry.driver(engine_of(self.study, self.study.deployed(arm)).name)
+        return self._endpoint(chain, chain.entry, driver)
+
+    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
+        first, chain = self.up(arm), self._chain(arm)
+        secret = self.lab.secret_of(account, first.driver)
+        places = [first, *(self._endpoint(chain, part, first.driver) for part in chain.others)]
+        places = [replace(place, secret=secret) for place in places]
+        clients = self._arms[arm].clients
+        return [places[several.server_of(number, len(places))] for number in range(clients)]
+
+    def let_in(self, arm: str, account: int) -> str:
+        for part in self._chain(arm).parts:
+            if hasattr(self._parts.get(part), "let_in"):
+                self._parts.get(part).let_in(account)
+        return labs.user_of(account)
+
+    def clock(
+        self,
+        deployed: Mapping[str, str],
+        clients: Mapping[str, Sequence[process.Child]],
+        logs: Mapping[str, Sequence[Path]],
+        asked: Mapping[str, Any],
+    ) -> turns.Clock:
+        parts = {name: self.monitored(arm) for name, arm in deployed.items()}
+        takers = {name: turns.Taker(parts[name], clients[name], logs[name]) for name in deployed}
+        cpus = self._chain(next(iter(deployed.values()))).client.cpus
+        return turns.Clock(self.lab, takers, asked, Where(cpus=cpus), self._keep)
+
+    def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
+        return turns.stopped_with({one: self.monitored(arm) for one, arm in deployed.items()}, name)
+
+    def facts(self, arm: str) -> dict[str, Any]:
+        return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
+
+    def applied(self, arm: str) -> list[tuple[str, str]]:
+        parts = [self._parts.get(part) for part in self._chain(arm).parts if part.kind != "service"]
+        return [pair for part in parts for pair in part.applied()]
+
+    def identity(self, arm: str) -> dict[str, Any]:
+        """Return what tells this arm's parts from any other; one connection over the server's socket."""
+        return evidence.identity(self._parts, self._chain(arm))
+
+    def monitored(self, arm: str) -> dict[str, list[int]]:
+        """Return the processes whose CPU and memory belong to an arm, by part; a delaying hop is a proxy."""
+        found: dict[str, list[int]] = {}
+        for part in self._chain(arm).parts:
+            child = self._parts.get(part).child
+            if child is not None:
+                kind = "server" if part.kind == "server" else "proxy"
+                pids = getattr(self._parts.get(part), "pids", {})
+                found.setdefault(kind, []).extend(
+                    [pid for its in pids.values() for pid in its] or [child.pid]
+                )
+                found |= {name: its for name, its in pids.items() if its}
+        return found
+
+    def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
+        return evidence.during(self._parts, self._chain(arm))
+
+    def server_of(self, arm: str) -> str:
+        return self._chain(arm).server.name
+
+    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
+        """Return the administrative account over a server's socket; each connection is new."""
+        return self._server(arm).admin()
+
+    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
+        return [server.admin() for server in self._servers(arm)]
+
+    def allowance(self, arm: str) -> float:
+        client = self._chain(arm).client
+        cores = float(len(client.cpus or os.sched_getaffinity(0)))
+        return cores if client.where.quota is None else min(cores, client.where.quota)
+
+    def client(
+        self,
+        argv: Sequence[str],
+        out: Path,
+        err: Path,
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        arm: str | None = None,
+        number: int = 0,
+        begin_at: float | None = None,
+        held: bool = False,
+    ) -> start_at.Timed:
+        """Start a load client where an arm's client runs, supervised like the server, output into files.
+
+        With `begin_at` it is started now and becomes its program at that moment of the monotonic clock.
+        """
+        note = self.lab.run / f"begun-{number}" if begin_at is not None else None
+        child = process.start(
+            "client" if number == 0 else f"client-{number}",
+            argv if begin_at is None or note is None else start_at.waiting(argv, begin_at, note),
+            token=self.lab.token,
+            folder=self.lab.folder,
+            out=out,
+            err=err,
+            append=False,
+            where=self._parts.where(self._chain(arm).client),
+            keep=self._keep,
+            cwd=cwd,
+            env=env,
+        )
+        return start_at.timed(child, note)
+
+    def watch(
+        self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
+    ) -> monitor.Monitor:
+        driver, pids = loads.pid(self.lab), [one.pid for one in (client, *others)]
+        watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
+        programs = [self._parts.get(part) for part in self._chain(arm).parts]
+        families = [one.child.pid for one in programs if getattr(one, "has_children", False) and one.child]
+        hops = self._parts.hops(self._chain(arm))
+        return monitor.Monitor(watched, path, *pids, hops=hops, families=families)
+
+    def log_mark(self, arm: str | None = None) -> list[int]:
+        return [server.log_mark() for server in self._servers(arm)]
+
+    def log_errors(self, mark: Sequence[int], arm: str | None = None) -> list[str]:
+        marked = zip(self._servers(arm), mark, strict=True)
+        return [line for server, place in marked for line in server.log_errors(place)]
+
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
+        """Keep a copy of the data of an arm's server under a label, for all arms that share them."""
+        prepared.keep(self._server(arm), self._prepared_servers(), label)
+
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
+        return prepared.is_kept(self._server(arm), label)
+
+    def restore(self, label: str | None = None) -> None:
+        prepared.put_back(self._prepared_servers(), label)
+
+    def hold(self) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                for part in self._parts.alive.values():
+                    if part.child is not None and not part.child.is_alive:
+                        raise SiteError(f"the {part.role} ended by itself; see {part.log}")
+                time.sleep(0.5)
+
+    def down(self, arm: str | None = None) -> None:
+        names = [] if arm is None else [part.name for part in self._chain(arm).hops]
+        if arm is None or names:
+            self._parts.stop(*names)
+
+    def _chain(self, arm: str | None) -> layout.Chain:
+        try:
+            return self.chains[self.study.baseline if arm is None else arm]
+        except KeyError:
+            raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
+
+    def _laid_out(self, engine: str, first: int = 0) -> dict[str, layout.Chain]:
+        twins = self._arms.keys() - self.study.arms.keys()
+        has_netem, port = obstacles.has_netem(self.study.arms), self.study.site.port
+        return layout.chains(self._arms, port, self.cpus, has_netem, engine, first, self._ports, twins)
+
+    def _server(self, arm: str | None) -> Any:
+        return self._servers(arm)[0]
+
+    def _servers(self, arm: str | None) -> list[Any]:
+        return [self._parts.get(part) for part in self._chain(arm).servers]
+
+    def _prepared_servers(self) -> list[Any]:
+        """Return every distinct server of the arms that this machine can make, and of their twins."""
+        able = self.able
+        arms = [name for name in self._arms if name in able or self.study.deployed(name) in able]
+        parts = dict.fromkeys(part for arm in arms for part in self.chains[arm].servers)
+        return [self._parts.get(part) for part in parts]
+
+    def _endpoint(self, chain: layout.Chain, part: layout.Part, driver: str) -> Endpoint:
+        host, port = self._parts.address(part)
+        socket = Path(self._parts.get(part).socket_path) if chain.by_socket else None
+        return Endpoint(*(host, port, labs.SCHEMA, self.lab.secret_of(0, driver), socket), driver=driver)

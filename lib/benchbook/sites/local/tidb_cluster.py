@@ -1,0 +1,373 @@
+"""A TiDB cluster on this machine: PD, stores that replicate by Raft, and TiDB, each a program of its own.
+
+The store is unistore, which its makers call a research program: it speaks TiKV's protocol to PD and TiDB and
+keeps its data in badger, so it shows what replication, distance and several TiDB do, not how fast TiKV is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import sqlalchemy
+
+from benchbook.core import files
+from benchbook.core.errors import SiteError
+from benchbook.core.study_cluster import Cluster as Asked
+from benchbook.sites import admin_account, settings
+from benchbook.sites import lab as labs
+from benchbook.sites.local import tidb_events, tidb_members
+from benchbook.sites.local.delay import Delay
+from benchbook.sites.local.tidb_zones import Zones
+from benchbook.sites.machine import prepared
+from benchbook.sites.machine.here import Here
+from benchbook.sites.tidb import build, config, data, placement
+
+STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
+READY_S = 240.0
+LOOK_S = 0.5
+# PD begins to move leaders some seconds after the last region has told of itself.
+QUIET_LOOKS = 6
+SETTLE_S = 60.0
+GONE_S = 5.0
+TRIES = 4
+
+
+class Cluster:
+    """The parts of one cluster at ports from a place on. Nothing is started until `ensure`.
+
+    Where there are no programs yet, they are built now.
+    """
+
+    has_copies = True
+
+    def __init__(
+        self,
+        machine: Here,
+        engine: Any,
+        place: labs.Place,
+        zones: Zones | None = None,
+    ) -> None:
+        assert engine.cluster is not None
+        lab = machine.lab
+        self.machine, self.lab, self.engine, self.place = machine, lab, engine, place
+        self.size: Asked = engine.cluster
+        self.programs = build.cluster(lab, engine.version, machine.keep)
+        self.version = build.said_version(self.programs["tidb-server"])
+        self.asked = config.complete(engine.settings, self.version)
+        self.user = data.user(machine)
+        self.role, self.folder = place.name, lab.own(place.name, self.user)
+        self.data, self.log = self.folder / "data", lab.run / f"{place.name}-tidb-1.log"
+        self.zones, self.hops = zones, dict[str, Delay]()
+        self._opened = 0
+        self._admin: sqlalchemy.Engine | None = None
+        self._make()
+
+    @staticmethod
+    def obstacle(engine: Any) -> str | None:
+        """Return why this machine can't make such a cluster, or None; nothing is built to find out."""
+        return build.cluster_obstacle(engine.version)
+
+    def _make(self) -> None:
+        port, size = self.place.port, self.size
+        pd_port = port + 2 * size.tidb
+        ranks = range(size.stores)
+        places = [self.zones.place(self.place, rank) if self.zones else self.place for rank in ranks]
+        stores = [(f"store-{number}", pd_port + 2 * number) for number in range(1, size.stores + 1)]
+        pd_at = f"{places[0].address}:{pd_port}"
+        names = {f"{place.address}:{one[1]}": one[0] for place, one in zip(places, stores, strict=True)}
+        in_zone = {"pd": 0} | {name: rank for rank, (name, _) in enumerate(stores)}
+        in_zone |= {f"tidb-{rank + 1}": rank % size.stores for rank in range(size.tidb)}
+
+        def given(name: str, number: int, program: str, asked: dict[str, Any]) -> tuple[Any, ...]:
+            place = replace(places[in_zone[name]], name=f"{self.role}-{name}", port=number)
+            return (
+                *(self.machine, place, self.user),
+                *(self.programs[program], self.data / name, asked),
+            )
+
+        pd_asked = tidb_members.PD_DEFAULTS | size.pd_settings | {"replication.max-replicas": size.replicas}
+        self.pd = tidb_members.PD(*given("pd", pd_port, "pd-server", pd_asked), names=names)
+        store_asked = tidb_members.STORE_DEFAULTS | size.store_settings
+        self.stores = {
+            name: tidb_members.Store(*given(name, number, "unistore-server", store_asked), pd=pd_at)
+            for name, number in stores
+        }
+        self.servers = [
+            tidb_members.Server(
+                *given(f"tidb-{rank + 1}", port + 2 * rank, "tidb-server", dict(self.asked.items)), pd=pd_at
+            )
+            for rank in range(size.tidb)
+        ]
+
+        if self.zones is not None:
+            for rank, member in enumerate((self.pd, *self.stores.values())):
+                short = self._short(member)
+                self.hops[short] = self.zones.hop(member, in_zone[short], rank)
+
+    @property
+    def members(self) -> list[tidb_members.Member]:
+        """All parts, in the order in which they are started."""
+        return [self.pd, *self.stores.values(), *self.servers]
+
+    @property
+    def child(self) -> Any:
+        """The process of the first TiDB, or None."""
+        return self.servers[0].child
+
+    @property
+    def is_up(self) -> bool:
+        """Say whether every part runs."""
+        return all(member.is_up for member in (*self.members, *self.hops.values()))
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Where its TiDB are reached."""
+        return [(one.place.address, one.place.port) for one in self.servers]
+
+    @property
+    def below(self) -> dict[str, list[tuple[str, int]]]:
+        """Where stores (`tikv`) and PD are reached."""
+        stores = [(one.place.address, one.place.port) for one in self.stores.values()]
+        return {"tikv": stores, "pd": [(self.pd.place.address, self.pd.place.port)]}
+
+    @property
+    def pids(self) -> dict[str, list[int]]:
+        """The processes of `tidb`, `tikv` (the stores) and `pd` that run."""
+        found: dict[str, list[int]] = {"tidb": [], "tikv": [], "pd": []}
+        for member in self.members:
+            if member.child is not None and member.is_up:
+                found[member.kind].append(member.child.pid)
+        return found
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What its data depend on: another value needs other data."""
+        variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
+        made = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
+        made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
+        return made | {"store": self.size.store_settings, "locks": admin_account.locks(self.lab)}
+
+    def ensure(self) -> None:
+        """Start the parts that don't run, in their order, making data at need; wait until it is whole."""
+        if self.is_up:
+            return
+        self.stop()
+        prepared.make(self)
+        try:
+            self._start_below()
+            for one in self.servers:
+                one.start()
+            self._admit()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> bool:
+        """End all parts, TiDB first and PD last; say whether all went by themselves."""
+        went = [member.stop() for member in (*reversed(self.members), *self.hops.values())]
+        return all(went)
+
+    def running(self) -> Any:
+        """Return the process of the first TiDB; SiteError if a part has ended."""
+        for member in self.members:
+            member.running()
+        return self.child
+
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account over the first TiDB's socket, with the books of all."""
+        if self._admin is None:
+            statuses = [one.status for one in self.servers]
+            self._admin = data.admin(self._connect, statuses, lambda: self._opened, self._books)
+        return self._admin
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very cluster from any other, part by part; opens no session."""
+        child = self.servers[0].running()
+        found: dict[str, Any] = {"pid": child.pid, "started": child.started, "port": self.place.port}
+        # What goes with a part's place, such as its cores, is that of its cluster's first TiDB.
+        parts = {self._short(one): one.identity() for one in self.members}
+        hops = {f"hop-{name}": hop.identity() for name, hop in self.hops.items()}
+        return found | {"cluster": parts | hops}
+
+    def applied(self) -> list[tuple[str, str]]:
+        """Return the settings files that its parts were started with, as pairs of name and text."""
+        return [(f"{self._short(one)}.toml", text) for one in self.members for _, text in one.applied()]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what its parts say they are; SettingsDiffer if one did not take what was asked."""
+        self.running()
+        with self.admin().connect() as connection:
+            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+        read = [
+            self.asked.taken(self.engine.settings, one.status.config(), variables) for one in self.servers
+        ]
+        kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
+        size = self.size
+        return {
+            "name": "tidb",
+            "version": self.version,
+            "version_comment": variables["version_comment"],
+            "storage": STORAGE.format(stores=size.stores, replicas=size.replicas),
+            "settings": read[0],
+            "variables": len(variables),
+            "variables_sha256": settings.digest(kept, self.folder),
+            "config_hash": self.servers[0].config_hash,
+            "programs": {
+                name: {"sha256": files.sha256(path), **_built(path)} for name, path in self.programs.items()
+            },
+            "cluster": {
+                "pd": size.pd,
+                "stores": size.stores,
+                "tidb": size.tidb,
+                "replicas": size.replicas,
+                **({"event": size.event.model_dump()} if size.event is not None else {}),
+                **({"zones": self.zones.facts()} if self.zones is not None else {}),
+                "pd_settings": tidb_members.taken(self.pd),
+                "store_settings": [tidb_members.taken(one) for one in self.stores.values()].pop(),
+            },
+        }
+
+    def moment(self) -> dict[str, Any]:
+        """Return how many regions there are, on how many stores, and the leaders of each store."""
+        state = self.pd.placement.state()
+        led = list(state["leaders"].values())
+        leaders = {name: led.count(name) for name in self.stores}
+        return {"regions": len(led), "leaders": leaders, "regions_by_replicas": state["replicas"]}
+
+    def look(self) -> dict[str, Any]:
+        """Return the state of stores and leaders now; `ended` are the parts whose process has."""
+        ended = [self._short(one) for one in self.members if not one.is_up]
+        ended += [f"hop-{name}" for name, hop in self.hops.items() if not hop.is_up]
+        try:
+            return {**self.pd.placement.state(), "ended": ended}
+        except (OSError, ValueError) as error:
+            return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
+
+    @contextlib.contextmanager
+    def beside(self) -> Iterator[dict[str, Any]]:
+        """Look at stores and leaders before and after what is done inside, and carry out what is asked to
+        happen meanwhile; wait first until leaders rest."""
+        with contextlib.suppress(SiteError):
+            self._rest(SETTLE_S, 2)
+        record = {"before": self.look()}
+        with tidb_events.within(self, self.size.event) as event:
+            yield record
+        record["after"] = self.look()
+        if event is not None:
+            record["event"] = event
+
+    def log_mark(self) -> dict[str, int]:
+        """Return a place in the log of each part."""
+        return {one.role: one.log_mark() for one in self.members}
+
+    def log_errors(self, mark: dict[str, int]) -> list[str]:
+        """Return the lines since a place that tell of a crash, each with the part that wrote it."""
+        return [
+            f"{self._short(one)}: {line}" for one in self.members for line in one.log_errors(mark[one.role])
+        ]
+
+    @property
+    def _own_hosts(self) -> list[str]:
+        """Where the administrator's sessions over a TiDB's socket seem to come from, to that TiDB."""
+        own = sorted({one.place.address for one in self.servers}) if self.zones is not None else []
+        return ["localhost", *own]
+
+    def create(self) -> None:
+        """Make new data, some times over where a store ends by itself.
+
+        unistore may end with a panic while a new store gets its first snapshots ("tocommit is out of range").
+        """
+        for tries_left in reversed(range(TRIES)):
+            try:
+                self._first_start()
+                return
+            except SiteError as error:
+                if not tries_left or "does not run" not in str(error):
+                    raise
+                print(
+                    f"{self.role}: a new cluster's store ended by itself; making its data again", flush=True
+                )
+
+    def _first_start(self) -> None:
+        """Make the data: a cluster whose first TiDB listens on a socket alone until its account is closed."""
+        self._lie_in("new")
+        self.machine.remove(f"{self.role}/new")
+        for member in (self.pd, *self.stores.values()):
+            for name in ("new", f"new/{self._short(member)}"):
+                self.machine.own(f"{self.role}/{name}", self.user)
+        try:
+            self._start_below()
+            first = self.servers[0]
+            data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
+        finally:
+            self.stop()
+            self._lie_in("data")
+
+    def _lie_in(self, name: str) -> None:
+        """Have all parts keep their data below a folder."""
+        for member in self.members:
+            member.data = self.folder / name / self._short(member)
+
+    def _start_below(self) -> None:
+        """Start PD and the stores, one after another, and wait until all regions are where they belong."""
+        for hop in self.hops.values():
+            hop.ensure()
+        self.pd.start()
+        for store in self.stores.values():
+            store.start()
+        self._rest(READY_S, QUIET_LOOKS)
+
+    def _rest(self, wait_s: float, looks: int) -> None:
+        """Wait until nothing is missing and leaders have stayed where they are for some looks."""
+        deadline, seen, same = time.monotonic() + wait_s, None, 0
+        while same < looks:
+            for member in (self.pd, *self.stores.values()):
+                member.running()
+            state = self.pd.placement.state()
+            missing = placement.faults(state, self.size.stores, self.size.replicas)
+            same = same + 1 if not missing and state["leaders"] == seen else 0
+            seen = state["leaders"]
+            if time.monotonic() > deadline:
+                why = "; ".join(missing) or "leaders still move"
+                raise SiteError(
+                    f"the cluster was not at rest within {wait_s:.0f} s: {why}; see {self.pd.log}"
+                )
+            time.sleep(LOOK_S)
+
+    def _admit(self) -> None:
+        """Make the benchmark's account, and prove each port to be of the TiDB that was started for it."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            data.set_variables(cursor, self.asked.variables)
+            data.admit(cursor, self.lab.password(), tuple(self.place.peers()))
+        for one in self.servers:
+            with self._connect(one) as connection, connection.cursor() as cursor:
+                cursor.execute("FLUSH PRIVILEGES")
+            data.prove(one, partial(self._connect, one), one.pd)
+
+    def _connect(self, one: tidb_members.Server | None = None) -> pymysql.Connection:
+        self._opened += 1
+        return data.connect(one or self.servers[0])
+
+    def _books(self) -> tuple[dict[str, int], float]:
+        """Return the counters of all TiDB, added up once clients have left those that we don't look at."""
+        deadline = time.monotonic() + GONE_S
+        while any(one.status.connected() for one in self.servers[1:]) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        each = [one.status.books() for one in self.servers]
+        counters = {name: sum(one[0].get(name, 0) for one in each) for name in each[0][0]}
+        return counters, min(one[1] for one in each)
+
+    def _short(self, member: tidb_members.Member) -> str:
+        return member.role.removeprefix(f"{self.role}-")
+
+
+def _built(path: Path) -> dict[str, Any]:
+    made = build.built(path) or {}
+    return {key: made[key] for key in ("go", "module") if key in made}

@@ -1,0 +1,213 @@
+"""The parts of a TiDB cluster, each one supervised process: PD, a store, a TiDB."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchbook.core.errors import SettingsDiffer
+from benchbook.sites import lab as labs
+from benchbook.sites.machine.here import Here
+from benchbook.sites.machine.supervised import Supervised
+from benchbook.sites.settings import Value, same, text
+from benchbook.sites.tidb import config
+from benchbook.sites.tidb.placement import Placement
+from benchbook.sites.tidb.status import Status, flat
+
+CRASH = re.compile(r"\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
+# What a cluster starts from unless the study says otherwise.
+PD_DEFAULTS: dict[str, Value] = {
+    "log.level": "error",
+    # A leader that moves for its load would be one of the reasons to void a run.
+    "schedule.hot-region-schedule-limit": 0,
+    # PD changes several replicas at once where stores say that they are 5.0, and unistore can't follow.
+    "schedule.enable-joint-consensus": False,
+    # A region that PD moves off its only store ended unistore with a panic (tocommit is out of range).
+    "schedule.region-schedule-limit": 0,
+}
+# Lines of the settings files that say where a part is.
+PLACES = frozenset({"pd-addr", "store-addr", "status-addr", "db-path", "temp-dir", "tmp-storage-path"})
+STORE_DEFAULTS: dict[str, Value] = {"server.log-level": "error"}
+
+
+class Member(Supervised):
+    """One part of a cluster: `kind` as the monitor's tables name it, `data` where its data lie."""
+
+    kind = "server"
+    config_name = "config.toml"
+    crash = CRASH
+    stop_s = 60.0
+    start_s = 120.0
+
+    def __init__(
+        self,
+        machine: Here,
+        place: labs.Place,
+        user: str | None,
+        binary: Path,
+        data: Path,
+        asked: Mapping[str, Value],
+    ) -> None:
+        super().__init__(machine, place, user)
+        self.lab = machine.lab
+        self.binary, self.data, self.asked = binary, data, dict(asked)
+        self.what = f"{place.name} of the cluster"
+
+    @property
+    def at(self) -> str:
+        """Where it is reached, as ADDRESS:PORT."""
+        return f"{self.place.address}:{self.place.port}"
+
+    @property
+    def config_text(self) -> str:
+        """The settings file as it is on disk now, the same wherever the cluster is."""
+        lines = (self.machine.read(f"{self.role}/{self.config_name}") or "").splitlines()
+        return "\n".join(line for line in lines if line.partition("=")[0].strip() not in PLACES)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very process from any other, or that it has ended."""
+        if not self.is_up or self.child is None:
+            return {"ended": True}
+        return {"pid": self.child.pid, "started": self.child.started, "config_hash": self.config_hash}
+
+    def start(self) -> None:
+        """Start it unless it runs."""
+        if self.is_up:
+            return
+        self._must_have_ports(self.place.port, self.place.port + 1)
+        self._configure(self._toml())
+        self._begin(self._argv(), self._is_ready_now, self.env)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What its program finds in its environment."""
+        return {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
+
+    def _toml(self) -> str:
+        return config.toml(self.asked)
+
+    def _argv(self) -> list[str]:
+        raise NotImplementedError
+
+    def _is_ready_now(self) -> bool:
+        raise NotImplementedError
+
+
+class PD(Member):
+    """The placement driver; its peers' port is the one after its own."""
+
+    kind = "pd"
+
+    def __init__(self, *given: Any, names: Mapping[str, str]) -> None:
+        super().__init__(*given)
+        self.placement = Placement(self.place.address, self.place.port, names)
+
+    def start(self) -> None:
+        """Start it unless it runs, and set what it keeps with its data."""
+        super().start()
+        self.placement.set(self.asked)
+
+    def settings(self) -> dict[str, tuple[Value, str | None]]:
+        """Return asked and got of every setting."""
+        told = self.placement.config()
+        return {key: (value, text(told[key]) if key in told else None) for key, value in self.asked.items()}
+
+    def _argv(self) -> list[str]:
+        client = f"http://{self.at}"
+        peer = f"http://{self.place.address}:{self.place.port + 1}"
+        places = [f"--client-urls={client}", f"--peer-urls={peer}", f"--initial-cluster=pd={peer}"]
+        return [str(self.binary), f"--config={self.config}", "--name=pd", f"--data-dir={self.data}", *places]
+
+    def _is_ready_now(self) -> bool:
+        return self.placement.answers
+
+
+class Store(Member):
+    """A store; its status port is the one after its own."""
+
+    kind = "tikv"
+
+    def __init__(self, *given: Any, pd: str) -> None:
+        super().__init__(*given)
+        self.pd = pd
+
+    def settings(self) -> dict[str, tuple[Value, str | None]]:
+        """Return asked and got of every setting; it tells them without dashes."""
+        told = {_plain(key): value for key, value in flat(self._ask("config")).items()}
+        return {
+            key: (value, text(told[_plain(key)]) if _plain(key) in told else None)
+            for key, value in self.asked.items()
+        }
+
+    def _toml(self) -> str:
+        place = f"{self.place.address}:{self.place.port + 1}"
+        own = {"pd-addr": self.pd, "store-addr": self.at, "status-addr": place, "raft": True}
+        items = {f"server.{key}": value for key, value in own.items()}
+        return config.toml({**self.asked, **items, "engine.db-path": str(self.data)})
+
+    def _argv(self) -> list[str]:
+        return [str(self.binary), f"-config={self.config}", f"-listen={self.at}"]
+
+    def _is_ready_now(self) -> bool:
+        return bool(self._ask("config"))
+
+    def _ask(self, what: str) -> Any:
+        plain = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        address = f"http://{self.place.address}:{self.place.port + 1}/{what}"
+        with plain.open(address, timeout=5.0) as answer:
+            return json.loads(answer.read())
+
+
+class Server(Member):
+    """A TiDB; its status port is the one after its own, its socket in its own folder."""
+
+    kind = "tidb"
+    leftovers = ("t.sock",)
+
+    def __init__(self, *given: Any, pd: str) -> None:
+        super().__init__(*given)
+        self.pd = pd
+        self.status = Status(self.place.address, self.place.port + 1)
+        self.socket = Path(self.machine.socket(f"{self.role}/t.sock"))
+
+    def private(self) -> list[str]:
+        """Return the command line of the first start of all, on which nothing but its socket listens."""
+        self._configure(self._toml())
+        return [*self._common(), "-P=0", "-report-status=false"]
+
+    def _common(self) -> list[str]:
+        storage = ["-store=tikv", f"-path={self.pd}", f"-socket={self.socket}"]
+        return [str(self.binary), f"-config={self.config}", *storage]
+
+    def _toml(self) -> str:
+        places = {"temp-dir": str(self.folder), "tmp-storage-path": str(self.folder)}
+        return config.toml(places | self.asked)
+
+    def _argv(self) -> list[str]:
+        address, port = self.place.address, self.place.port
+        here = [f"-host={address}", f"-P={port}", f"-advertise-address={address}"]
+        return [*self._common(), *here, f"-status-host={address}", f"-status={port + 1}"]
+
+    def _is_ready_now(self) -> bool:
+        return self.status.answers and self.socket.exists()
+
+
+def taken(member: PD | Store) -> dict[str, str | None]:
+    """Return what a member took of every setting that was asked of it; SettingsDiffer where it is another."""
+    told = member.settings()
+    wrong = {
+        f"{member.place.name}: {key}": pair
+        for key, pair in told.items()
+        if pair[1] is None or not same(pair[0], pair[1])
+    }
+    if wrong:
+        raise SettingsDiffer(wrong)
+    return {key: got for key, (_, got) in sorted(told.items())}
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").lower()

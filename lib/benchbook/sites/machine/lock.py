@@ -1,0 +1,120 @@
+"""One measurement at a time on one machine.
+
+The lock is an flock(2) that children inherit, so it stays held until the last of them has ended: a lock
+that can be taken also proves that nothing was left behind. The kernel drops it with the processes; a file
+left over by a crash holds nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchbook.core.errors import LockHeld, SiteError
+from benchbook.sites.processes import procfs
+
+PATIENCE_S = 0.5
+
+
+def lock_file() -> Path:
+    """Return the machine's lock file: BENCHBOOK_LOCK, else one name in /run/lock that all users share."""
+    named = os.environ.get("BENCHBOOK_LOCK")
+    if named:
+        return Path(named)
+    shared = Path("/run/lock")
+    return (shared if shared.is_dir() else Path(tempfile.gettempdir())) / "benchbook.lock"
+
+
+@dataclass
+class Lock:
+    """The machine's lock while it is held; `fd` goes to every child."""
+
+    path: Path
+    fd: int
+
+    def release(self) -> None:
+        """Let go of our own hold; children that inherited it keep theirs until they end."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def acquire(folder: Path, patience_s: float = PATIENCE_S) -> Lock:
+    """Take the machine's lock for a lab, or raise LockHeld within a second, naming the holder."""
+    path = lock_file()
+    fd = _open(path)
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                message = _describe(path, fd)
+                os.close(fd)
+                raise LockHeld(message) from None
+            time.sleep(0.05)
+    me = procfs.stat(os.getpid())
+    record = {
+        "pid": os.getpid(),
+        "started": me["started"] if me else 0,
+        "command": procfs.command(os.getpid()),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        "folder": str(folder),
+    }
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps(record).encode(), 0)
+    except OSError:
+        pass  # Another user's file, open for reading: the hold counts, the note is only for people.
+    return Lock(path, fd)
+
+
+def holder(path: Path | None = None) -> dict[str, object]:
+    """Return what the last holder wrote about itself; empty if nothing readable is there. Only for people."""
+    try:
+        record = json.loads((path or lock_file()).read_text(encoding="utf-8"))
+        return record if isinstance(record, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _open(path: Path) -> int:
+    """Open the lock file, made by the first process, without following a link that was left there."""
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW
+    for attempt in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR, os.O_RDONLY):
+        try:
+            fd = os.open(path, attempt | flags, 0o644)
+        except OSError as error:
+            trouble = error
+            continue
+        if attempt & os.O_CREAT:
+            # Every user may take the lock and leave a note; it holds nothing else.
+            os.fchmod(fd, 0o666)
+        return fd
+    raise SiteError(
+        f"{path}: the machine's lock cannot be opened: {trouble}; set BENCHBOOK_LOCK to a file you may write"
+    )
+
+
+def _describe(path: Path, fd: int) -> str:
+    record = holder(path)
+    pid, since = record.get("pid"), record.get("since")
+    if isinstance(pid, int) and procfs.is_alive(
+        pid, record.get("started") if isinstance(record.get("started"), int) else None
+    ):
+        return (
+            f"this machine is being measured by pid {pid}, since {since}: {record.get('command')}; "
+            "wait until it ends, or end it there (Ctrl-C), then try again"
+        )
+    left = [f"{child} ({procfs.command(child)})" for child in procfs.opened_by(path) if child != os.getpid()]
+    return (
+        f"this machine is still held by what pid {pid} (gone, since {since}) left behind: "
+        f"{', '.join(left) or 'processes of another user'}; run `make down`, then try again"
+    )

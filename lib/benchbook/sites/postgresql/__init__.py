@@ -1,1 +1,0 @@
-"""PostgreSQL as the OS package ships it."""

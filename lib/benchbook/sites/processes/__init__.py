@@ -1,0 +1,1 @@
+"""Processes: started so that none outlives its owner, known again, watched and ended."""

@@ -1,0 +1,213 @@
+"""Start a child that cannot outlive its owner, prove later that it is ours, and end it.
+
+A child asks the kernel to end it when the thread that started it ends; therefore children start from the main
+thread only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchbook.core.errors import SiteError
+from benchbook.sites.processes import procfs
+from benchbook.sites.processes.before_exec import ANYWHERE, Where, dies_with
+
+TOKEN = "BENCHBOOK_LAB"
+FOLDER = "BENCHBOOK_LAB_FOLDER"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PLAIN = {"PATH": PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+@dataclass(frozen=True)
+class Child:
+    """One supervised process; the fields with the pid file prove later that it is still the same."""
+
+    role: str
+    pid: int
+    started: int
+    exe: str
+    token: str
+    popen: subprocess.Popen[bytes] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_alive(self) -> bool:
+        """Say whether it still runs, and reap it if it has ended."""
+        if self.popen is not None and self.popen.poll() is not None:
+            return False
+        return procfs.is_alive(self.pid, self.started)
+
+
+def start(
+    role: str,
+    argv: Sequence[str],
+    *,
+    token: str,
+    folder: Path,
+    out: Path,
+    err: Path | None = None,
+    pidfile: Path | None = None,
+    user: str | None = None,
+    where: Where = ANYWHERE,
+    env: Mapping[str, str] | None = None,
+    keep: Sequence[int] = (),
+    cwd: Path | None = None,
+    append: bool = True,
+) -> Child:
+    """Start a child that dies with this process and return it.
+
+    Output goes straight into `out` (and `err`, else the same file), never through a pipe. `keep` are file
+    descriptors it inherits, such as the lock. The environment holds `env`, PATH, a plain locale and
+    the lab's token. Raises SiteError off the main thread and if the program cannot be started.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise SiteError(
+            f"{role} must be started from the main thread: a child dies with the thread that started it; "
+            "call this directly in a cell or a script"
+        )
+    account = pwd.getpwnam(user) if user is not None else None
+    mode = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC) | os.O_CLOEXEC
+    fds = [os.open(path, mode, 0o600) for path in (out, err) if path is not None]
+    try:
+        popen = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=fds[0],
+            stderr=fds[-1],
+            close_fds=True,
+            pass_fds=tuple(keep),
+            cwd=cwd or folder,
+            process_group=0,
+            preexec_fn=dies_with(os.getpid(), account, where),
+            env=PLAIN | {**(env or {}), TOKEN: token, FOLDER: str(folder)},
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SiteError(
+            f"{role}: {argv[0]} could not be started: {error}; "
+            "check that the program exists and the lab folder can be reached by its user"
+        ) from None
+    finally:
+        for fd in fds:
+            os.close(fd)
+    found = procfs.stat(popen.pid)
+    child = Child(
+        role,
+        popen.pid,
+        int(found["started"]) if found else 0,
+        procfs.executable(popen.pid) or argv[0],
+        token,
+        popen,
+    )
+    if pidfile is not None:
+        write_pidfile(pidfile, child)
+    return child
+
+
+def write_pidfile(pidfile: Path, child: Child) -> None:
+    """Write down how to know a process again; the file is complete or absent."""
+    record = {
+        "role": child.role,
+        "pid": child.pid,
+        "started": child.started,
+        "exe": child.exe,
+        "token": child.token,
+    }
+    temporary = pidfile.with_suffix(".tmp")
+    temporary.write_text(json.dumps(record), encoding="utf-8")
+    temporary.rename(pidfile)
+
+
+def read_pidfile(pidfile: Path) -> Child | None:
+    """Return what a pid file says, or None if it is missing, empty or cut."""
+    try:
+        record = json.loads(pidfile.read_text(encoding="utf-8"))
+        return Child(
+            str(record["role"]),
+            int(record["pid"]),
+            int(record["started"]),
+            str(record["exe"]),
+            str(record["token"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def is_ours(child: Child | Path | None) -> bool:
+    """Say whether a process is the one we started: alive, same start time, our token in its environment."""
+    if isinstance(child, Path):
+        child = read_pidfile(child)
+    if child is None or not procfs.is_alive(child.pid, child.started):
+        return False
+    return procfs.environment(child.pid).get(TOKEN) == child.token
+
+
+def wait(child: Child, timeout_s: float) -> int:
+    """Wait for a child that ends by itself and return its exit code; after `timeout_s` stop it, SiteError."""
+    assert child.popen is not None
+    try:
+        return child.popen.wait(timeout=timeout_s)
+    except BaseException as error:
+        stop(child, grace_s=2.0)
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise SiteError(
+                f"{child.role} did not end within {timeout_s:.0f} s and was stopped; "
+                "look whether the disk is full or the machine overloaded"
+            ) from None
+        raise
+
+
+def stop(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -> bool:
+    """End a process: TERM, wait, KILL, reap; say whether it went without KILL.
+
+    A process that is no longer the one we started is left alone.
+    """
+    try:
+        handle = os.pidfd_open(child.pid)
+    except (ProcessLookupError, OSError):
+        return True
+    try:
+        # The handle names one process for ever, so the proof made now holds for every signal below.
+        if not is_ours(child):
+            _reap(child)
+            return True
+        for signum, wait_s in ((gentle, grace_s), (signal.SIGKILL, 10.0)):
+            try:
+                signal.pidfd_send_signal(handle, signum)
+                signal.pidfd_send_signal(handle, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+            if _ended(handle, wait_s):
+                return signum == gentle
+    finally:
+        os.close(handle)
+        _reap(child)
+    raise SiteError(
+        f"{child.role} (pid {child.pid}) does not end, even by SIGKILL: it waits in the kernel; "
+        "look at `dmesg` and try `make down` again"
+    )
+
+
+def _ended(handle: int, wait_s: float) -> bool:
+    deadline = time.monotonic() + wait_s
+    while (left := deadline - time.monotonic()) > 0:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        if poll.poll(left * 1000):
+            return True
+    return False
+
+
+def _reap(child: Child) -> None:
+    if child.popen is not None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.popen.wait(timeout=1.0)

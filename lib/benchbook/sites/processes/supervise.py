@@ -1,0 +1,154 @@
+"""Own one stage: whatever ends it, nothing it started lives on.
+
+    exec python -m benchbook.sites.processes.supervise papermill ...
+
+The chain is pipeline → supervisor → stage process → notebook kernel → server and load client. Each link
+dies with the one before it, even by SIGKILL; the supervisor also collects whatever leaves the chain
+(prctl(2): PR_SET_CHILD_SUBREAPER) and ends it when the stage ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from benchbook.sites.processes import procfs
+from benchbook.sites.processes.before_exec import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, dies_with, prctl
+from benchbook.sites.processes.signals import Signals
+
+OWNER = "BENCHBOOK_OWNER"
+GRACE_S = 3.0
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SHELLS = {"sh", "bash", "dash", "zsh", "ksh"}
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a stage's command to its end and return its exit code; 128 + n if signal n ended it or us.
+
+    INT, TERM and HUP become TERM for all descendants and KILL for those left after three seconds.
+    """
+    watched = _launchers()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    wanted = [signum for signum in ENDING if signal.getsignal(signum) is not signal.SIG_IGN]
+    signals = Signals([*wanted, signal.SIGCHLD])
+    try:
+        return _watch(argv, signals, watched)
+    finally:
+        for handle in watched:
+            os.close(handle)
+        # What came in while we ended the stage is answered already.
+        signals.close()
+
+
+def _watch(argv: Sequence[str], signals: Signals, watched: list[int]) -> int:
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=dies_with(os.getpid()),
+            env={**os.environ, OWNER: str(os.getpid())},
+        )
+    except OSError as error:
+        print(f"{argv[0]}: cannot be started: {error.strerror}; check that it is installed", file=sys.stderr)
+        return 127
+    ended_by = None
+    while ended_by is None and child.poll() is None:
+        caught = signals.wait(0.2, watched)
+        if caught is not None and caught != signal.SIGCHLD:
+            ended_by = caught
+        elif _any_ended(watched):
+            ended_by = signal.SIGTERM
+        _reap(child)
+    left = end_descendants(child)
+    if left:
+        print(f"still there after SIGKILL: {', '.join(map(str, left))}; run `make down`", file=sys.stderr)
+    if ended_by is not None:
+        return 128 + ended_by
+    code = child.returncode
+    return code if code >= 0 else 128 - code
+
+
+def end_descendants(child: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> list[int]:
+    """End every descendant of this process: TERM, three seconds, KILL; reap them and return who is left."""
+    for signum, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, grace_s)):
+        deadline = time.monotonic() + wait_s
+        told: set[int] = set()
+        while (left := procfs.descendants(os.getpid())) and time.monotonic() < deadline:
+            # Each gets the signal once, so that it can clean up, also those that appear while others end.
+            for pid in set(left) - told:
+                told.add(pid)
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signum)
+                    os.kill(pid, signal.SIGCONT)
+            time.sleep(0.03)
+            _reap(child)
+        if not left:
+            break
+    _reap(child)
+    return procfs.descendants(os.getpid())
+
+
+def die_with_parent() -> None:
+    """Tie this process to the one that started it, from its next line on; does nothing outside a stage.
+
+    A notebook kernel calls this first: it has a session of its own, and nothing else would end it.
+    """
+    if OWNER not in os.environ:
+        return
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Jupyter says who started the kernel; a parent that ended before the request stood sends no signal.
+    parent = os.environ.get("JPY_PARENT_PID")
+    owner = int(os.environ[OWNER])
+    is_orphan = parent is not None and parent.isdigit() and int(parent) != os.getppid()
+    if is_orphan or not procfs.is_alive(owner):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _launchers() -> list[int]:
+    """Return handles of our parent and, if that is a shell running one line, of who started the shell."""
+    handles = []
+    pid = os.getppid()
+    while pid > 1:
+        with contextlib.suppress(OSError):
+            handles.append(os.pidfd_open(pid))
+        words = procfs.command(pid).split()
+        found = procfs.stat(pid)
+        is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
+        pid = int(found["parent"]) if is_line and found is not None else 0
+    return handles
+
+
+def _any_ended(handles: list[int]) -> bool:
+    poll = select.poll()
+    for handle in handles:
+        poll.register(handle, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _reap(child: subprocess.Popen[bytes]) -> None:
+    """Collect ended orphans, and the child through its own handle so that its exit code is kept."""
+    with contextlib.suppress(ChildProcessError):
+        while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if found.si_pid == child.pid:
+                child.poll()
+            else:
+                os.waitpid(found.si_pid, 0)
+
+
+def main() -> None:
+    """Run the command given as arguments and end as it ends."""
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m benchbook.sites.processes.supervise COMMAND [ARGUMENT ...]")
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

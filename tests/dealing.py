@@ -1,0 +1,95 @@
+"""How tests are dealt out to several processes: file by file, what takes longest first.
+
+A file's tests share what is dear to make: a server with its data, a study with its pages. One process takes
+them all, but for files of which each test stands by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from xdist.scheduler import LoadScopeScheduling
+
+# In this order; what is not named comes after. The last to begin should be short, for the others wait for it.
+FIRST = (
+    "pipeline/test_end_to_end.py",
+    "sites/test_arrangements.py",
+    "site/test_the_record.py",
+    "sites/test_ssh.py",
+    "sites/test_contract.py",
+    "faults",
+    "measure",
+    "sites",
+    "site",
+    "commands",
+    "compare",
+    "show",
+)
+# Each of their tests has a server of its own anyway.
+APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
+# Files and floors that share what the first of them makes: the audits of all sources, all studies, a page,
+# a clone with a study that was measured.
+TOGETHER = {
+    "published": (
+        *("compare/test_audit.py", "compare/test_audit_words.py", "compare/test_consistency.py"),
+        *("compare/test_record.py", "read/test_published.py", "show/test_record.py"),
+    ),
+    "studies": (
+        *("house/test_claims.py", "house/test_studies.py"),
+        *("house/test_cluster_studies.py", "house/test_host_studies.py"),
+    ),
+    "page": ("show",),
+    "clone": ("lab",),
+}
+ALONE = re.compile(r"^@pytest\.mark\.alone\n(?:@.*\n)*def (\w+)", re.MULTILINE)
+# Tests wait for servers as often as they compute.
+A_CORE, MOST = 2, 8
+
+
+def workers() -> int:
+    """Return how many processes suit this machine."""
+    return min(A_CORE * len(os.sched_getaffinity(0)), MOST)
+
+
+def rank(nodeid: str) -> int:
+    """Return a test's place in the order: those that wait until all others are done come last."""
+    path = f"{nodeid.partition('::')[0].removeprefix('tests/')}/"
+    place = next((at for at, name in enumerate(FIRST) if path.startswith(f"{name}/")), len(FIRST))
+    return len(FIRST) + 1 if unit(nodeid) == "alone" else place
+
+
+@cache
+def alone() -> frozenset[str]:
+    """Return the names of the tests that want the machine to themselves."""
+    found: set[str] = set()
+    for file in Path(__file__).parent.rglob("test_*.py"):
+        found |= set(ALONE.findall(file.read_text(encoding="utf-8")))
+    return frozenset(found)
+
+
+@cache
+def unit(nodeid: str) -> str:
+    """Return the name of what is dealt out together with a test."""
+    file, _, name = nodeid.partition("::")
+    path = file.removeprefix("tests/")
+    if name.partition("[")[0] in alone():
+        return "alone"
+    if path in APART:
+        return nodeid
+    shared = (name for name, those in TOGETHER.items() if path in those or path.partition("/")[0] in those)
+    return next(shared, path)
+
+
+class Dealing(LoadScopeScheduling):
+    """Deals the units out in the order that tests are collected in."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.config.option.loadscopereorder = False
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid)

@@ -1,0 +1,413 @@
+"""The agent without a network: what it starts, what outlives whom, and how its lease ends it all."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
+from benchbook.sites.hosts import archive
+from benchbook.sites.hosts.machine import OnHost
+from benchbook.sites.machine import supervised
+from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine.here import Here
+from benchbook.sites.processes import process, procfs
+
+PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable
+TOKEN = "0123456789abcdef"
+
+
+class Agents:
+    """The agent's file in a folder, run by the system's Python with no library in reach."""
+
+    def __init__(self, base: Path) -> None:
+        self.base, self.file = base, base / archive.name()
+        self.file.write_bytes(archive.pack())
+
+    def command(self, command: str, folder: str = "mine", **order: Any) -> dict[str, Any]:
+        """Run one of its commands and return what it printed."""
+        argv = [PYTHON, "-I", "-S", str(self.file), command, str(self.base / folder)]
+        done = subprocess.run(
+            argv, input=json.dumps(order) + "\n", capture_output=True, text=True, timeout=60
+        )
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def serve(self, folder: str = "mine", lease_s: float = 60.0) -> dict[str, Any]:
+        """Start an agent."""
+        return self.command("serve", folder, token=TOKEN, lease_s=lease_s, owner=f"a test in {folder}")
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        """Ask over a connection of its own, as after a lost one."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(20)
+            connection.connect(str(self.base / "mine" / "agent.sock"))
+            connection.sendall(json.dumps({"id": "1", "do": do, **arguments}).encode() + b"\n")
+            said = b""
+            while not said.endswith(b"\n"):
+                said += connection.recv(1 << 16)
+        return json.loads(said)
+
+    def ok(self, do: str, **arguments: Any) -> Any:
+        """Ask for what must succeed."""
+        answer = self.ask(do, **arguments)
+        assert "ok" in answer, answer
+        return answer["ok"]
+
+    def ok_or_error(self, do: str, **arguments: Any) -> Any:
+        """Ask, and raise what a host raises where the agent can't do what was asked."""
+        answer = self.ask(do, **arguments)
+        if "error" in answer:
+            raise SiteError(answer["error"])
+        return answer["ok"]
+
+    def begin(self, job: str, *argv: str) -> dict[str, Any]:
+        """Start a program."""
+        return self.ok("start", job=job, argv=argv, out=f"{job}.out", err=f"{job}.err")
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Agents]:
+    """A folder with the agent's file; nothing of it runs afterwards."""
+    made = Agents(tmp_path)
+    yield made
+    for folder in ("mine", "other"):
+        made.command("end", folder)
+
+
+def gone(pid: int, within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while procfs.is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not procfs.is_alive(pid)
+
+
+def test_the_same_modules_make_the_same_file():
+    again = archive.pack.__wrapped__()
+    assert hashlib.sha256(again).hexdigest() == archive.sha256()
+
+
+def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
+    """Its grammar is that of 3.9, and it uses nothing that came later, as far as names tell."""
+    later = {"match_case", "TryStar", "TypeAlias"}
+    with zipfile.ZipFile(io.BytesIO(archive.pack())) as packed:
+        texts = {name: packed.read(name).decode() for name in packed.namelist()}
+    for name, text in texts.items():
+        tree = ast.parse(text, name, feature_version=(3, 9))
+        for node in ast.walk(tree):
+            assert type(node).__name__ not in later, name
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                given = {keyword.arg for keyword in node.keywords}
+                assert not (called == "zip" and "strict" in given), f"{name}:{node.lineno}"
+                assert not (called == "dataclass" and {"slots", "kw_only"} & given), f"{name}:{node.lineno}"
+            if isinstance(node, ast.ImportFrom) and node.module == "datetime":
+                assert "UTC" not in {alias.name for alias in node.names}, name
+        bars = [node for node in ast.walk(tree) if isinstance(getattr(node, "op", None), ast.BitOr)]
+        # A union in an annotation is only text there if this is said.
+        assert not bars or "from __future__ import annotations" in text, name
+
+
+def test_python_alone_is_enough_for_it(agents: Agents):
+    found = agents.command("look")["ok"]
+    assert found["facts"]["cores"] == len(os.sched_getaffinity(0))
+    assert found["facts"]["kernel"] == os.uname().release
+    assert (
+        found["user"]
+        and found["home"]
+        and found["tools"].keys()
+        == {
+            "sysbench",
+            "mariadbd",
+            "mariadb-install-db",
+            "mysqld",
+            "postgres",
+            "haproxy",
+            "pgbouncer",
+            "tidb-server",
+            "tiproxy",
+            "tiup",
+        }
+    )
+    assert not (agents.base / "mine").exists(), "a look makes nothing"
+
+
+def test_a_program_outlives_whoever_asked_for_it_and_its_output_is_hashed(agents: Agents):
+    agents.serve()
+    agents.begin("run", PYTHON, "-c", "import time; time.sleep(0.5); print('done'); raise SystemExit(3)")
+    known = agents.ok("wait", job="run", up_to_s=20)
+    assert known["code"] == 3
+    assert known["files"]["out"] == {"bytes": 5, "sha256": hashlib.sha256(b"done\n").hexdigest()}
+    assert 0.5 <= known["age_s"] < 20 and 0 < known["cpu_s"] < 5
+
+
+def test_asking_twice_starts_once(agents: Agents):
+    agents.serve()
+    first, second = agents.begin("run", "sleep", "60"), agents.begin("run", "sleep", "60")
+    assert first["pid"] == second["pid"]
+    assert (
+        agents.ok("stop", job="run") and agents.ok("wait", job="run", up_to_s=20)["code"] == -signal.SIGTERM
+    )
+
+
+def test_what_does_not_end_when_asked_is_ended_by_force(agents: Agents):
+    agents.serve()
+    stubborn = "import signal,time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
+    agents.begin("run", PYTHON, "-c", stubborn)
+    while not (agents.base / "mine" / "run.out").read_text():
+        time.sleep(0.02)
+    agents.ok("stop", job="run", grace_s=0.3)
+    known = agents.ok("wait", job="run", up_to_s=20)
+    assert (known["code"], known["was_killed"]) == (-signal.SIGKILL, True)
+
+
+def test_when_nobody_comes_back_all_ends_with_the_lease(agents: Agents):
+    book = agents.serve(lease_s=1.5)["ok"]
+    pid = agents.begin("run", "sleep", "60")["pid"]
+    time.sleep(0.8)
+    agents.ok("hello")  # renews it
+    time.sleep(1.0)
+    assert procfs.is_alive(pid), "the lease was renewed"
+    assert gone(pid, 10) and gone(book["pid"], 10)
+    assert not (agents.base / "mine" / "agent.sock").exists()
+    assert "the lease is over" in (agents.base / "mine" / "agent.log").read_text()
+
+
+def test_nothing_outlives_the_agent_itself(agents: Agents):
+    book = agents.serve()["ok"]
+    pid = agents.begin("run", "sleep", "60")["pid"]
+    os.kill(book["pid"], signal.SIGKILL)
+    assert gone(pid, 10)
+
+
+def test_end_finds_its_own_by_their_environment_and_leaves_others_alone(agents: Agents):
+    agents.serve()
+    mine = agents.begin("run", "sleep", "60")["pid"]
+    with subprocess.Popen(["sleep", "60"], env={process.TOKEN: TOKEN, process.FOLDER: "/elsewhere"}) as other:
+        done = agents.command("end")["ok"]
+        assert other.poll() is None, "another folder's process is not ours to end"
+        other.kill()
+    assert not procfs.is_alive(mine) and done["left"] == []
+    assert any("agent" in name for name in done["stopped"])
+    assert agents.command("end")["ok"]["stopped"] == [], "twice is fine"
+
+
+def test_one_measurement_at_a_time_on_a_host(agents: Agents):
+    agents.serve()
+    refused = agents.serve("other")
+    assert "this host is being measured by a test in mine" in refused["error"]
+
+
+def test_a_new_agent_for_the_same_folder_takes_the_place_of_the_old(agents: Agents):
+    first = agents.serve()["ok"]
+    pid = agents.begin("run", "sleep", "60")["pid"]
+    second = agents.serve()["ok"]
+    assert first["pid"] != second["pid"] and not procfs.is_alive(first["pid"]) and not procfs.is_alive(pid)
+
+
+def test_what_was_written_down_is_done_once_when_the_agent_ends_and_again_only_by_purge(agents: Agents):
+    """A cluster's services are no children of the agent: these commands end and remove it."""
+    agents.serve()
+    record = agents.base / "record"
+    line = "print({!r}, file=open({!r}, 'a'))"
+    how = {key: [PYTHON, "-c", line.format(key, str(record))] for key in ("end", "purge")}
+    agents.ok("at_end", name="cluster", **how, env={})
+    assert "cluster: stopped" not in agents.command("end")["ok"]["stopped"], "the agent did it"
+    assert record.read_text() == "end\n"
+    agents.command("end")
+    assert record.read_text() == "end\n", "once is enough"
+    assert "cluster: removed" in agents.command("purge")["ok"]["removed"]
+    assert record.read_text() == "end\npurge\n"
+
+
+def test_a_program_begins_at_its_moment_and_says_when_it_did(agents: Agents):
+    agents.serve()
+    at = agents.ok("hello")["monotonic_s"] + 1.0
+    argv = [PYTHON, "-c", "import time; print(time.monotonic())"]
+    agents.ok("start", job="late", argv=argv, out="late.out", begin_at=at, note="late.begun")
+    assert agents.ok("wait", job="late", up_to_s=20)["code"] == 0
+    begun, seen = (float((agents.base / "mine" / name).read_text()) for name in ("late.begun", "late.out"))
+    assert at <= begun < at + 0.5 and begun < seen, "it waited, and was one process with what it became"
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/hostname", "a/../../b", "."])
+def test_files_outside_its_folder_are_refused(name: str, agents: Agents):
+    agents.serve()
+    for request in ({"do": "write", "text": "x"}, {"do": "read"}, {"do": "remove"}):
+        assert "not below the agent's folder" in agents.ask(**request, name=name)["error"]
+
+
+def test_only_named_kernel_settings_may_be_changed(agents: Agents):
+    agents.serve()
+    assert "not a setting" in agents.ask("sysctl", name="kernel/core_pattern", value=1)["error"]
+    assert "not known here" in agents.ask("_inside", name="x")["error"]
+
+
+def test_a_connection_takes_each_byte_once_and_keeps_what_was_not_received(agents: Agents):
+    agents.serve()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        agents.ok("connect", stream="s", target=["127.0.0.1", listener.getsockname()[1]])
+        far, _ = listener.accept()
+    with far:
+        data = base64.b64encode(b"hello").decode()
+        assert agents.ok("send", stream="s", at=0, data=data) == 5
+        assert agents.ok("send", stream="s", at=0, data=data) == 5, "the same again after a lost answer"
+        threading.Timer(0.3, far.sendall, [b"world!"]).start()
+        first = agents.ok("receive", stream="s", at=0, up_to_s=10)
+        assert base64.b64decode(first["data"]) == b"world!"
+        again = agents.ok("receive", stream="s", at=5, up_to_s=10)
+        assert base64.b64decode(again["data"]) == b"!", "asked anew from where we had got to"
+        far.shutdown(socket.SHUT_WR)
+        assert agents.ok("receive", stream="s", at=6, up_to_s=10)["is_over"]
+        assert far.recv(100) == b"hello"
+
+
+LISTEN = "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(60)"
+
+
+class Listening(supervised.Supervised):
+    """A program that listens on its port, started through the agent as servers and proxies on hosts are."""
+
+    start_s = 15.0
+
+    def ensure(self) -> None:
+        self._begin([PYTHON, "-c", LISTEN, str(self.place.port)], self.ready)
+
+    def ready(self) -> bool:
+        return self.holds_port()
+
+
+@pytest.fixture
+def listening(agents: Agents) -> Listening:
+    """Such a program on a free port below those that the kernel gives to connections."""
+    agents.serve()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        number = 20000 + free.getsockname()[1] % 9000
+    host: Any = SimpleNamespace(name="here", folder=str(agents.base / "mine"), call=agents.ok)
+    look = {"is_root": False, "facts": {"cores": 1}, "open_files": -1, "user": "nobody"}
+    return Listening(
+        OnHost(host, look, labs.Lab(agents.base, "token")), labs.Place("server", "127.0.0.1", number)
+    )
+
+
+@contextlib.contextmanager
+def going_out_from(port: int) -> Iterator[socket.socket]:
+    """A connection of another program's goes out from a port, on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as far, socket.socket() as near:
+        near.bind(("127.0.0.1", port))
+        near.connect(far.getsockname())
+        with far.accept()[0]:
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            yield near
+
+
+def test_a_port_that_a_connection_goes_out_from_is_tried_again_on_hosts(listening: Listening):
+    log = Path(listening.log)
+    with going_out_from(listening.place.port) as client:
+
+        def let_go() -> None:
+            while not log.exists() or "already in use" not in log.read_text():
+                time.sleep(0.02)
+            client.close()
+
+        watching = threading.Thread(target=let_go, daemon=True)
+        watching.start()
+        listening.ensure()
+        watching.join(timeout=10)
+    assert listening.is_up and listening.ready() and not watching.is_alive()
+
+
+def test_a_port_that_a_connection_keeps_is_said_with_the_remedy_on_hosts(listening: Listening, monkeypatch):
+    monkeypatch.setattr(supervised, "TRY_AGAIN_S", 0.01)
+    with (
+        going_out_from(listening.place.port),
+        pytest.raises(SiteError, match=rf"goes out from port {listening.place.port} on here, .*site\.port"),
+    ):
+        listening.ensure()
+    assert not listening.is_up
+
+
+def test_whatever_goes_wrong_while_a_host_starts_a_program_it_is_ended(listening: Listening):
+    """Else a server that nothing knows of would keep the port until the host's lease is over."""
+    started: list[int] = []
+
+    def ready() -> bool:
+        started.append(listening.child.pid)
+        raise KeyboardInterrupt
+
+    listening.ready = ready  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        listening.ensure()
+    assert gone(started[0], 10) and listening.child is None
+
+
+def asked_of(machine: Machine) -> dict[str, Any]:
+    """What a server or a proxy asks of its machine, and what it is told."""
+    machine.own("server")
+    seen: dict[str, Any] = {"written": machine.write("server/config", "port=1\nname=ä\n")}
+    seen["read"] = [machine.read("server/config"), machine.read("server/config", 7), machine.read("none")]
+    seen["mode"] = os.stat(machine.folder / "server" / "config").st_mode
+    seen["sizes"] = [machine.size("server/config"), machine.size("none"), machine.usage("server")]
+    machine.rename("server/config", "server/other")
+    machine.remove("server/none")
+    seen["renamed"] = [machine.size("server/config"), machine.size("server/other")]
+    seen["hash"] = [machine.sha256(str(machine.folder / "server" / "other")), machine.sha256("/none")]
+    seen["says"] = [machine.says(["/bin/echo", "1.2"]), machine.says(["/none"])]
+    seen["kernel"] = machine.kernel_setting("net/ipv4/ip_local_port_range")
+    machine.work(["cp", f"{machine.folder}/server/other", f"{machine.folder}/server/copy"], "wrong", 10.0)
+    seen["worked"] = machine.read("server/copy")
+    with pytest.raises(SiteError, match="no copy was made"):
+        machine.work(["cp", "/none/at/all", "/none"], "no copy was made", 10.0)
+    with pytest.raises(SiteError, match="not below"):
+        machine.read("../outside")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        number = free.getsockname()[1]
+        seen["listeners"] = [(one["pid"], one["address"]) for one in machine.listeners(number)]
+    part = Listening(machine, labs.Place("server", "127.0.0.1", number))
+    part.ensure()
+    try:
+        seen["holds"] = part.holds_port() and part.is_up and part.seen().keys() - {"host"}
+        seen["listens"] = machine.listening(part.child.pid) == [("127.0.0.1", number)]
+        seen["strays"] = machine.strays(part.child.pid, "127.0.0.1")
+        with pytest.raises(OSError):
+            machine.ask("server/none.sock", "show info")
+        with pytest.raises(OSError):
+            machine.request("127.0.0.1", 1, "GET", "/")
+    finally:
+        seen["clean"] = part.stop()
+    seen["log"] = part.log_since(0)
+    return seen
+
+
+def test_a_host_answers_its_parts_as_this_machine_does(agents: Agents, tmp_path: Path):
+    agents.serve()
+    host: Any = SimpleNamespace(name="here", folder=str(agents.base / "mine"), call=agents.ok_or_error)
+    look = {"is_root": False, "facts": {"cores": 1}, "open_files": -1, "user": "nobody"}
+    lab = labs.Lab(tmp_path / "lab", "token")
+    lab.own("run", None)
+    there = asked_of(OnHost(host, look, lab))
+    assert there == asked_of(Here(lab))
+    # "port=1\nname=ä\n" is 15 bytes, 14 characters; the eighth byte begins the second line.
+    assert there["sizes"] == [15, None, 15] and there["read"][1:] == ["name=ä\n", None]
+    assert there["holds"] and there["listens"] and there["clean"] and there["strays"] == []

@@ -1,0 +1,69 @@
+"""`down` ends what is ours by proof and touches nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchbook.sites import lab as labs
+from benchbook.sites.arms import clean
+from benchbook.sites.processes import process
+
+
+@pytest.fixture
+def sleeper():
+    """Return a function that starts /bin/sleep with an environment."""
+    started: list[subprocess.Popen] = []
+
+    def start(**environment: str) -> subprocess.Popen:
+        started.append(subprocess.Popen(["/bin/sleep", "60"], env=environment))
+        return started[-1]
+
+    yield start
+    for popen in started:
+        popen.kill()
+        popen.wait()
+
+
+def test_ours_end_and_foreign_ones_stay(open_folder: Path, sleeper) -> None:
+    lab = labs.open_lab(open_folder / "clean" / "one")
+    ours = [
+        sleeper(**{process.TOKEN: lab.token}),
+        sleeper(**{process.TOKEN: "gone", process.FOLDER: str(lab.folder)}),
+    ]
+    others = [
+        sleeper(),
+        sleeper(**{process.TOKEN: "x", process.FOLDER: f"{open_folder}/clean-other"}),
+        sleeper(**{process.TOKEN: "x"}),
+    ]
+    (lab.run / "server.json").write_text("{")
+    report = clean.down(open_folder / "clean")
+    assert report.is_clean and len(report.stopped) == 2
+    assert [popen.wait(timeout=10) for popen in ours] == [-15, -15]
+    assert [popen.poll() for popen in others] == [None, None, None]
+    assert report.removed == [str(lab.run / "server.json")]
+    assert str(clean.down(open_folder / "clean")) == "nothing was left"
+
+
+def test_a_stale_note_of_an_owner_ends_nobody(open_folder: Path, sleeper) -> None:
+    """The id of a dead owner may belong to somebody else by now."""
+    lab = labs.open_lab(open_folder / "stale")
+    other = sleeper()
+    process.write_pidfile(lab.pidfile("owner"), process.Child("owner", other.pid, 1, "", lab.token))
+    assert clean.down(lab.folder).is_clean
+    assert other.poll() is None and not lab.pidfile("owner").exists()
+
+
+def test_purge_removes_labs_and_only_labs(open_folder: Path) -> None:
+    root = open_folder / "purge"
+    lab = labs.open_lab(root / "lab")
+    (root / "notes").mkdir()
+    assert clean.down(root, purge=True).removed == [str(lab.folder)]
+    assert os.listdir(root) == ["notes"]
+
+
+def test_a_folder_that_never_was_is_clean(tmp_path: Path) -> None:
+    assert clean.down(tmp_path / "never").is_clean

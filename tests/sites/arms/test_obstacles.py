@@ -1,0 +1,74 @@
+"""One list says which arms can't be made and why, before anything starts, whatever the kind of site."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from benchbook.commands import cli
+from benchbook.core import inventory, load
+from benchbook.core.study import Study
+from benchbook.sites.arms import arrange, obstacles
+from tests.sites import kubernetes_study
+from tests.sites.hosts import test_arrange
+
+ABSENT = 1000 + (os.cpu_count() or 1)
+
+
+@pytest.fixture
+def listed(make_study, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A study of this machine, one of whose arms asks for a core that is not there, as params.yaml has it."""
+    arm = {"access": "direct", "cpu": {"server": {"cores": [ABSENT]}}}
+    study = make_study()
+    far = type(study.arms["direct"]).model_validate(arm)
+    study = study.model_copy(update={"arms": {**study.arms, "far_core": far}})
+    monkeypatch.setattr(load, "study", lambda name, *_: study)
+    return study
+
+
+def test_plan_and_doctor_name_the_arm_and_the_reason(listed: Study, capsys: pytest.CaptureFixture):
+    (arm,) = found = obstacles.foreseen(listed)
+    assert arm == "far_core" and found[arm].startswith(f"core {ABSENT} is not there or not ours; write cores")
+    assert cli.main(["plan", "quick"]) == 0
+    assert f"  not made    far_core: {found[arm]}\n" in capsys.readouterr().out
+    ability = obstacles.examine()[0]
+    assert (ability.ok, ability.is_needed) == (False, False)
+    assert ability.name.startswith("study ") and ability.detail == f"far_core is skipped: {found[arm]}"
+
+
+def test_of_hosts_all_reasons_are_told_at_once_from_the_inventory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(inventory, "load", lambda _: test_arrange.HOSTS)
+    odd = {"cpu": {"server": {"quota": 1.5}}, "hosts": {"server": "gen1"}}
+    found = obstacles.foreseen(test_arrange.study({"direct": {}, "odd": odd}))
+    assert list(found) == ["odd"]
+    first, second = found["odd"].split("; ")[:2]
+    assert first.startswith("hosts.server: gen1: no host") and second.startswith("cpu.quota is not made")
+
+
+def test_an_inventory_that_is_not_there_is_no_reason_of_an_arm(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv(inventory.VARIABLE, str(tmp_path / "none.yaml"))
+    assert obstacles.foreseen(test_arrange.study({"direct": {}, "other": {"clients": 2}})) == {}
+
+
+def test_of_a_cluster_what_rules_out_any_is_told_without_one():
+    old = kubernetes_study.make(("pod", "host"), engine={"name": "tidb", "version": "5.0"})
+    assert set(obstacles.foreseen(old)) == {"pod", "host"}
+    assert "before it has accounts" in obstacles.foreseen(old)["pod"]
+    assert obstacles.foreseen(kubernetes_study.make()) == {}
+
+
+def test_parts_that_are_asked_for_alike_are_one_and_ports_go_on_at_each_place():
+    made = arrange.Arranged[arrange.Slot](4000)
+
+    def slot(key: str, role: str, *places: str, ports: int = 1) -> arrange.Slot:
+        return made.once(key, role, lambda given: given, ports, places or ("",))
+
+    assert slot("a", "server", "db1") == arrange.Slot("server", 0, 4000)
+    assert slot("a", "server", "db1") is slot("a", "server", "db1")
+    assert slot("b", "server", "db1", ports=2) == arrange.Slot("server-2", 1, 4001)
+    assert slot("c", "proxy", "db2") == arrange.Slot("proxy", 0, 4000)
+    # At several places the same ports: after the most that are taken at one of them.
+    assert slot("d", "server", "db1", "db2", ports=64).port == 4003
+    assert slot("e", "proxy", "db2").port == 4067

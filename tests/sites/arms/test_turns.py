@@ -1,0 +1,157 @@
+"""The clock of turns with real processes: one runs at a time, and whatever ends the clock leaves nobody
+stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook.sites.arms import clock, turns
+from benchbook.sites.processes import procfs
+
+BURN = "import sys\nprint('Threads started!', flush=True)\nwhile True: pass"
+DIE_AFTER = "import sys, time\nprint('Threads started!', flush=True)\ntime.sleep(0.6)"
+TURN_S = 0.05
+
+
+class Group:
+    """Two arms, each a process that burns a core, and the clock that lets them take turns."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.request, self.result = folder, folder / "asked.json", folder / "result.json"
+        self.burners: dict[str, subprocess.Popen[bytes]] = {}
+        self.begun_s = time.monotonic()
+
+    def start(self, **programs: str) -> None:
+        for name, program in programs.items():
+            with (self.folder / f"{name}.log").open("wb") as log:
+                self.burners[name] = subprocess.Popen([sys.executable, "-c", program], stdout=log)
+
+    def clock(
+        self, whole_s: float = 3.0, stops: dict[int, list[str]] | None = None
+    ) -> subprocess.Popen[bytes]:
+        arms = [
+            {
+                "name": name,
+                "clients": [one.pid],
+                "logs": [str(self.folder / f"{name}.log")],
+                "parts": {"client": [one.pid]},
+            }
+            for name, one in self.burners.items()
+        ]
+        first, second = self.burners
+        asked = {"arms": arms, "stops": stops or {}, "rounds": [[first, second, second, first]]}
+        asked |= {"turn_s": TURN_S, "turns": 1000, "discard_s": 1, "whole_s": whole_s}
+        asked |= {"begun_s": self.begun_s, "ready_s": 10}
+        self.request.write_text(json.dumps(asked))
+        argv = [sys.executable, "-I", "-S", clock.__file__, str(self.request), str(self.result)]
+        return subprocess.Popen(argv)
+
+    def told(self) -> dict[str, Any]:
+        return json.loads(self.result.read_text())
+
+    def state(self, name: str) -> str:
+        found = procfs.stat(self.burners[name].pid)
+        return str(found["state"]) if found else "gone"
+
+    def nobody_is_stopped(self) -> bool:
+        return not any(self.state(name) in "Tt" for name in self.burners)
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Iterator[Group]:
+    made = Group(tmp_path)
+    yield made
+    for one in made.burners.values():
+        one.kill()
+        one.wait()
+
+
+def until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group: Group):
+    group.start(a=BURN, b=BURN)
+    assert group.clock().wait(20) == 0
+    told = group.told()
+    taken = told["turns"]
+    active = {name: sum(end - begin for arm, begin, end in taken if arm == name) / 1e6 for name in "ab"}
+    # Of 2 s on the clients' clocks 0.2 s are kept at both ends: some 0.8 s each, whole rounds of 0.2 s.
+    assert 0.3 < active["a"] < 1.0 and active["b"] == pytest.approx(active["a"], rel=0.2)
+    assert all(later[1] >= turn[2] for turn, later in pairwise(taken))
+    assert [turn[0] for turn in taken[:4]] == list("abba")
+    for name in "ab":
+        assert told["cpu_s"][name]["client"] <= active[name] * 1.05
+        assert told["longest_outside_s"][name] < 0.005
+    assert group.nobody_is_stopped()
+
+
+def test_what_serves_one_arm_alone_stands_still_in_the_turns_of_others(group: Group):
+    group.start(a=BURN, b=BURN)
+    server = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        running = group.clock(stops={server.pid: ["a"]})
+        seen = set()
+        while running.poll() is None:
+            states = [procfs.stat(pid) for pid in (server.pid, group.burners["a"].pid)]
+            seen.add(tuple(str(one["state"]) for one in states if one))
+            time.sleep(0.003)
+        assert running.returncode == 0
+        # Both are looked at within moments of each other, so a few looks fall on the change.
+        assert ("T", "T") in seen and ("R", "R") in seen
+        assert procfs.stat(server.pid)["state"] != "T"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_client_that_is_continued_by_a_stranger_is_seen(group: Group):
+    group.start(a=BURN, b=BURN)
+    running = group.clock()
+    assert until(lambda: group.state("a") == "T", 10)
+    while running.poll() is None:
+        os.kill(group.burners["a"].pid, signal.SIGCONT)
+        time.sleep(0.01)
+    assert group.told()["longest_outside_s"]["a"] > 0.005
+
+
+def test_a_client_that_ends_ends_the_turns_and_the_others_go_on(group: Group):
+    group.start(a=BURN, b=DIE_AFTER)
+    running = group.clock()
+    assert running.wait(20) == 3
+    assert group.told()["gone"] == group.burners["b"].pid
+    assert until(group.nobody_is_stopped)
+
+
+@pytest.mark.parametrize("after_s", [0.3, 1.3, 2.0])
+def test_a_clock_that_is_asked_to_end_lets_all_go_on(group: Group, after_s: float):
+    group.start(a=BURN, b=BURN)
+    running = group.clock()
+    time.sleep(after_s)
+    running.terminate()
+    # It may not have come so far as to answer the signal itself.
+    assert running.wait(10) in (1, -signal.SIGTERM)
+    assert until(group.nobody_is_stopped)
+
+
+def test_parts_that_serve_every_arm_are_never_stopped():
+    parts = {"a": {"server": [1]}, "a_again": {"server": [1]}, "b": {"server": [1], "proxy": [2]}}
+    assert turns.stops(parts) == {2: ["b"]}
+    assert turns.stopped_with(parts, "a") == ["client"]
+    assert turns.stopped_with(parts, "b") == ["client", "proxy"]
+    own = {"a": {"server": [1]}, "a_again": {"server": [1]}, "b": {"server": [2]}}
+    assert turns.stops(own) == {1: ["a", "a_again"], 2: ["b"]}

@@ -1,0 +1,400 @@
+"""PostgreSQL and PgBouncer on this machine: settings, accounts, the ledger, and what voids a run."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from pydantic import ValidationError
+
+from benchbook import sites
+from benchbook.core import applied, turns
+from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.params import Limits
+from benchbook.core.runfolder import RunFolder
+from benchbook.core.study import Study
+from benchbook.measure import dataset, ledger, sysbench
+from benchbook.measure.execute import Run, execute, execute_together
+from benchbook.plan import schedule
+from benchbook.read import validity
+from benchbook.sites import lab as labs
+from benchbook.sites.agent import files
+from benchbook.sites.engines import postgresql_accounts as accounts
+from benchbook.sites.engines import postgresql_settings as server_settings
+from benchbook.sites.proxies.pgbouncer import PgBouncer
+from tests import rooms, small
+from tests.limits import LIMITS
+
+SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
+MISSING = f"PostgreSQL is not installed: {accounts.INSTALL}"
+needs = pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=MISSING)
+needs_bouncer = pytest.mark.skipif(PgBouncer.installed() is None, reason=PgBouncer.missing)
+
+
+def study(port: int | None = None, **changes: Any) -> Study:
+    own = {
+        "site": {"port": rooms.port(90) if port is None else port},
+        "engine": {"name": "postgresql", "settings": SMALL},
+        "arms": {"direct": {}, "again": {"access": "haproxy"}},
+        "dataset": {"tables": 2, "table_size": 500},
+    }
+    return small.study(**own | changes)
+
+
+def row(setting: str, unit: str | None, vartype: str, name: str = "x") -> SimpleNamespace:
+    return SimpleNamespace(name=name, setting=setting, unit=unit, vartype=vartype, pending_restart=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "got", "unit", "kind", "is_same"),
+    [
+        # 64 MiB are 8192 pages of 8 KiB, and a bare number counts pages.
+        ("shared_buffers", "64MB", "8192", "8kB", "integer", True),
+        ("shared_buffers", 8192, "8192", "8kB", "integer", True),
+        ("shared_buffers", "64MB", "8191", "8kB", "integer", False),
+        ("checkpoint_timeout", "15min", "900", "s", "integer", True),
+        ("commit_delay", "-1", "-1", "us", "integer", True),
+        ("jit", False, "off", None, "bool", True),
+        ("synchronous_commit", True, "on", None, "enum", True),
+        ("synchronous_commit", "remote_apply", "on", None, "enum", False),
+        # `on` is what PostgreSQL 15 calls pglz when it is asked.
+        ("wal_compression", True, "pglz", None, "enum", True),
+        ("wal_compression", "lz4", "pglz", None, "enum", False),
+        ("wal_compression", "off", "off", None, "enum", True),
+    ],
+)
+def test_a_setting_is_compared_across_the_ways_of_writing_it(
+    name: str, asked: Any, got: str, unit: str | None, kind: str, is_same: bool
+) -> None:
+    assert server_settings.same(name, asked, got, unit, kind) is is_same
+
+
+def test_a_setting_that_waits_for_a_restart_or_is_not_there_was_not_taken() -> None:
+    waiting = row("8192", "8kB", "integer", "shared_buffers")
+    waiting.pending_restart = True
+    with pytest.raises(SettingsDiffer, match="shared_buffers"):
+        server_settings.taken({"shared_buffers": "64MB"}, {}, [waiting])
+    with pytest.raises(SettingsDiffer, match="no_such"):
+        server_settings.taken({"no_such": 1}, {}, [waiting])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"listen_addresses": "0.0.0.0"},
+        {"hba_file": "x"},
+        {"log_directory": "x"},
+        {"archive_command": "x"},
+        {"restore_command": "x"},
+        {"ssl_key_file": "x"},
+        {"dynamic_library_path": "x"},
+        {"shared_preload_libraries": "pg_stat_statements,evil"},
+        {"shared_preload_libraries": ""},
+        {"unix_socket_directories": "x"},
+        {"temp_tablespaces": "x"},
+        {"primary_conninfo": "x"},
+        {"work_mem": "../x"},
+    ],
+)
+def test_a_setting_that_opens_it_or_writes_files_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=f"engine.settings.{next(iter(settings))}: not a study's"):
+        study(engine={"name": "postgresql", "settings": settings})
+
+
+def test_what_it_does_not_go_with_is_refused_by_name() -> None:
+    with pytest.raises(
+        ValidationError, match=r"arms.t.access: tiproxy: not supported with engine.name: post"
+    ):
+        study(arms={"direct": {}, "t": {"access": "tiproxy"}})
+    with pytest.raises(
+        ValidationError, match=r"arms.t.access: pgbouncer: not supported with engine.name: mar"
+    ):
+        study(engine={"name": "mariadb"}, arms={"direct": {}, "t": {"access": "pgbouncer"}})
+    with pytest.raises(ValidationError, match=r"arms.t.load: not supported with engine.name: postgresql"):
+        study(arms={"direct": {}, "t": {"load": {"idle_connections": 5}}})
+    with pytest.raises(ValidationError, match=r"engine.name: mysql: not supported with site.kind: kub"):
+        study(site={"kind": "kubernetes"}, engine={"name": "mysql"})
+
+
+def test_arms_take_turns_on_one_server_and_not_on_two() -> None:
+    """A server's own sessions are processes that come and go, so one that belongs to an arm can't wait."""
+    plan = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}
+    shared = study(plan=plan)
+    assert turns.order(shared, "oltp_read_write") == turns.TURNS
+    own = study(
+        plan=plan, arms={"direct": {}, "off": {"engine": {"settings": {"synchronous_commit": "off"}}}}
+    )
+    assert turns.order(own, "oltp_read_write") == turns.RUNS
+
+
+def test_the_plan_names_the_driver_and_no_password_is_in_the_command_line() -> None:
+    planned = schedule.plan_runs("test", study(), {})[0]
+    assert planned.options["driver"] == "pgsql"
+    assert "ignore_errors" not in planned.options
+    endpoint = sites_endpoint()
+    argv = sysbench.run(endpoint, planned)
+    assert {"--db-driver=pgsql", "--pgsql-host=127.0.0.1", "--pgsql-port=1", "--pgsql-db=sbtest"} < set(argv)
+    assert not [word for word in argv if "mysql" in word or "password" in word or "user" in word]
+    of_mysql = schedule.plan_runs("test", study(engine={"name": "mariadb"}), {})[0]
+    assert "driver" not in of_mysql.options
+
+
+def sites_endpoint() -> Any:
+    from benchbook.core.model import Endpoint
+
+    return Endpoint("127.0.0.1", 1, "sbtest", Path("account.cnf"), driver="pgsql")
+
+
+@pytest.fixture(scope="module")
+def loaded(open_folder: Path, port: int) -> Iterator[Any]:
+    """A site with a loaded PostgreSQL, whose data each test may spoil and put back."""
+    if not files.programs(accounts.PROGRAM):
+        pytest.skip(MISSING)
+    arms: dict[str, Any] = {"direct": {}, "relay": {"access": "haproxy"}}
+    if PgBouncer.installed() is not None:
+        arms["bouncer"] = {"access": "pgbouncer"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCHBOOK_LOCK", str(open_folder / "postgresql.lock"))
+        with sites.open_site(study(port, arms=arms), open_folder / "postgresql") as site:
+            dataset.load(site, site.study)
+            yield site
+
+
+def planned(site: Any, arm: str, workload: str = "oltp_read_write") -> Any:
+    asked = site.study.model_copy(
+        update={"workloads": {workload: type(site.study.workloads["oltp_read_write"])()}}
+    )
+    return next(run for run in schedule.plan_runs("test", asked, {}) if run.arm == arm)
+
+
+def judged(folder: RunFolder) -> Any:
+    return validity.judge(folder, Limits(**LIMITS))
+
+
+def made(site: Any, arm: str, into: Path, workload: str = "oltp_read_write") -> RunFolder:
+    site.up(arm)
+    with ledger.sessions(site, site.study, [arm]) as connections:
+        first, *_ = connections[arm]
+        return execute(Run(planned(site, arm, workload), site, arm, first, LIMITS), into, 1)
+
+
+def grown(folder: RunFolder, name: str) -> int:
+    books = folder.evidence()["ledger"]
+    return books["after"][name] - books["before"][name]
+
+
+@pytest.mark.server
+@needs
+@pytest.mark.parametrize("arm", ["direct", "bouncer"])
+def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -> None:
+    """oltp_read_write: 10 points and 4 ranges, 2 updates, a delete and an insert in each transaction."""
+    if arm not in loaded.study.arms:
+        pytest.skip(PgBouncer.missing)
+    loaded.restore()
+    folder = made(loaded, arm, tmp_path)
+    found = judged(folder)
+    assert (found.status, found.reasons) == ("valid", [])
+    deletes = grown(folder, "Com_delete")
+    assert deletes > 0
+    assert grown(folder, "Com_select") == 14 * deletes
+    assert grown(folder, "Com_update") == 2 * deletes
+    # Two clients may want one row: then the transaction ends before its insert, and sysbench counts an error.
+    (errors,) = re.findall(r"ignored errors: +(\d+)", (folder.path / "sysbench.out").read_text())
+    assert deletes - int(errors) <= grown(folder, "Com_insert") <= deletes
+    assert 0.9 * 4 * deletes <= grown(folder, "Rows_changed") <= 4 * deletes
+    absent = {"Com_begin", "Com_commit", "Com_stmt_execute"}
+    # PgBouncer may open a third session while two clients wait for their first.
+    assert folder.evidence()["ledger"]["absent"].keys() == absent | (
+        {"Connections"} if arm == "bouncer" else set()
+    )
+    assert arm == "bouncer" or grown(folder, "Connections") == 2
+
+
+@pytest.mark.server
+@needs
+def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Path) -> None:
+    loaded.restore()
+    site = loaded
+    endpoint = site.up("direct")
+    password = site.lab.password(0, accounts.DRIVER)
+    with ledger.sessions(site, site.study, ["direct"]) as connections:
+        (first,) = connections["direct"]
+        run = Run(planned(site, "direct"), site, "direct", first, LIMITS)
+        real = site.during
+
+        def during(arm: str) -> Any:
+            with psycopg.connect(
+                host=endpoint.host, port=endpoint.port, user=labs.USER, password=password, dbname=labs.SCHEMA
+            ) as stranger:
+                stranger.execute("SELECT 1")
+            return real(arm)
+
+        site.during = during
+        try:
+            folder = execute(run, tmp_path, 1)
+        finally:
+            del site.during
+    found = judged(folder)
+    assert found.status == "invalid"
+    assert any("Com_select grew by" in reason for reason in found.reasons)
+    assert any("Connections grew by 3, sysbench says 2" in reason for reason in found.reasons)
+
+
+@pytest.mark.server
+@needs
+def test_arms_that_share_a_server_in_turns_have_books_of_their_own(loaded: Any, tmp_path: Path) -> None:
+    loaded.restore()
+    site = loaded
+    arms = [arm for arm in ("direct", "bouncer") if arm in site.study.arms]
+    asked = site.study.model_copy(
+        update={
+            "arms": {arm: site.study.arms[arm] for arm in arms},
+            "plan": site.study.plan.model_copy(update={"order": "turns"}),
+        }
+    )
+    for arm in arms:
+        site.up(arm)
+    users = {arm: site.let_in(arm, number) for number, arm in enumerate(arms, start=1)}
+    with ledger.sessions(site, site.study, arms) as connections:
+        runs = [
+            Run(
+                one,
+                site,
+                one.arm,
+                connections[one.arm][0],
+                LIMITS,
+                (),
+                arms.index(one.arm) + 1,
+                users[one.arm],
+            )
+            for one in schedule.plan_runs("test", asked, {})
+        ]
+        folders = execute_together(runs, tmp_path, [1] * len(runs))
+    for folder in folders:
+        assert (judged(folder).status, judged(folder).reasons) == ("valid", [])
+        assert grown(folder, "Com_select") == 14 * grown(folder, "Com_delete") > 0
+        assert "Connections" in folder.evidence()["ledger"]["absent"]
+
+
+@pytest.mark.server
+@needs
+def test_a_trigger_or_a_row_between_two_runs_voids_the_second(loaded: Any, tmp_path: Path) -> None:
+    site = loaded
+    site.restore()
+    site.up("direct")
+    with ledger.sessions(site, site.study, ["direct"]) as connections:
+        (first,) = connections["direct"]
+        run = Run(planned(site, "direct", "oltp_point_select"), site, "direct", first, LIMITS)
+        # Reading tables loads a library into our session, with settings of its own.
+        dataset.prewarm_all(site.study, connections)
+        before = judged(execute(run, tmp_path / "1", 1))
+        assert (before.status, before.reasons) == ("valid", [])
+        with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
+            other.exec_driver_sql(
+                "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"
+            )
+            other.exec_driver_sql(
+                "CREATE TRIGGER slow BEFORE UPDATE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION nothing()"
+            )
+        found = judged(execute(run, tmp_path / "2", 1))
+        assert found.status == "invalid"
+        assert any("trigger sbtest1.slow was added" in reason for reason in found.reasons)
+        with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
+            other.exec_driver_sql("DROP TRIGGER slow ON sbtest1")
+            other.exec_driver_sql("DROP FUNCTION nothing")
+            other.exec_driver_sql("UPDATE sbtest1 SET k = k WHERE id = 1")
+            other.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+        found = judged(execute(run, tmp_path / "3", 1))
+        assert any("sbtest1 was written to between the runs" in reason for reason in found.reasons)
+
+
+@pytest.mark.server
+@needs
+def test_a_setting_changed_and_a_restart_between_two_runs_void_the_second(
+    loaded: Any, tmp_path: Path
+) -> None:
+    site = loaded
+    site.restore()
+    site.up("direct")
+    with ledger.sessions(site, site.study, ["direct"]) as connections:
+        (first,) = connections["direct"]
+        run = Run(planned(site, "direct", "oltp_point_select"), site, "direct", first, LIMITS)
+        assert judged(execute(run, tmp_path / "1", 1)).status == "valid"
+        with site.admin("direct").connect().execution_options(isolation_level="AUTOCOMMIT") as other:
+            other.exec_driver_sql("ALTER SYSTEM SET work_mem = '1MB'")
+            other.exec_driver_sql("SELECT pg_reload_conf()")
+        time.sleep(0.3)
+        found = judged(execute(run, tmp_path / "2", 1))
+        assert any("server variable work_mem was 4096, is 1024" in reason for reason in found.reasons)
+
+
+@pytest.mark.server
+@needs
+def test_a_killed_server_voids_the_run_and_comes_back(loaded: Any, tmp_path: Path) -> None:
+    site = loaded
+    site.restore()
+    site.up("direct")
+    pid = site.identity("direct")["pid"]
+    real = site.watch
+
+    def watch(*given: Any, **more: Any) -> Any:
+        time.sleep(0.5)
+        os.kill(pid, signal.SIGKILL)
+        return real(*given, **more)
+
+    site.watch = watch
+    try:
+        with ledger.sessions(site, site.study, ["direct"]) as connections:
+            (first,) = connections["direct"]
+            folder = execute(Run(planned(site, "direct"), site, "direct", first, LIMITS), tmp_path, 1)
+    finally:
+        del site.watch
+    assert judged(folder).status == "invalid"
+    site.restore()
+    assert site.identity("direct")["pid"] != pid
+    assert judged(made(site, "direct", tmp_path / "after")).status == "valid"
+
+
+@pytest.mark.server
+@needs
+def test_a_wrong_password_and_another_database_are_refused(loaded: Any) -> None:
+    endpoint = loaded.up("direct")
+    place = {"host": endpoint.host, "port": endpoint.port, "user": labs.USER}
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(**place, password="wrong", dbname=labs.SCHEMA)
+    with pytest.raises(psycopg.OperationalError, match=r"no pg_hba.conf entry"):
+        psycopg.connect(**place, password=loaded.lab.password(0, accounts.DRIVER), dbname="postgres")
+    server = (loaded.lab.folder / "server").stat()
+    assert server.st_mode & 0o077 == 0
+    argv = Path(f"/proc/{loaded.identity('direct')['pid']}/cmdline").read_text()
+    assert loaded.lab.password(0, accounts.DRIVER) not in argv
+
+
+@pytest.mark.server
+@needs
+def test_the_settings_files_are_named_by_each_run_and_hold_no_password(loaded: Any) -> None:
+    files = {"direct": [], "relay": ["haproxy.cfg"], "bouncer": ["pgbouncer.ini"]}
+    for arm in loaded.study.arms:
+        loaded.up(arm)
+        texts = loaded.applied(arm)
+        assert [name for name, _ in texts] == ["postgresql.conf", *files[arm]]
+        named = {digest for _, digest in applied.digests(loaded.identity(arm))}
+        assert {applied.digest(text) for _, text in texts} == named
+        assert not any(loaded.lab.password(0, accounts.DRIVER) in text for _, text in texts)
+
+
+@pytest.mark.server
+@needs
+def test_a_setting_that_the_server_does_not_take_ends_the_stage(open_folder: Path, port: int) -> None:
+    asked = study(port + 10, engine={"name": "postgresql", "settings": SMALL | {"no_such_setting": 3}})
+    opened = sites.open_site(asked, open_folder / "postgresql-refused")
+    with opened as site, pytest.raises(SiteError, match="no_such_setting"):
+        site.up("direct")

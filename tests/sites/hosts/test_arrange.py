@@ -1,0 +1,181 @@
+"""Which part is on which host and port, from a study and an inventory alone; nothing is connected to."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchbook.core.inventory import Target
+from benchbook.core.study import Study
+from benchbook.core.study_hosts import Tiup
+from benchbook.sites import lab as labs
+from benchbook.sites.hosts import arrange, obstacles
+from benchbook.sites.proxies import haproxy
+
+
+def target(name: str, *roles: str) -> Target:
+    """A host whose name is its address."""
+    paths = {"key_file": None, "known_hosts": Path("known"), "folder": None}
+    return Target(name, name, name, roles, 22, "root", **paths, lease_s=9.0, patience_s=5.0, timeout_s=1.0)
+
+
+HOSTS = {
+    one.name: one
+    for one in (
+        *(target("db1", "server"), target("db2", "server"), target("lb1", "proxy")),
+        *(target("gen1", "client"), target("all1", "server", "proxy", "client")),
+    )
+}
+
+
+def study(arms: dict[str, Any], **engine: Any) -> Study:
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "Where is what?",
+            "site": {"kind": "ssh", "inventory": "rack", "port": 4000},
+            "engine": engine,
+            "arms": arms,
+            "aa": None,
+            "dataset": {"tables": 1, "table_size": 10},
+            "workloads": {"oltp_point_select": {}},
+            "threads": (4,),
+            "plan": {"seed": 1, "blocks": 1, "discard_s": 0, "run_s": 2},
+            "warm_up": {},
+            "claims": (),
+        }
+    )
+
+
+def places(arms: dict[str, Any], hosts: dict[str, Target] = HOSTS) -> dict[str, list[str]]:
+    made = arrange.chains(study(arms), hosts)
+    found = {}
+    for arm, chain in made.items():
+        parts = [f"{part.name} {part.where.host}:{part.port}" for part in chain.parts]
+        found[arm] = [*parts, chain.client.where.host]
+    return found
+
+
+def test_the_first_host_with_a_role_has_it_and_arms_share_what_is_alike():
+    found = places({"direct": {}, "again": {}, "proxy": {"access": "haproxy"}})
+    assert found == {
+        "direct": ["server db1:4000", "gen1"],
+        "again": ["server db1:4000", "gen1"],
+        "proxy": ["server db1:4000", "proxy lb1:4000", "gen1"],
+    }
+
+
+def test_an_arm_names_other_hosts_and_each_has_its_own_ports():
+    pinned = {"cpu": {"server": {"cores": (0,)}}}
+    found = places(
+        {
+            "base": {},
+            "node0": pinned,
+            "other": {"hosts": {"server": "db2", "client": "all1"}},
+            "proxied": {"access": "haproxy", "hosts": {"server": "db2"}},
+        }
+    )
+    assert found == {
+        "base": ["server db1:4000", "gen1"],
+        "node0": ["server-2 db1:4001", "gen1"],
+        "other": ["server-3 db2:4000", "all1"],
+        "proxied": ["server-3 db2:4000", "proxy lb1:4000", "gen1"],
+    }
+
+
+def test_one_host_can_be_all_of_it():
+    alone = {"all1": HOSTS["all1"]}
+    assert places({"direct": {}, "proxy": {"access": "haproxy"}}, alone) == {
+        "direct": ["server all1:4000", "all1"],
+        "proxy": ["server all1:4000", "proxy all1:4001", "all1"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ({"access": "service"}, "access service is not made on the site ssh"),
+        ({"network": "pod"}, "network is not made"),
+        ({"qos": "guaranteed"}, "qos is not made"),
+        ({"cpu": {"client": {"quota": 1.0}}}, "cpu.quota is not made"),
+        ({"neighbour": {"processes": 1}}, "neighbour is not made"),
+        ({"clients": 4, "servers": 4}, "4 hosts with the role server are needed, the inventory has 3"),
+        ({"hosts": {"server": "db3"}}, "hosts.server: db3: no host"),
+        ({"hosts": {"client": "db1"}}, "hosts.client: db1: no host"),
+    ],
+)
+def test_what_hosts_do_not_make_is_said_by_name_and_the_other_arms_are_made(arm: dict, said: str):
+    asked = study({"direct": {}, "odd": arm})
+    assert said in "; ".join(obstacles.of(asked, "odd", HOSTS))
+    assert set(arrange.chains(asked, HOSTS)) == {"direct"}
+
+
+def test_a_load_needs_files_and_room_in_the_proxy_and_no_tls():
+    load, roomy = {"idle_connections": 5000}, {"settings": {"max_connections": 6000}}
+    asked = study({"direct": {}, "held": {"access": "tiproxy", "load": load}}, **roomy)
+    # A file for each connection, two in a proxy, and 1,024 for everything else.
+    assert obstacles.files(asked.arms["held"], "server", 6024) is None
+    assert "6024 open files are needed, 6023" in (obstacles.files(asked.arms["held"], "server", 6023) or "")
+    assert "11024 open files" in (obstacles.files(asked.arms["held"], "proxy", 10000) or "")
+    assert obstacles.files(asked.arms["held"], "proxy", -1) is None
+    assert obstacles.files(asked.arms["direct"], "server", 100) is None
+    narrow = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 4096}}}
+    said = "arms.held.proxy.settings.maxconn: 4096 are too few; write at least 6024"
+    assert list(obstacles.of(study({"direct": {}, "held": narrow}, **roomy), "held", HOSTS)) == [said]
+    # Where no arm says how many, every proxy of the study takes them, as on one machine: 5000 and 1024.
+    rising = study(
+        {"direct": {}, "plain": {"access": "haproxy"}, "held": {"access": "haproxy", "load": load}}, **roomy
+    )
+    assert list(obstacles.of(rising, "held", HOSTS)) == []
+    made = arrange.chains(rising, HOSTS)
+    most = {haproxy.most_connections(made[arm].proxy.connections, -1) for arm in ("plain", "held")}
+    assert (
+        most == {6024}
+        and haproxy.most_connections(5000, 8200) == 4000
+        and haproxy.most_connections(0, -1) == 4096
+    )
+    wide = {"access": "haproxy", "load": load, "proxy": {"settings": {"maxconn": 6024}}}
+    assert list(obstacles.of(study({"direct": {}, "held": wide}, **roomy), "held", HOSTS)) == []
+    tls = asked.model_copy(update={"site": asked.site.model_copy(update={"tls": "required"})})
+    assert "load is not made over TLS" in "; ".join(obstacles.of(tls, "held", HOSTS))
+
+
+def test_a_path_of_a_program_is_the_inventorys_to_say():
+    asked = study({"direct": {}, "other": {}}, binary="/opt/mariadbd")
+    assert "engine.binary is not used" in "; ".join(obstacles.of(asked, "direct", HOSTS))
+
+
+def test_no_proxy_without_a_host_for_it():
+    hosts = {name: HOSTS[name] for name in ("db1", "gen1")}
+    asked = study({"direct": {}, "proxy": {"access": "haproxy"}})
+    assert "has the role proxy" in "; ".join(obstacles.of(asked, "proxy", hosts))
+
+
+def test_a_cluster_needs_root_where_its_parts_are_and_not_where_clients_are():
+    tiup = {part: {"hosts": 1} for part in ("pd", "tikv", "tidb")}
+    asked = study({"direct": {}, "other": {"access": "haproxy"}}, name="tidb", version="8.0.0")
+    asked = asked.model_copy(update={"site": asked.site.model_copy(update={"tiup": Tiup(**tiup)})})
+    told = {
+        role: obstacles.of_root(asked, "direct", role) for role in ("server-2", "tikv", "client", "control")
+    }
+    assert told["server-2"] == told["tikv"] == "processes and logs of a cluster"
+    assert told["client"] is None and told["control"] is None
+
+
+def test_haproxy_on_a_host_names_every_server_with_the_arms_settings_in_place_of_ours():
+    hosts = dict(HOSTS)
+    asked = study({"direct": {}, "proxy": {"access": "haproxy", "proxy": {"settings": {"maxconn": 500}}}})
+    part = arrange.chains(asked, hosts)["proxy"].proxy
+    machine: Any = SimpleNamespace(
+        folder=PurePosixPath("/lab"), cores=2, open_files=-1, account=str, socket="/lab/{}".format
+    )
+    server = arrange.reached_at(part.to)[0]
+    place = labs.Place(part.name, part.where.address, part.port)
+    made = haproxy.HAProxy(machine, place, [f"{server.address}:{server.port}"], asked.arms["proxy"].proxy)
+    text = made.text()
+    assert f"backend server\n    server db {server.address}:{server.port}\n" in text
+    assert text.count("    maxconn 500\n") == 2 and f"bind {part.where.address}:{part.port}" in text
+    assert haproxy.server_lines(["a:1", "b:2"]) == "    server db a:1\n    server db2 b:2"

@@ -1,0 +1,86 @@
+"""The doctor asks a host for the programs that the studies at hand need for its roles, and for no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook.core import inventory, load
+from benchbook.core.inventory import Target
+from benchbook.core.study import Study
+from benchbook.sites.hosts import doctor
+from tests.sites.hosts.test_arrange import HOSTS, study
+
+
+def made(engine: str) -> Study:
+    return study({"direct": {}, "proxy": {"access": "haproxy"}}, name=engine)
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each host answers, and has every program but PostgreSQL's and HAProxy."""
+
+    def look(target: Target) -> dict[str, Any]:
+        return {
+            "facts": {"system": "Linux", "cores": 2, "mariadb": "10.11.6"},
+            "tools": {**dict.fromkeys(("mariadbd", "mariadb-install-db", "sysbench"), "/bin/it")},
+            "moment": {"disk_free_mib": 1 << 20},
+            **{"open_files": -1, "clock_s": 0.0, "is_root": True, "user": "root"},
+        }
+
+    monkeypatch.setattr(doctor, "_look", look)
+    monkeypatch.setattr(inventory, "load", lambda name: HOSTS)
+
+
+def told(*studies: Study) -> dict[str, bool]:
+    """Return for each host's program whether it is there; other abilities are left out."""
+    others = {"ssh", "disk", "open files", "clock", "rights"}
+    found = {one.name: one.ok for one in doctor.of_inventory("rack", studies)}
+    return {name: ok for name, ok in found.items() if name.partition(": ")[2] not in others}
+
+
+def roles(name: str) -> list[str]:
+    return [host for host, target in HOSTS.items() if name in target.roles]
+
+
+def test_a_server_is_asked_for_the_engine_of_the_study_alone(there: None):
+    mariadb, postgresql = told(made("mariadb")), told(made("postgresql"))
+    assert {name for name in mariadb if "mariadb" in name} == {
+        f"{host}: {program}" for host in roles("server") for program in ("mariadbd", "mariadb-install-db")
+    }
+    assert not [name for name in mariadb if "postgres" in name]
+    assert not [name for name in postgresql if "mariadb" in name]
+    assert {name for name in postgresql if "postgres" in name} == {
+        f"{host}: postgres" for host in roles("server")
+    }
+
+
+def test_a_proxy_and_a_client_are_asked_for_their_programs(there: None):
+    found = told(made("mariadb"))
+    assert [found[f"{host}: haproxy"] for host in roles("proxy")] == [False] * len(roles("proxy"))
+    assert [found[f"{host}: sysbench"] for host in roles("client")] == [True] * len(roles("client"))
+
+
+def test_what_two_studies_need_is_told_once(there: None):
+    both = told(made("mariadb"), made("postgresql"))
+    assert [f"{host}: {program}" in both for host in roles("server") for program in ("mariadbd", "postgres")]
+    assert both == told(made("mariadb"), made("postgresql"), made("mariadb"))
+
+
+def test_only_the_pipelines_studies_ask_where_they_name_the_inventory(
+    there: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    studies = {"mine": made("mariadb"), "other": made("postgresql")}
+    for name in studies:
+        (tmp_path / name).write_text("inventory: rack")
+    monkeypatch.setattr(doctor.paths, "studies", lambda: list(studies))
+    monkeypatch.setattr(doctor.paths, "study", lambda name: type("File", (), {"file": tmp_path / name}))
+    monkeypatch.setattr(inventory, "file", lambda name: tmp_path / "mine")
+    monkeypatch.setattr(load, "study", studies.__getitem__)
+    asked = type("Params", (), {"studies": ["mine"]})
+    monkeypatch.setattr(load, "params", lambda: asked)
+    assert not [one.name for one in doctor.examine() if "postgres" in one.name]
+    asked.studies = []
+    assert [one.name for one in doctor.examine() if "postgres" in one.name]

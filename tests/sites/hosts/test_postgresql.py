@@ -1,0 +1,109 @@
+"""PostgreSQL and PgBouncer on hosts of their own, and how a session is held there."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import psycopg
+import pytest
+
+from benchbook import sites
+from benchbook.core import inventory
+from benchbook.core.runfolder import RunFolder
+from benchbook.measure import dataset, ledger
+from benchbook.measure.execute import Run, execute
+from benchbook.plan import schedule
+from benchbook.read import validity
+from benchbook.sites import lab as labs
+from benchbook.sites.agent import files
+from benchbook.sites.engines import postgresql_accounts as accounts
+from benchbook.sites.machine import here
+from tests.limits import LIMITS
+from tests.sites.hosts.test_site import PATIENCE, PORT, UNABLE, all_is_as_it_was, rack, study  # noqa: F401
+from tests.sites.ssh_hosts import Rack
+
+SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB", "synchronous_commit": "off"}
+BOUNCER = here.find("pgbouncer")
+NOT_THERE = f"PostgreSQL is not installed: {accounts.INSTALL}"
+WHY = UNABLE or (None if files.programs(accounts.PROGRAM) else NOT_THERE)
+pytestmark = [pytest.mark.server, pytest.mark.skipif(WHY is not None, reason=str(WHY))]
+
+
+def made(site: Any, arm: str, into: Path) -> RunFolder:
+    """Make the planned run of an arm."""
+    planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
+    into.mkdir()
+    site.up(arm)
+    with ledger.sessions(site, site.study, [arm]) as connections:
+        return execute(Run(planned, site, arm, connections[arm][0], LIMITS), into, 1)
+
+
+@pytest.fixture
+def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: F811
+    """A server, a pool (or HAProxy, where there is no PgBouncer) on a host of its own, and the client's."""
+    programs = {"pgbouncer": BOUNCER} if BOUNCER else None
+    monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
+    arms = {"direct": {}, "behind": {"access": "pgbouncer" if BOUNCER else "haproxy"}}
+    engine = {"name": "postgresql", "settings": SMALL}
+    with sites.open_site(study(engine=engine, arms=arms), rack.folder / "home" / "postgresql") as opened:
+        dataset.load(opened, opened.study)
+        yield opened
+
+
+def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(
+    site: Any,
+    rack: Rack,  # noqa: F811
+    tmp_path: Path,
+):
+    server, label = rack.hosts["server1"], dataset.label(site.study)
+    for arm in site.able:
+        folder = made(site, arm, tmp_path / arm)
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+        # Its sessions are processes: the first one, which begins them, uses next to nothing.
+        table = pd.read_csv(folder.path / "monitor.csv")
+        assert table[table.part == "server"].cpu_cores.max() > 0.05
+    assert site.able == list(site.study.arms)
+    assert server.listening() == {f"{server.address}:{PORT}"}
+    facts = site.facts("direct")["engine"]
+    assert (facts["name"], facts["settings"]["synchronous_commit"]["got"]) == ("postgresql", "off")
+    # Whoever has no password, or comes from elsewhere, is not let in.
+    with pytest.raises(psycopg.OperationalError, match=r"password authentication failed|no pg_hba.conf"):
+        psycopg.connect(host=server.address, port=PORT, user=labs.USER, password="x", dbname=labs.SCHEMA)
+    before = site.identity("direct")
+    assert site.has_snapshot(label)
+    site.restore(label)
+    again = site.identity("direct")
+    assert again["word"] != before["word"] and again["server_uid"] == before["server_uid"]
+    with ledger.session(site, "direct") as connection:
+        assert dataset.problems(dataset.describe(connection, site.study), site.study) == []
+
+
+def test_a_session_far_away_is_over_when_it_is_closed_and_asks_nothing_meanwhile(site: Any):
+    site.up("direct")
+    server = site._running.part(site.chains["direct"].server)
+    host, count = (
+        server.machine.on,
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'",
+    )
+    with accounts.connect(server.machine, server.socket) as one:
+        for _ in range(3):
+            accounts.connect(server.machine, server.socket).close()
+            row = one.execute(count).fetchone()
+            assert row == (1,), "a closed one is no longer there"
+        # More than one piece of an answer, and more than one in a question.
+        (long,) = one.execute("SELECT repeat('x', 3000000) || %s", ["y" * 300_000]).fetchone() or ("",)
+        assert len(long) == 3_300_000
+        asked, real = [], host.call
+        host.call = lambda do, **how: asked.append(do) or real(do, **how)
+        try:
+            time.sleep(1.0)
+        finally:
+            del host.call
+        assert set(asked) <= {"hello"}, "only the lease is renewed"
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            one.execute("SELECT 1 / 0")
+        assert one.execute("SELECT 7").fetchone() == (7,)

@@ -1,0 +1,373 @@
+"""Several clients and servers, proxies, TLS, bytes and jump hosts: real programs on hosts of their own."""
+
+from __future__ import annotations
+
+import csv
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pymysql
+import pytest
+
+from benchbook import sites
+from benchbook.core import inventory
+from benchbook.core.errors import SiteError
+from benchbook.core.runfolder import RunFolder
+from benchbook.measure import dataset, matrix
+from benchbook.measure.execute import Run, execute
+from benchbook.plan import schedule
+from benchbook.read import validity
+from benchbook.sites.hosts import stream
+from benchbook.sites.hosts.connect import Refused
+from benchbook.sites.lab import SCHEMA, USER
+from tests import rooms
+from tests.sites.hosts.test_site import LIMITS, PATIENCE, cut, leftovers, study
+from tests.sites.ssh_hosts import Rack, run, unable
+
+UNABLE = unable()
+pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))]
+TIPROXY = os.environ.get("BENCHBOOK_TIPROXY", "")
+
+
+@pytest.fixture(scope="module")
+def rack() -> Iterator[Rack]:
+    """Two servers, a proxy, two clients and a host to jump over, on a bridge; nothing of them stays."""
+    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o711)
+        with Rack(Path(folder), 120 + rooms.number()) as made:
+            for name in ("server1", "server2", "proxy1", "client1", "client2"):
+                made.add(name)
+            yield made
+
+
+@pytest.fixture(autouse=True)
+def all_is_as_it_was(rack: Rack) -> Iterator[None]:
+    """After each test nothing runs on the hosts but sshd, whatever the test did."""
+    yield
+    deadline = time.monotonic() + 15
+    while (left := leftovers(rack)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not left
+
+
+def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, name: str, asked: Any, **how: Any) -> Any:
+    """Open the site of a study in a lab of its own."""
+    monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(**how, **PATIENCE)))
+    return sites.open_site(asked, rack.folder / "home" / name)
+
+
+def make_run(site: Any, arm: str, into: Path) -> Any:
+    """Make the planned run of an arm, with a session on each of its servers."""
+    planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
+    into.mkdir(exist_ok=True)
+    site.up(arm)
+    count = site.study.arms[arm].servers
+    engines = site.admins(arm) if count > 1 else [site.admin(arm)]
+    opened = [one.connect().execution_options(isolation_level="AUTOCOMMIT") for one in engines]
+    try:
+        for connection in opened:
+            connection.exec_driver_sql(f"USE {site.database}")
+        return execute(Run(planned, site, arm, opened[0], LIMITS, tuple(opened[1:])), into, 1)
+    finally:
+        for connection in opened:
+            connection.close()
+
+
+def column(folder: Any, part: str, name: str) -> list[float]:
+    """Return what the monitor has of a part, where it has something."""
+    with (folder.path / "monitor.csv").open() as file:
+        return [float(row[name]) for row in csv.DictReader(file) if row["part"] == part and row[name]]
+
+
+@pytest.mark.slow
+def test_clients_on_two_hosts_begin_together_and_every_statement_is_in_a_servers_books(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    arms = {"one": {}, "four": {"clients": 4, "servers": 2, "options_by": "file"}}
+    asked = study(arms=arms, threads=(4,))
+    with opened(rack, monkeypatch, "several", asked) as site:
+        assert [site.missing(arm) for arm in arms] == [None, None]
+        dataset.load(site, asked)
+        second = rack.hosts["server2"]
+        folder = make_run(site, "four", tmp_path / "raw")
+        evidence = folder.evidence()
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        assert [one["server"] for one in evidence["clients"]] == [0, 1, 0, 1]
+        assert all(one["threads"] == 1 and one["exit_code"] == 0 for one in evidence["clients"])
+        # The options went there in a file each, and sysbench says itself that it took them.
+        assert all(one["options"]["taken"]["threads"] == "1" for one in evidence["clients"])
+        assert all(one["options"]["taken"] == one["options"]["asked"] for one in evidence["clients"])
+        # The rows of the second server are those that were loaded into the first, brought there by hash.
+        assert [one["rows_before"] for one in evidence["servers"]] == [{"sbtest1": 200, "sbtest2": 200}] * 2
+        assert all(
+            one["ledger"]["after"]["Com_select"] > one["ledger"]["before"]["Com_select"]
+            for one in evidence["servers"]
+        )
+        # Two clocks are compared over SSH; what is asked for is a moment, not soon after each other.
+        assert evidence["start_spread_ms"] < 500
+        hosts_of = evidence["identity_before"]
+        assert (hosts_of["host"], hosts_of["server-2"]["host"]) == ("server1", "server2")
+        assert {"machine", "machine_server", "machine_server-2", "machine_client-2"} <= {
+            line.split(",")[1] for line in (folder.path / "monitor.csv").read_text().splitlines()[1:]
+        }
+        assert second.listening()
+        alone = make_run(site, "one", tmp_path / "raw")
+        assert validity.judge(alone, LIMITS).status == "valid"
+        assert sum(column(alone, "server", "sent_mib_s")) > 0, "bytes are counted where the server is"
+
+
+@pytest.mark.slow
+def test_bytes_in_and_out_of_a_proxy_are_those_of_the_server(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Results of 1000 rows: what the server sends, the proxy gets, and passes on."""
+    wide = {"script": "oltp_read_only", "skip_trx": True, "point_selects": 0, "range_size": 200}
+    ranges = dict.fromkeys(("sum_ranges", "order_ranges", "distinct_ranges"), 0)
+    proxy = {"settings": {"retries": 2, "timeout client": "30000s", "maxconn": 500}}
+    proxy["settings"] |= {"nbthread": 2, "cpu-map": "auto:1/1-2 0-1"}
+    asked = study(
+        arms={"direct": {}, "proxy": {"access": "haproxy", "proxy": proxy}},
+        workloads={"rows": wide | ranges},
+    )
+    with opened(rack, monkeypatch, "bytes", asked) as site:
+        dataset.load(site, asked)
+        folder = make_run(site, "proxy", tmp_path / "raw")
+        assert validity.judge(folder, LIMITS).status == "valid"
+        sent = sum(column(folder, "server", "sent_mib_s"))
+        assert sent > 1
+        # The proxy's are both its sides: it receives what the server sends and the client asks.
+        assert sum(column(folder, "proxy", "received_mib_s")) == pytest.approx(sent, rel=0.25)
+        assert sum(column(folder, "proxy", "sent_mib_s")) == pytest.approx(sent, rel=0.25)
+        text = next(rack.folder.glob("proxy1/lab/*/proxy/haproxy.cfg")).read_text()
+        assert "    retries 2\n" in text and "    timeout client 30000s\n" in text
+        assert text.count("    maxconn 500\n") == 2 and "1h" in text
+        if len(os.sched_getaffinity(0)) > 1:
+            # Each of its two threads is where the map puts it, and on no other core.
+            assert site.facts("proxy")["proxy"]["cores_of_threads"] == [[0], [1]]
+        assert site.facts("proxy")["proxy"]["max_connections"] == 500
+
+
+@pytest.mark.slow
+def test_with_tls_nobody_gets_in_without_and_the_cipher_is_told(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    asked = study(site={"kind": "ssh", "inventory": "rack", "port": 33060, "tls": "required"})
+    with opened(rack, monkeypatch, "tls", asked) as site:
+        dataset.load(site, asked)
+        for arm in ("direct", "proxy"):
+            folder = make_run(site, arm, tmp_path / "raw")
+            evidence = folder.evidence()
+            judged = validity.judge(folder, LIMITS)
+            assert (judged.status, judged.reasons) == ("valid", [])
+            assert evidence["tls"]["asked"] == "required" and evidence["tls"]["cipher"].startswith(
+                ("TLS", "E")
+            )
+            books = evidence["ledger"]
+            # Each of the client's connections, and none in plain text.
+            assert books["after"]["Ssl_accepts"] - books["before"]["Ssl_accepts"] >= asked.threads[0]
+        assert site.facts("direct")["encryption"] == "required"
+        account = {"user": USER, "password": site.lab.password(), "database": SCHEMA}
+        place = (rack.hosts["server1"].address, 33060)
+        with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+            stream.connect(site._running.host("client1"), place, **account)
+    key = rack.folder / "home" / "tls" / "secrets" / "tls" / "client-key.pem"
+    assert key.stat().st_mode & 0o077 == 0
+    assert not list(rack.folder.glob("client1/lab/*/client.*")), "the client's files go with it"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TIPROXY, reason="no TiProxy; its path goes into BENCHBOOK_TIPROXY")
+def test_tiproxy_by_its_path_relays_and_its_version_is_held_to(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    buffer = {"settings": {"proxy.conn-buffer-size": 131072}}
+    old = {"version": "0.9", **buffer}
+    arms = {
+        "direct": {},
+        "proxy": {"access": "tiproxy", "proxy": buffer},
+        "old": {"access": "tiproxy", "proxy": old},
+    }
+    with opened(rack, monkeypatch, "tiproxy", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
+        dataset.load(site, site.study)
+        folder = make_run(site, "proxy", tmp_path / "raw")
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        found = site.facts("proxy")["proxy"]
+        assert found["binary"] == TIPROXY and len(found["binary_sha256"]) == 64
+        text = next(rack.folder.glob("proxy1/lab/*/proxy/tiproxy.toml")).read_text()
+        assert "conn-buffer-size=131072" in text and 'addr="127.0.0.1:' in text
+        assert len(rack.hosts["proxy1"].listening()) == 2
+        with pytest.raises(SiteError, match=r"asked 0\.9, proxy1 has"):
+            site.up("old")
+
+
+@pytest.mark.slow
+def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are_checked(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch
+):
+    jump = rack.add("jump1")
+    known = rack.known_hosts.read_text()
+    us = f"10.97.{rack.number}.1"
+    behind = [host for host in rack.hosts.values() if host is not jump]
+    for host in behind:
+        rule = ["iptables", "-A", "INPUT", "-s", us, "-j", "DROP"]
+        run("ip", "netns", "exec", host.namespace, *rule)
+    try:
+        with opened(rack, monkeypatch, "jump", study(), through=jump) as site:
+            assert site.up("direct").host == rack.hosts["server1"].address
+            assert site.identity("direct")["host"] == "server1"
+        for wrong in (jump, rack.hosts["server1"]):
+            lines = [line for line in known.splitlines() if not line.startswith(f"{wrong.address} ")]
+            other = next(line for line in known.splitlines() if not line.startswith(f"{wrong.address} "))
+            rack.known_hosts.write_text("\n".join([*lines, f"{wrong.address} {other.split(' ', 1)[1]}", ""]))
+            with (
+                opened(rack, monkeypatch, "jump", study(), through=jump) as site,
+                pytest.raises(Refused, match=wrong.address),
+            ):
+                site.up("direct")
+    finally:
+        rack.known_hosts.write_text(known)
+        for host in behind:
+            run("ip", "netns", "exec", host.namespace, "iptables", "-F", "INPUT")
+
+
+@pytest.mark.slow
+def test_a_lost_connection_to_one_of_several_clients_is_picked_up_and_told(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """The second client's host is out of our reach for longer than the run lasts; its bytes come later."""
+    asked = study(arms={"direct": {}, "two": {"clients": 2}}, threads=(2,))
+    client = rack.hosts["client2"]
+
+    def away() -> None:
+        while not any("sysbench" in text for text in client.commands().values()):
+            time.sleep(0.05)
+        cut(rack, client)
+        time.sleep(9)
+        cut(rack, client, "-D")
+
+    with opened(rack, monkeypatch, "lost", asked) as site:
+        dataset.load(site, asked)
+        accident = threading.Thread(target=away)
+        accident.start()
+        folder = make_run(site, "two", tmp_path / "raw")
+        accident.join()
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        lost = folder.evidence()["arrangement"]["connection_lost"]
+        assert set(lost) == {"client2"} and lost["client2"][0]["lost_s"] > 3
+
+
+@pytest.mark.slow
+def test_a_walk_puts_the_same_data_back_on_every_server_for_each_block(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """The second server is first started by the walk itself, and both arms change what they read."""
+    plan = {"seed": 3, "blocks": 2, "discard_s": 0, "run_s": 3, "max_repeats": 1}
+    arms = {"one": {}, "two": {"clients": 2, "servers": 2}}
+    asked = study(arms=arms, threads=(2,), plan=plan)
+    runs = schedule.plan_runs("test", asked, {})
+
+    def judge(folder: RunFolder) -> validity.Judgement:
+        return validity.judge(folder, LIMITS)
+
+    raw = tmp_path / "raw"
+    with opened(rack, monkeypatch, "walk", asked) as site:
+        found = dataset.ensure(site, asked)
+        matrix.walk(matrix.Walk(asked, runs, site, raw, tmp_path / "void", judge, LIMITS, lambda _: None))
+        assert {path.name for path in raw.iterdir()} == {run.run_id for run in runs}
+        assert all(judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
+        again = dataset.ensure(site, asked, found)
+        assert again["fingerprint"] == found["fingerprint"] and again["events"] == []
+
+
+ROOMY = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "max_connections": 500}
+HELD = {"access": "haproxy", "load": {"idle_connections": 100, "new_connections_per_s": 20}}
+
+
+def drivers() -> list[psutil.Process]:
+    """Return the processes that hold and make connections, on whichever host."""
+    return [one for one in psutil.process_iter(["cmdline"]) if "drive" in (one.info["cmdline"] or [])[2:3]]
+
+
+@pytest.mark.slow
+def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
+    seen: list[str] = []
+
+    def look() -> None:
+        while not seen and time.monotonic() < deadline:
+            if list(tmp_path.glob("raw/*.part/sysbench.out")) and drivers():
+                (driver,) = drivers()
+                seen.append(run("ip", "netns", "identify", str(driver.pid)).strip())
+            time.sleep(0.05)
+
+    with opened(rack, monkeypatch, "load", asked) as site:
+        assert site.missing("held") is None
+        dataset.load(site, asked)
+        deadline = time.monotonic() + 60
+        looking = threading.Thread(target=look)
+        looking.start()
+        folder = make_run(site, "held", tmp_path / "raw")
+        looking.join()
+        judged, evidence = validity.judge(folder, LIMITS), folder.evidence()
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        load = evidence["arrangement"]["load"]
+        assert (load["idle"]["opened"], load["idle"]["held"], load["failed"]) == (100, 100, 0)
+        assert load["stayed"] is True
+        assert load["short"]["achieved_per_s"] > 15 and load["sessions_before"] > 100
+        assert evidence["ledger"]["own_connections"] == load["connections"] > 160
+        assert seen == [rack.hosts["client1"].namespace] and drivers() == []
+        plain = make_run(site, "direct", tmp_path / "plain")
+        assert "load" not in plain.evidence()["arrangement"]
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_on_its_host_voids_the_run(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    asked = study(arms={"direct": {}, "held": HELD}, engine={"settings": ROOMY})
+
+    def kill() -> None:
+        while time.monotonic() < deadline:
+            if list(tmp_path.glob("raw/*.part")) and drivers():
+                time.sleep(2.0)
+                drivers()[0].kill()
+                return
+            time.sleep(0.05)
+
+    with opened(rack, monkeypatch, "killed", asked) as site:
+        dataset.load(site, asked)
+        deadline = time.monotonic() + 60
+        killing = threading.Thread(target=kill)
+        killing.start()
+        folder = make_run(site, "held", tmp_path / "raw")
+        killing.join()
+        judged = validity.judge(folder, LIMITS)
+    assert judged.status == "invalid"
+    assert any("the driver of connections ended before the run did" in one for one in judged.reasons)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TIPROXY, reason="no TiProxy; its path goes into BENCHBOOK_TIPROXY")
+def test_tiproxy_captures_on_its_host_while_its_arm_is_measured(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    arms = {"direct": {}, "on": {"access": "tiproxy", "capture": True}}
+    with opened(rack, monkeypatch, "capture", study(arms=arms), programs={"tiproxy": TIPROXY}) as site:
+        dataset.load(site, site.study)
+        folder = make_run(site, "on", tmp_path / "raw")
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        told = folder.evidence()["arrangement"]["capture"]
+        assert told["stayed"] is True and told["error"] == "" and told["written_mib"] > 0
+        assert not list(rack.folder.glob("proxy1/lab/*/proxy/capture"))

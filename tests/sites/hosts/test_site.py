@@ -1,0 +1,493 @@
+"""The site over SSH on hosts of their own, seen from outside: what listens, what is shown, what is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook import sites
+from benchbook.core import inventory
+from benchbook.core.errors import LockHeld, SiteError
+from benchbook.core.runfolder import RunFolder
+from benchbook.core.study import Study
+from benchbook.measure import dataset, ledger, matrix
+from benchbook.measure.execute import Run, execute
+from benchbook.plan import schedule
+from benchbook.read import validity
+from benchbook.sites import lab
+from benchbook.sites.arms import clean
+from benchbook.sites.hosts import clean as hosts
+from benchbook.sites.hosts import doctor
+from benchbook.sites.hosts.connect import Refused
+from benchbook.sites.hosts.host import Unreachable
+from benchbook.sites.lab import lab_id
+from tests import rooms
+from tests.limits import LIMITS
+from tests.sites.ssh_hosts import Machine, Rack, run, unable
+
+UNABLE = unable()
+pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))]
+
+PORT = 33060
+# Short enough for a test: how long a lost connection is waited for, and when hosts give up on us.
+PATIENCE = {"timeout_s": 2.0, "patience_s": 25.0, "lease_s": 30.0}
+
+
+@pytest.fixture(scope="module")
+def rack() -> Iterator[Rack]:
+    """A server, a proxy and a client on a bridge; nothing of them stays."""
+    number = 100 + rooms.number()
+    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o711)
+        with Rack(Path(folder), number) as made:
+            for name in ("server1", "proxy1", "client1"):
+                made.add(name)
+            yield made
+
+
+@pytest.fixture
+def home(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The lab folder of whoever measures; the inventory is that of the rack."""
+    monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(**PATIENCE)))
+    return rack.folder / "home" / "study"
+
+
+@pytest.fixture(autouse=True)
+def all_is_as_it_was(rack: Rack) -> Iterator[None]:
+    """After each test nothing runs on the hosts but sshd, whatever the test did."""
+    yield
+    deadline = time.monotonic() + 15
+    while (left := leftovers(rack)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not left
+    assert not any(host.listening() for host in rack.hosts.values())
+
+
+def leftovers(rack: Rack) -> list[str]:
+    found = [text for host in rack.hosts.values() for text in host.commands().values()]
+    return [text for text in found if "sshd" not in text]
+
+
+def study(**changes: Any) -> Study:
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "Does it hold?",
+            "site": {"kind": "ssh", "inventory": "rack", "port": PORT},
+            # A disk that is busy with something else must not make a second without a transaction.
+            "engine": {
+                "settings": {
+                    **{"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"},
+                    "innodb_flush_log_at_trx_commit": 2,
+                }
+            },
+            "arms": {"direct": {}, "proxy": {"access": "haproxy"}},
+            "aa": None,
+            "dataset": {"tables": 2, "table_size": 200},
+            "workloads": {"oltp_read_write": {}},
+            "threads": (2,),
+            "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 4},
+            "warm_up": {"pilot_s": 2},
+            "claims": (),
+        }
+        | changes
+    )
+
+
+def make_run(site: Any, arm: str, into: Path, attempt: int = 1) -> RunFolder:
+    """Make the planned run of one arm."""
+    planned = next(one for one in schedule.plan_runs("test", site.study, {}) if one.arm == arm)
+    into.mkdir(exist_ok=True)
+    site.up(arm)
+    with ledger.session(site, arm) as connection:
+        return execute(Run(planned, site, arm, connection, LIMITS), into, attempt)
+
+
+def cut(rack: Rack, host: Machine, way: str = "-A") -> None:
+    """Drop what goes between us and a host, but not between hosts; or let it pass again (-D)."""
+    us = f"10.97.{rack.number}.1"
+    for chain, which in (("INPUT", "-s"), ("OUTPUT", "-d")):
+        rule = ["iptables", way, chain, which, us, "-j", "DROP"]
+        run("ip", "netns", "exec", host.namespace, *rule)
+
+
+def test_servers_listen_on_their_own_hosts_only_and_nothing_is_left(rack: Rack, home: Path):
+    with sites.open_site(study(), home) as site:
+        assert [site.missing(arm) for arm in ("direct", "proxy")] == [None, None]
+        direct, proxy = site.up("direct"), site.up("proxy")
+        server, relay, client = (rack.hosts[name] for name in ("server1", "proxy1", "client1"))
+        assert server.listening() == {f"{server.address}:{PORT}"} and direct.host == server.address
+        assert relay.listening() == {f"{relay.address}:{PORT}"} and proxy.host == relay.address
+        assert not client.listening()
+        facts = site.facts("proxy")
+        assert facts["hosts"]["server"]["name"] == "server1" and facts["hosts"]["client"]["sysbench"]
+        clocks = [one["clock"] for one in facts["moment"]["hosts"].values()]
+        # One machine has one clock: what is found is the error of finding it.
+        assert all(abs(one["offset_ms"]) <= max(5, one["round_trip_ms"]) for one in clocks)
+        assert site.identity("proxy") == site.identity("proxy")
+    assert hosts.noted(home / "run") == [], "all hosts were left in order"
+
+
+def test_a_changed_host_key_is_refused_before_anything_is_done(rack: Rack, home: Path):
+    known = rack.known_hosts.read_text()
+    stranger = rack.folder / "stranger"
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(stranger))
+    address, key = rack.hosts["server1"].address, stranger.with_suffix(".pub").read_text().split()
+    rack.known_hosts.write_text(f"{address} {key[0]} {key[1]}\n")
+    try:
+        with sites.open_site(study(), home) as site, pytest.raises(Refused) as caught:
+            site.missing("direct")
+        assert "its key is not the one in" in str(caught.value) and "ssh-keygen -f" in str(caught.value)
+        rack.known_hosts.write_text("")
+        with sites.open_site(study(), home) as site, pytest.raises(Refused, match="ssh-keyscan -p 22"):
+            site.up("direct")
+        assert not leftovers(rack) and rack.known_hosts.read_text() == "", "and no key was added"
+    finally:
+        rack.known_hosts.write_text(known)
+        stranger.unlink()
+
+
+def test_runs_are_valid_and_no_password_is_shown_anywhere(rack: Rack, home: Path, tmp_path: Path):
+    """What /proc shows of every process on the hosts is looked through all the while."""
+    seen: set[bytes] = set()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            for host in rack.hosts.values():
+                for pid in host.processes():
+                    for name in ("cmdline", "environ"):
+                        try:
+                            seen.add(Path(f"/proc/{pid}/{name}").read_bytes())
+                        except OSError:
+                            continue
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        with sites.open_site(study(), home) as site:
+            dataset.load(site, site.study)
+            folders = [make_run(site, arm, tmp_path / "raw") for arm in ("direct", "proxy")]
+            secret = lab.read_secret(site.lab.secret)[1].encode()
+    finally:
+        over.set()
+        watching.join()
+    for folder in folders:
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.status, judged.reasons) == ("valid", [])
+        assert judged.ledger == "agrees"
+        evidence = folder.evidence()
+        assert evidence["client"]["cpu_s"] > 0 and evidence["identity_before"]["host"] == "server1"
+        parts = {line.split(",")[1] for line in (folder.path / "monitor.csv").read_text().splitlines()[1:]}
+        assert {"client", "server", "machine", "machine_server"} <= parts
+    assert any(b"sysbench" in text and b"oltp_read_write" in text for text in seen), "the client was seen"
+    assert any(b"mariadbd" in text for text in seen)
+    assert not [text for text in seen if secret in text]
+    for log in rack.folder.glob("*/lab/*/agent.log"):
+        assert secret not in log.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_run_whose_connections_are_lost_goes_on_and_is_picked_up(rack: Rack, home: Path, tmp_path: Path):
+    """Cut off for longer than the run lasts: it ends alone, and its bytes are those of the host's disk."""
+    held: list[Any] = []
+
+    def away() -> None:
+        time.sleep(2)
+        for host in rack.hosts.values():
+            cut(rack, host)
+        held.extend(path.open("rb") for path in rack.folder.glob("client1/lab/*/client.*/out"))
+        time.sleep(11)
+        for host in rack.hosts.values():
+            cut(rack, host, "-D")
+
+    with sites.open_site(study(), home) as site:
+        dataset.load(site, site.study)
+        accident = threading.Thread(target=away)
+        accident.start()
+        folder = make_run(site, "proxy", tmp_path / "raw")
+        accident.join()
+        assert (folder.path / "sysbench.out").read_bytes() == held[0].read()
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        lost = folder.evidence()["arrangement"]["connection_lost"]
+        assert sum(one["lost_s"] for one in lost["client1"]) > 3
+        # And the next run knows nothing of it.
+        assert "connection_lost" not in make_run(site, "direct", tmp_path / "raw").evidence()["arrangement"]
+
+
+@pytest.mark.slow
+def test_a_cable_pulled_between_hosts_is_told_and_never_valid(rack: Rack, home: Path, tmp_path: Path):
+    """The client's own cable is out for three seconds: its transactions stall, the run is worth nothing."""
+
+    def trip() -> None:
+        while not list((tmp_path / "raw").glob("*.part")):
+            time.sleep(0.05)
+        time.sleep(2)
+        rack.hosts["client1"].unplug()
+        time.sleep(3)
+        rack.hosts["client1"].plug()
+
+    with sites.open_site(study(), home) as site:
+        dataset.load(site, site.study)
+        accident = threading.Thread(target=trip, daemon=True)
+        accident.start()
+        folder = make_run(site, "direct", tmp_path / "raw")
+        accident.join()
+        assert validity.judge(folder, LIMITS).status == "invalid"
+
+
+@pytest.mark.slow
+def test_a_server_that_loses_power_voids_the_run_and_comes_back(rack: Rack, home: Path, tmp_path: Path):
+    server = rack.hosts["server1"]
+    with sites.open_site(study(), home) as site:
+        dataset.load(site, site.study)
+
+        def fail() -> None:
+            time.sleep(2)
+            server.kill()
+            rack.switch_on(server)
+
+        accident = threading.Thread(target=fail)
+        accident.start()
+        folder = make_run(site, "direct", tmp_path / "raw")
+        accident.join()
+        judged = validity.judge(folder, LIMITS)
+        assert judged.status == "invalid" and any(reason.startswith("V1 ") for reason in judged.reasons)
+        # What a walk does after a run that is not valid.
+        site.down()
+        site.restore(dataset.label(site.study))
+        again = make_run(site, "direct", tmp_path / "raw2", attempt=2)
+        assert validity.judge(again, LIMITS).status == "valid"
+
+
+@pytest.mark.slow
+def test_a_host_started_anew_between_runs_is_taken_up_again(rack: Rack, home: Path):
+    server = rack.hosts["server1"]
+    with sites.open_site(study(), home) as site:
+        dataset.load(site, site.study)
+        before = site.identity("direct")
+        server.kill()
+        rack.switch_on(server)
+        site.restore(dataset.label(site.study))
+        assert site.up("proxy").host == rack.hosts["proxy1"].address
+        after = site.identity("direct")
+        assert before["config_hash"] == after["config_hash"] and before["started"] != after["started"]
+
+
+@pytest.mark.slow
+def test_a_walk_ends_whole_though_cables_and_power_fail(rack: Rack, home: Path, tmp_path: Path):
+    """What failed is void and kept, every planned run is there in the end, and all of them are valid."""
+    plan = {"seed": 3, "blocks": 2, "discard_s": 0, "run_s": 4, "max_repeats": 6}
+    asked = study(workloads={"oltp_point_select": {}}, plan=plan)
+    runs = schedule.plan_runs("test", asked, {})
+    raw, void = tmp_path / "raw", tmp_path / "void"
+    client, server = rack.hosts["client1"], rack.hosts["server1"]
+    faults = [client.unplug, server.kill]
+    repairs = [client.plug, lambda: rack.switch_on(server)]
+    said: list[str] = []
+    accidents: list[threading.Thread] = []
+
+    def say(line: str) -> None:
+        """Break something in the run that follows the first and the second that are done."""
+        said.append(line)
+        if line.startswith(("[1/", "[2/")) and faults:
+            fault, repair = faults.pop(0), repairs.pop(0)
+            accidents.append(threading.Thread(target=strike, args=(fault, repair)))
+            accidents[-1].start()
+
+    def strike(fault: Callable[[], None], repair: Callable[[], None]) -> None:
+        """Wait until a client runs, let it get going, break something, and mend it."""
+        while not any("sysbench" in text for text in client.commands().values()):
+            time.sleep(0.05)
+        time.sleep(1)
+        fault()
+        time.sleep(3)
+        repair()
+
+    def judge(folder: RunFolder) -> validity.Judgement:
+        return validity.judge(folder, LIMITS)
+
+    with sites.open_site(asked, home) as site:
+        dataset.load(site, asked)
+        state = matrix.walk(matrix.Walk(asked, runs, site, raw, void, judge, LIMITS, say))
+    for accident in accidents:
+        accident.join()
+    assert not faults and not state.abandoned, said
+    assert {path.name for path in raw.iterdir()} == {run.run_id for run in runs}
+    assert all(judge(RunFolder(path)).status == "valid" for path in raw.iterdir())
+    assert sum(path.is_dir() for path in void.iterdir()) >= 2, said
+
+
+@pytest.mark.slow
+def test_a_client_that_does_not_come_back_is_given_up_with_words(rack: Rack, home: Path, tmp_path: Path):
+    client = rack.hosts["client1"]
+    timer = threading.Timer(2, client.kill)
+    try:
+        with sites.open_site(study(), home) as site:
+            dataset.load(site, site.study)
+            timer.start()
+            with pytest.raises(Unreachable, match=r"client1 \(10\.97\..*\): not reached for \d+ s"):
+                make_run(site, "direct", tmp_path / "raw")
+    finally:
+        timer.join()
+        rack.switch_on(client)
+    assert clean.down(home.parent).is_clean, "what it could not leave in order before, it can now"
+    assert hosts.noted(home / "run") == []
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from benchbook import sites
+from tests.sites.hosts.test_site import study
+with sites.open_site(study(), Path(sys.argv[1])) as site:
+    site.up("direct"), site.up("proxy")
+    print("up", flush=True)
+    time.sleep(600)
+"""
+
+
+def killed_harness(home: Path) -> None:
+    """Bring everything up from another process, and take that process away."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(home)],
+        cwd=Path(__file__).parents[3],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "up\n"
+        holder.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_down_ends_on_the_hosts_what_a_killed_owner_left(rack: Rack, home: Path):
+    killed_harness(home)
+    assert any("mariadbd" in text for text in leftovers(rack)), "the hosts have not noticed yet"
+    stranger = subprocess.Popen(
+        ["ip", "netns", "exec", rack.hosts["server1"].namespace, "sleep", "60"],
+        env={"PATH": os.environ["PATH"]},
+    )
+    try:
+        report = clean.down(home.parent)
+        assert report.is_clean and any("on server1: pid" in line for line in report.stopped)
+        assert stranger.poll() is None, "somebody else's process is left alone"
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert clean.down(home.parent).stopped == []
+
+
+@pytest.mark.slow
+def test_hosts_end_what_nobody_comes_back_for(rack: Rack, home: Path):
+    killed_harness(home)
+    deadline = time.monotonic() + PATIENCE["lease_s"] + 15
+    while leftovers(rack) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert not leftovers(rack)
+
+
+@pytest.mark.slow
+def test_purge_takes_our_data_from_the_hosts_and_only_ours(rack: Rack, home: Path):
+    other = home.parent.parent / "purged" / "study"
+    with sites.open_site(study(), other) as site:
+        site.up("direct")
+        ours = f"{lab_id(site.lab.token)}-server1"
+    base = rack.hosts["server1"].folder / "lab"
+    (base / "theirs").mkdir(exist_ok=True)
+    assert (base / ours / "server" / "data").is_dir(), "data stay for the next time"
+    assert clean.down(other.parent).is_clean and (base / ours).is_dir()
+    assert clean.down(other.parent, purge=True).is_clean
+    assert not (base / ours).exists() and (base / "theirs").is_dir()
+    away = rack.hosts["client1"].folder / "lab"
+    assert not away.exists() or any(path.is_dir() for path in away.iterdir()), "the last lab takes the rest"
+
+
+@pytest.mark.slow
+def test_a_host_that_somebody_else_measures_is_left_to_them(rack: Rack, home: Path):
+    with sites.open_site(study(), home) as site:
+        site.up("direct")
+        other = home.parent.parent / "other" / "study"
+        with pytest.raises(LockHeld), sites.open_site(study(), other):
+            pass
+        os.environ["BENCHBOOK_LOCK"] += ".other"
+        with sites.open_site(study(), other) as late, pytest.raises(SiteError, match="is being measured by"):
+            late.up("direct")
+        assert site.identity("direct")["host"] == "server1", "the first one goes on undisturbed"
+
+
+def test_the_doctor_tells_of_each_host_what_is_missing(rack: Rack, home: Path):
+    asked = study(arms={"direct": {}, "proxy": {"access": "haproxy"}})
+    found = {ability.name: ability for ability in doctor.of_inventory("rack", [asked])}
+    assert all(found[f"{name}: ssh"].ok for name in rack.hosts)
+    assert found["server1: mariadbd"].ok and found["client1: sysbench"].ok and found["proxy1: haproxy"].ok
+    away = rack.hosts["proxy1"]
+    away.kill()
+    try:
+        gone = {ability.name: ability for ability in doctor.of_inventory("rack", [asked])}
+        assert not gone["proxy1: ssh"].ok and "port 22 is open" in gone["proxy1: ssh"].remedy
+        assert gone["server1: ssh"].ok
+    finally:
+        rack.switch_on(away)
+
+
+def test_arms_that_hosts_do_not_make_are_left_out_by_name(rack: Rack, home: Path):
+    arms = {
+        **{"direct": {}, "service": {"access": "service"}, "pod": {"network": "pod"}},
+        **{"zones": {"cpu": {"server": {"quota": 0.5}}}},
+    }
+    with sites.open_site(study(arms=arms), home) as site:
+        assert site.able == ["direct"]
+        assert "access service" in site.missing("service") and "network" in site.missing("pod")
+        with pytest.raises(SiteError, match="pod: network is not made on the site ssh"):
+            site.up("pod")
+
+
+def test_kernel_settings_are_read_back_and_put_back(rack: Rack, home: Path):
+    server = rack.hosts["server1"]
+
+    def somaxconn() -> int:
+        return int(run("ip", "netns", "exec", server.namespace, "cat", "/proc/sys/net/core/somaxconn"))
+
+    before = somaxconn()
+    kernel = {"somaxconn": before + 77, "nofile": 4321}
+    arms = {"direct": {"kernel": kernel}, "proxy": {"access": "haproxy", "kernel": kernel}}
+    with sites.open_site(study(arms=arms), home) as site:
+        site.up("direct")
+        assert site.facts("direct")["kernel"]["somaxconn"] == before + 77 == somaxconn()
+        pid = next(pid for pid, text in server.commands().items() if "mariadbd" in text)
+        assert f"{4321:<21}" in Path(f"/proc/{pid}/limits").read_text().split("Max open files")[1][:60]
+    assert somaxconn() == before
+
+
+@pytest.mark.slow
+def test_arms_on_other_hosts_hold_the_same_data_and_are_told_apart(rack: Rack, home: Path, tmp_path: Path):
+    """What another machine is worth is a question of many a source: two server hosts, one data set."""
+    second = rack.add("server2")
+    home = home.parent / "two"
+    inventory_file = rack.inventory(**PATIENCE)
+    assert "server2" in inventory_file.read_text()
+    arms = {"small": {}, "large": {"hosts": {"server": "server2"}}, "none": {"hosts": {"server": "proxy1"}}}
+    with sites.open_site(study(arms=arms), home) as site:
+        assert site.able == ["small", "large"]
+        assert "no host of the inventory with this name has the role server" in site.missing("none")
+        found = dataset.ensure(site, site.study)
+        assert found["rows"] == {"sbtest1": 200, "sbtest2": 200}
+        # A new look finds both copies, puts both back, and they are the same rows.
+        assert dataset.ensure(site, site.study, found)["fingerprint"] == found["fingerprint"]
+        folders = [make_run(site, arm, tmp_path / "raw") for arm in ("small", "large")]
+        assert second.listening() == {f"{second.address}:{PORT}"}
+        hosts_of = [folder.evidence()["identity_before"]["host"] for folder in folders]
+        assert hosts_of == ["server1", "server2"]
+        assert [validity.judge(folder, LIMITS).status for folder in folders] == ["valid", "valid"]
+        assert site.facts("large")["hosts"]["server"]["name"] == "server2"

@@ -1,0 +1,246 @@
+"""TiDB on hosts: one program by its path, and clusters by `tiup`, whose stand-in starts the real parts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from benchbook.core.errors import SettingsDiffer
+from benchbook.measure import dataset
+from benchbook.read import validity
+from benchbook.sites.arms import clean
+from benchbook.sites.hosts import stream
+from benchbook.sites.tidb import build
+from tests import rooms
+from tests.sites import stand_in_tiup
+from tests.sites.hosts.test_several import column, make_run, opened
+from tests.sites.hosts.test_site import LIMITS, leftovers, study
+from tests.sites.ssh_hosts import Rack, unable
+
+UNABLE = unable()
+VERSION = "5.0"
+PROGRAMS = [build.cached(VERSION), *(build.part(VERSION, name).target for name in build.PARTS)]
+ADAPTER = Path(__file__).resolve().parents[3] / "tools" / "images" / "tidb" / "tikv-server"
+BUILT = [build.cached(version) for version in build.versions() if build.cached(version).is_file()]
+pytestmark = [
+    *(pytest.mark.server, pytest.mark.slow),
+    pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE)),
+    pytest.mark.skipif(not BUILT, reason="no TiDB is built; make tidb"),
+]
+
+
+needs_parts = pytest.mark.skipif(
+    not all(path.is_file() for path in PROGRAMS),
+    reason="no TiDB cluster was built here; `make tidb ARGS=--cluster` builds it",
+)
+
+
+@pytest.fixture(scope="module")
+def rack() -> Iterator[Rack]:
+    """A server with every role of a cluster, and a client; the program of TiDB beside them."""
+    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o711)
+        with Rack(Path(folder), 140 + rooms.number()) as made:
+            made.add("server1")
+            made.add("client1")
+            put(BUILT[0], Path(folder) / "tidb-server")
+            yield made
+
+
+def put(program: Path, there: Path) -> None:
+    """Put a program where the hosts see it."""
+    if there.parent.stat().st_dev == program.stat().st_dev:
+        os.link(program, there)
+    else:
+        shutil.copy2(program, there)
+
+
+@pytest.fixture(autouse=True)
+def all_is_as_it_was(rack: Rack) -> Iterator[None]:
+    """After each test nothing runs on the hosts but sshd, whatever the test did."""
+    yield
+    deadline = time.monotonic() + 20
+    while (left := leftovers(rack)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not [one for one in left if one]
+
+
+@pytest.fixture
+def tiup(rack: Rack) -> Path:
+    """Put the stand-in where the inventory says that tiup is; return the folder of its state."""
+    state = rack.folder / "tiup"
+    state.mkdir(exist_ok=True)
+    text = Path(stand_in_tiup.__file__).read_text()
+    parts = rack.folder / "parts"
+    if not parts.is_dir():
+        parts.mkdir()
+        for built in PROGRAMS:
+            put(built, parts / built.name)
+        adapter = ADAPTER.read_text().replace("#!/usr/bin/env python3", f"#!{sys.executable}", 1)
+        (parts / "tikv-server").write_text(adapter)
+        (parts / "tikv-server").chmod(0o755)
+    text = text.replace("PROGRAMS_FOLDER", str(parts)).replace("STATE_FOLDER", str(state))
+    program = rack.folder / "tiup-stand-in"
+    program.write_text(f"#!{sys.executable}\n{text}")
+    program.chmod(0o755)
+    return state
+
+
+def said(state: Path) -> list[list[str]]:
+    """Return the commands that the stand-in was given, but for its version."""
+    lines = (state / "commands.jsonl").read_text().splitlines()
+    return [words[1:] for words in map(json.loads, lines) if words[0] == "cluster"]
+
+
+ONE_STORE = {"log.level": "error", "replication.max-replicas": 1}
+SMALL: dict[str, Any] = {
+    "workloads": {"oltp_read_write": {}},
+    "dataset": {"tables": 2, "table_size": 200},
+}
+
+
+def test_one_tidb_by_its_path_is_measured_and_closed_to_others(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    engine = {"name": "tidb", "settings": {"tidb_hashagg_final_concurrency": 1}}
+    asked = study(engine=engine, arms={"direct": {}, "again": {}}, **SMALL)
+    programs = {"tidb-server": str(rack.folder / "tidb-server")}
+    with opened(rack, monkeypatch, "tidb", asked, programs=programs) as site:
+        assert site.missing("direct") is None
+        dataset.load(site, asked)
+        folder = make_run(site, "direct", tmp_path / "raw")
+        judged = validity.judge(folder, LIMITS)
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        assert sum(column(folder, "server", "cpu_cores")) > 0
+        found = site.facts("direct")["engine"]
+        assert found["settings"]["tidb_hashagg_final_concurrency"] == {
+            **{"asked": "1", "got": "1", "from": "study"}
+        }
+        place = (rack.hosts["server1"].address, 33060)
+        with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+            stream.connect(site._running.host("client1"), place, user="root", password="")
+        site.restore(dataset.label(asked))
+        assert validity.judge(make_run(site, "again", tmp_path / "raw"), LIMITS).status == "valid"
+
+
+@needs_parts
+def test_a_cluster_is_deployed_once_started_and_stopped_and_removed_by_purge(
+    rack: Rack, tiup: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    version = "5.0.0"
+    site_of = {
+        **{"kind": "ssh", "inventory": "rack", "port": 24000},
+        "tiup": {
+            "login": "root",
+            "identity_file": "~/.ssh/id_ed25519",
+            "pd": {"hosts": 1, "config": ONE_STORE},
+            # A name of unistore's, which takes the place of TiKV.
+            "tikv": {"hosts": 1, "config": {"server.log-level": "error"}},
+            "tidb": {"hosts": 1, "config": {"performance.max-procs": 2}},
+        },
+    }
+    settings = {"tidb_hashagg_final_concurrency": 1}
+    asked = study(
+        site=site_of,
+        engine={"name": "tidb", "version": version, "settings": settings},
+        arms={"direct": {}, "two": {"clients": 2}},
+        **SMALL,
+    )
+    how = {
+        "also": {"server1": ["pd", "tikv", "control"]},
+        "programs": {"tiup": str(rack.folder / "tiup-stand-in")},
+    }
+    home = rack.folder / "home" / "cluster"
+    with opened(rack, monkeypatch, "cluster", asked, **how) as site:
+        assert site.missing("direct") is None
+        secret = None
+        dataset.load(site, asked)
+        name = said(tiup)[0][1]
+        commands = said(tiup)
+        assert commands[0][:3] == ["deploy", name, "v5.0.0"]
+        key = str(Path.home() / ".ssh" / "id_ed25519")
+        assert commands[0][4:] == ["--user", "root", "--yes", "--identity_file", key]
+        assert commands[1] == ["start", name, "--yes"]
+        assert commands[2] == ["display", name, "--format", "json"]
+        for arm in ("direct", "two"):
+            folder = make_run(site, arm, tmp_path / "raw")
+            judged = validity.judge(folder, LIMITS)
+            assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+            for part in ("server", "tidb", "tikv"):
+                assert sum(column(folder, part, "cpu_cores")) > 0, "found by its port"
+        facts = site.facts("direct")
+        assert facts["cluster"]["version"] == "v5.0.0" and facts["cluster"]["tiup"] == "1.99.0"
+        assert {one["role"] for one in facts["cluster"]["parts"]} == {"pd", "tikv", "tidb"}
+        assert facts["engine"]["settings"]["performance.max-procs"]["got"] == "2"
+        identity = site.identity("direct")
+        place = (rack.hosts["server1"].address, 24000)
+        with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+            stream.connect(site._running.host("client1"), place, user="root", password="")
+        secret = site.lab.password()
+    assert said(tiup)[-1] == ["stop", name, "--yes"]
+    assert secret not in (tiup / "commands.jsonl").read_text()
+    before = len(said(tiup))
+    with opened(rack, monkeypatch, "cluster", asked, **how) as site:
+        # Its tables are there and are taken as they are; what a run changed is loaded again.
+        assert site.has_snapshot(dataset.label(asked)) and not site.has_snapshot("other")
+        known = dataset.ensure(site, asked)
+        assert known["rows"] == {"sbtest1": 200, "sbtest2": 200}
+        again = site.identity("direct")
+        assert again["cluster"] == identity["cluster"] and again["pids"] != identity["pids"]
+    assert not [words for words in said(tiup)[before:] if words[0] in ("deploy", "destroy")]
+    report = clean.down(home.parent, purge=True)
+    assert report.is_clean and said(tiup)[-1] == ["destroy", name, "--yes"]
+
+
+@needs_parts
+def test_a_cluster_ends_with_the_lease_when_nobody_comes_back(
+    rack: Rack, tiup: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its TiDB is no child of the agent and has nothing of ours about it: what was written down ends it."""
+    asked = study(
+        site={
+            **{"kind": "ssh", "inventory": "rack", "port": 24000},
+            "tiup": {"tikv": {"hosts": 1}, "tidb": {"hosts": 1}, "pd": {"hosts": 1, "config": ONE_STORE}},
+        },
+        engine={"name": "tidb", "version": "5.0.0", "settings": {"tidb_no_such_variable": 1}},
+        arms={"direct": {}, "again": {}},
+        **SMALL,
+    )
+    how = {
+        "also": {"server1": ["pd", "tikv", "control"]},
+        "programs": {"tiup": str(rack.folder / "tiup-stand-in")},
+    }
+    with opened(rack, monkeypatch, "lease", asked, **how) as site:
+        site.up("direct")
+        with pytest.raises(SettingsDiffer, match="tidb_no_such_variable"):
+            site.facts("direct")
+        assert any("tidb-server" in text for text in leftovers(rack))
+        host = site._running.host("server1")
+        pid = host.call("hello")["pid"]
+        agents = [
+            one for one in rack.hosts["server1"].processes() if f"NSpid:\t{one}\t{pid}\n" in status(one)
+        ]
+        assert len(agents) == 1
+        os.kill(agents[0], 15)
+        deadline = time.monotonic() + 30
+        while any("tidb-server" in text for text in leftovers(rack)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert not any("tidb-server" in text for text in leftovers(rack))
+    assert clean.down(rack.folder / "home", purge=True).is_clean
+
+
+def status(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return ""

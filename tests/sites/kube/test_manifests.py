@@ -1,0 +1,507 @@
+"""What a study asks of a cluster, read before any cluster is asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+
+from benchbook.commands import cli
+from benchbook.core import applied
+from benchbook.core.errors import SiteError
+from benchbook.core.study import Study
+from benchbook.sites import settings
+from benchbook.sites.kube import engines, layout, manifests, mariadb, plan, tidb
+from benchbook.sites.kube.layout import clients_inside, clients_outside
+from benchbook.sites.kube.tidb_parts import PodPlacement
+from tests.sites import kubernetes_study
+
+NAMES = layout.names("benchbook", "my_study", "0123456789abcdef0123456789abcdef")
+PASSWORD = "pa55-of-the-test"
+CRD = "BENCHBOOK_TIDB_CRD"
+
+
+def arm(name: str, study: Study | None = None) -> dict[tuple[str, str], dict[str, Any]]:
+    study = study or kubernetes_study.make()
+    made = manifests.of_arm(study, NAMES, layout.chains(study)[name])
+    return {(one["kind"], one["metadata"]["name"]): one for one in made}
+
+
+def pod(manifest: dict[str, Any]) -> dict[str, Any]:
+    return manifest["spec"]["template"]["spec"]
+
+
+def test_the_names_of_two_labs_never_meet_and_fit():
+    long = layout.names("benchbook", "a_study-" * 5, "f" * 32)
+    assert NAMES.namespace == "benchbook-my-study-01234567"
+    assert len(long.namespace) <= 63 and long.namespace.endswith("-ffffffff")
+    assert dict(NAMES.labels)["benchbook/lab"] != dict(long.labels)["benchbook/lab"]
+
+
+def test_arms_share_the_server_that_they_ask_for_alike():
+    chains = layout.chains(kubernetes_study.make())
+    servers = {name: chain.server.name for name, chain in chains.items()}
+    assert servers == {
+        "pod": "server",
+        "host": "server-2",
+        "service": "server",
+        "haproxy": "server",
+        "balancer": "server",
+        "best-effort": "server",
+        "guaranteed": "server-3",
+    }
+    ports = [part.port for part in {chain.server for chain in chains.values()}]
+    # On the host's network two servers of one node would meet on one port.
+    assert len(set(ports)) == 3
+    # A client in the cluster would never reach the balancer: this arm has one outside, and no pod for it.
+    assert chains["balancer"].clients == () and clients_outside(chains["balancer"]) == 1
+    assert len({chain.clients[0] for name, chain in chains.items() if name != "balancer"}) == 1
+
+
+def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_shared():
+    arms = {"one": {}, "three": {"clients": 4, "servers": 2}, "two": {"clients": 2}}
+    study = kubernetes_study.make(
+        {name: {"network": "pod"} | asked for name, asked in arms.items()}, threads=(4,)
+    )
+    chains = layout.chains(study)
+    assert [part.name for part in chains["three"].clients] == ["client", "client-2", "client-3", "client-4"]
+    assert [part.name for part in chains["three"].servers] == ["server", "server-2"]
+    assert (
+        chains["two"].clients == chains["three"].clients[:2]
+        and chains["one"].servers == chains["two"].servers
+    )
+    made = arm("three", study)
+    assert ("StatefulSet", "server-2") in made and ("StatefulSet", "client-4") in made
+    ports = {part.port for part in chains["three"].servers}
+    assert len(ports) == 2
+
+
+def test_a_tidb_has_its_settings_and_nobody_enters_without_a_password():
+    study = kubernetes_study.make(
+        engine={"name": "tidb", "version": "6.6", "settings": {"log.level": "warn"}}
+    )
+    files = arm("pod", study)["ConfigMap", "server"]["data"]
+    written = tomllib.loads(files["tidb.toml"])
+    assert written["log"]["level"] == "warn" and written["enable-telemetry"] is False
+    assert "-status-host=127.0.0.1" in files["engine.sh"]
+    made = engines.accounts(PASSWORD, "admin", PASSWORD, "benchbook", "sbtest", "tidb")
+    assert made.rstrip().endswith("DROP USER IF EXISTS 'root'@'%';")
+    with pytest.raises(ValidationError, match="not a study's to set"):
+        kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}})
+    with pytest.raises(SiteError, match="before it has accounts"):
+        arm("pod", kubernetes_study.make(engine={"name": "tidb", "version": "5.0"}))
+
+
+def test_the_network_of_an_arm_is_that_of_its_pod():
+    assert "hostNetwork" not in pod(arm("pod")["StatefulSet", "server"])
+    host = pod(arm("host")["StatefulSet", "server-2"])
+    # A port that is named would be the node's: a server that sleeps would keep another study's pod away.
+    assert "ports" not in host["containers"][0]
+    assert host["hostNetwork"] is True and host["dnsPolicy"] == "ClusterFirstWithHostNet"
+
+
+def test_ways_of_access_are_services_of_their_kind_or_a_proxy():
+    assert arm("service")["Service", "server"]["spec"]["type"] == "ClusterIP"
+    assert arm("balancer")["Service", "server-balancer"]["spec"]["type"] == "LoadBalancer"
+    proxied = arm("haproxy")
+    assert (
+        "server db server.benchbook-my-study-01234567.svc:3306"
+        in proxied["ConfigMap", "proxy"]["data"]["haproxy.cfg"]
+    )
+    assert pod(proxied["StatefulSet", "proxy"])["containers"][0]["command"][0] == "haproxy"
+
+
+def test_best_effort_asks_for_nothing_and_guaranteed_for_as_much_as_it_is_limited_to():
+    assert pod(arm("best-effort")["StatefulSet", "server"])["containers"][0]["resources"] == {}
+    asked = pod(arm("guaranteed")["StatefulSet", "server-3"])["containers"][0]["resources"]
+    assert asked == {
+        "requests": {"cpu": "500m", "memory": "384Mi"},
+        "limits": {"cpu": "500m", "memory": "384Mi"},
+    }
+
+
+def test_a_limit_of_cores_alone_is_neither():
+    study = kubernetes_study.make(("pod", "host"))
+    half = study.model_copy(
+        update={
+            "arms": study.arms
+            | {
+                "host": study.arms["host"].model_validate(
+                    {"network": "host", "cpu": {"server": {"quota": 0.25}}}
+                )
+            }
+        }
+    )
+    server = layout.chains(half)["host"].server
+    assert server.where.room.qos_class == "Burstable"
+    asked = pod(arm("host", half)["StatefulSet", "server-2"])["containers"][0]["resources"]
+    assert asked == {"requests": {"cpu": "250m"}, "limits": {"cpu": "250m"}}
+
+
+def test_the_neighbour_is_on_the_node_of_its_server():
+    neighbour = pod(arm("guaranteed")["StatefulSet", "neighbour-2"])
+    needed = neighbour["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    assert needed["labelSelector"]["matchExpressions"][0]["values"] == ["server-3"]
+
+
+def test_selectors_of_an_arm_go_before_those_of_the_study_and_taints_are_put_up_with():
+    site = {
+        "nodes": {"server": {"pool": "cos"}, "client": {"pool": "load"}},
+        "tolerations": ({"key": "benchbook", "effect": "NoSchedule"}, {"key": "pool", "value": "cos"}),
+    }
+    study = kubernetes_study.make(("pod", "host"), site)
+    other = study.arms["host"].model_validate(
+        {"network": "host", "placement": {"nodes": {"server": {"pool": "ubuntu"}}}}
+    )
+    study = study.model_copy(update={"arms": {**study.arms, "host": other}})
+    assert pod(arm("pod", study)["StatefulSet", "server"])["nodeSelector"] == {"pool": "cos"}
+    made = arm("host", study)
+    assert pod(made["StatefulSet", "server-2"])["nodeSelector"] == {"pool": "ubuntu"}
+    assert pod(made["StatefulSet", "client"])["nodeSelector"] == {"pool": "load"}
+    assert pod(made["StatefulSet", "server-2"])["tolerations"] == [
+        {"key": "benchbook", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "pool", "operator": "Equal", "value": "cos"},
+    ]
+
+
+def test_the_server_has_the_settings_of_the_engine_on_one_machine():
+    study = kubernetes_study.make()
+    written = dict(
+        line.split("=", 1) for line in engines.my_cnf(study.engine, 33900).splitlines() if "=" in line
+    )
+    wanted = {key: settings.text(value) for key, value in settings.complete(study.engine.settings).items()}
+    assert {key: written[key] for key in wanted} == wanted
+    assert written["port"] == "33900"
+
+
+def test_a_changed_setting_is_another_pod():
+    """A mounted file changes late and unseen; the pod must be made anew instead."""
+    study = kubernetes_study.make()
+    other = kubernetes_study.make(engine={"settings": {"innodb_buffer_pool_size": "65M"}})
+    digests = {
+        made["StatefulSet", "server"]["spec"]["template"]["metadata"]["annotations"]["benchbook/digest"]
+        for made in (arm("pod", study), arm("pod", other), arm("service", study))
+    }
+    assert len(digests) == 2
+    elsewhere = kubernetes_study.make(site={"nodes": {"server": {"pool": "other"}}})
+    moved = arm("pod", elsewhere)["StatefulSet", "server"]["spec"]["template"]["metadata"]["annotations"]
+    assert moved["benchbook/digest"] not in digests
+
+
+def test_no_pod_has_an_account_but_as_a_file_and_no_kept_page_shows_it():
+    study = kubernetes_study.make()
+    made = engines.accounts(PASSWORD, "admin", PASSWORD + "2", "benchbook", "sbtest")
+    shared = manifests.of_study(NAMES, {"server-accounts": {"init.sql": made}})
+    everything = [*shared, *(one for name in study.arms for one in arm(name).values())]
+    for manifest in everything:
+        if manifest["kind"] == "StatefulSet":
+            assert all("env" not in container for container in pod(manifest)["containers"])
+    text = manifests.text(everything)
+    secret = shared[-1]["data"]["init.sql"]
+    assert PASSWORD not in text and secret not in text
+    assert "left out here" in text
+    # The page is what was applied, but for that.
+    assert [one["kind"] for one in YAML(typ="safe").load_all(text)] == [one["kind"] for one in everything]
+
+
+def test_a_servers_settings_folder_is_kept_as_the_text_that_its_pod_takes_the_digest_of(tmp_path: Path):
+    """The pod prints the digest of `cat /etc/benchbook/*`, which identities and runs carry on."""
+    study = kubernetes_study.make()
+    chain = layout.chains(study)["pod"]
+    held = arm("pod", study)["ConfigMap", "server"]["data"]
+    for name, text in held.items():
+        (tmp_path / name).write_text(text)
+    said = subprocess.run(
+        ["sh", "-c", "cat ./* | sha256sum | cut -c1-64"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    server = mariadb.MariaDB(SimpleNamespace(study=study), chain.server)
+    ((name, text),) = server.applied()
+    assert name == "server.conf" and applied.digest(text) == said.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("arms", "key"),
+    [
+        (
+            {
+                "one": {},
+                "two": {"zones": {"latency_ms": 1.0}},
+            },
+            "zones",
+        ),
+        ({"one": {}, "two": {"cpu": {"server": {"cores": (0,)}}}}, "cores"),
+        ({"one": {}, "two": {"kernel": {"nofile": 4096}}}, "kernel"),
+        ({"one": {}, "two": {"access": "tiproxy"}}, "tiproxy"),
+    ],
+)
+def test_what_a_cluster_cannot_make_is_refused_by_name(arms: dict[str, Any], key: str):
+    with pytest.raises(ValidationError, match=key):
+        kubernetes_study.make(arms=arms)
+
+
+def test_guaranteed_needs_cores_and_memory():
+    with pytest.raises(ValidationError, match="cores and memory are missing"):
+        kubernetes_study.make(("pod", "guaranteed"), {"server": {"cpu": 1.0}})
+
+
+def test_keys_of_a_cluster_are_refused_on_one_machine():
+    local = kubernetes_study.make().model_dump(exclude_unset=True)
+    with pytest.raises(ValidationError, match="no key of kind local"):
+        Study.model_validate(local | {"site": {"kind": "local", "kubernetes": {}}})
+    placed = {"one": {}, "two": {"placement": {"spread": True}}}
+    with pytest.raises(ValidationError, match="nodes are a cluster's"):
+        Study.model_validate(local | {"site": {"kind": "local"}, "arms": placed})
+
+
+def tidb_study(**arms: dict[str, Any]) -> Study:
+    parts = {
+        "version": "v3.0.1",
+        "pd": {"config": {"log.level": "info", "replication.location-labels": ("region", "zone")}},
+        "tikv": {"config": {"server.grpc-concurrency": 6, "rocksdb.defaultcf.block-cache-size": "14GB"}},
+        "tidb": {"config": {"prepared-plan-cache.enabled": True}},
+    }
+    site = {
+        "tidb": parts,
+        "storage": {"storage_class": "local-storage", "size_gib": 300},
+        "nodes": {"server": {"pool": "tidb"}, "tikv": {"pool": "tikv"}, "pd": {"pool": "pd"}},
+    }
+    study = kubernetes_study.make(("pod", "host"), site, engine={"name": "tidb"})
+    return study.model_copy(
+        update={"arms": {name: study.arms["pod"].model_validate(arm) for name, arm in arms.items()}}
+    )
+
+
+def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes():
+    study = tidb_study(
+        pod={"network": "pod", "access": "service"},
+        spread={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
+    )
+    plain, spread = (tidb.cluster(study, NAMES, name)["spec"] for name in ("pod", "spread"))
+    assert {part: plain[part]["replicas"] for part in ("pd", "tikv", "tidb")} == {
+        "pd": 3,
+        "tikv": 3,
+        "tidb": 3,
+    }
+    assert plain["hostNetwork"] is False and spread["hostNetwork"] is True
+    assert plain["tidb"]["service"]["type"] == "ClusterIP"
+    assert "topologySpreadConstraints" not in plain
+    assert spread["topologySpreadConstraints"] == [{"topologyKey": "topology.kubernetes.io/zone"}]
+    # As tables: the operator's own reader stops at a name with dots, and then sees no cluster at all.
+    assert plain["tikv"]["config"] == (
+        '[rocksdb.defaultcf]\nblock-cache-size="14GB"\n[server]\ngrpc-concurrency=6\n'
+    )
+    assert plain["pd"]["config"] == (
+        '[log]\nlevel="info"\n[replication]\nlocation-labels=["region", "zone"]\n'
+    )
+    written = tomllib.loads(plain["tidb"]["config"])
+    assert written["prepared-plan-cache"] == {"enabled": True}
+    # What a benchmark on one machine starts from holds here too.
+    assert written["log"]["level"] == "error"
+    assert [plain[part]["nodeSelector"]["pool"] for part in ("pd", "tikv", "tidb")] == ["pd", "tikv", "tidb"]
+    assert plain["tikv"]["storageClassName"] == "local-storage"
+    assert plain["tikv"]["requests"] == {"storage": "300Gi"}
+    assert "storageClassName" not in plain["tidb"]
+    term = plain["tikv"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    kept_apart = {
+        one["key"].rpartition("/")[2]: one["values"] for one in term["labelSelector"]["matchExpressions"]
+    }
+    # Pods of one part of one arm; those of another arm may share its nodes.
+    assert kept_apart == {"instance": ["server"], "component": ["tikv"]}
+
+
+def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
+    """On the host's network two clusters would meet on their ports."""
+    study = tidb_study(
+        service={"network": "host", "access": "service"},
+        outside={"network": "host", "access": "load_balancer"},
+        pod={"network": "pod", "access": "service"},
+    )
+    made = tidb.manifests(study, NAMES)
+    assert [(one["kind"], one["metadata"]["name"]) for one in made] == [
+        ("TidbCluster", "server"),
+        ("Service", "server-balancer"),
+        ("TidbCluster", "server-2"),
+    ]
+    assert made[1]["spec"]["type"] == "LoadBalancer"
+    assert made[1]["spec"]["selector"] == {
+        "app.kubernetes.io/instance": "server",
+        "app.kubernetes.io/component": "tidb",
+    }
+
+
+def test_a_proxy_before_a_tidb_cluster_is_refused():
+    with pytest.raises(SiteError, match="haproxy"):
+        tidb.cluster(tidb_study(one={"access": "haproxy"}), NAMES, "one")
+
+
+def test_the_operators_own_schema_takes_our_tidb_clusters():
+    """The schema that TiDB Operator publishes; it is not ours, so it is read where it is at hand."""
+    file = os.environ.get(CRD)
+    if not file:
+        pytest.skip(f"{CRD} does not name the operator's pingcap.com_tidbclusters.yaml")
+    definition = YAML(typ="safe").load(Path(file).read_text(encoding="utf-8"))
+    version = next(one for one in definition["spec"]["versions"] if one["name"] == "v1alpha1")
+    schema = closed(version["schema"]["openAPIV3Schema"])
+    study = tidb_study(
+        pod={"network": "pod", "access": "service"},
+        host={"network": "host", "access": "load_balancer", "placement": {"spread": True}},
+    )
+    for name in study.arms:
+        jsonschema.validate(tidb.cluster(study, NAMES, name), schema)
+    wrong = tidb.cluster(study, NAMES, "pod")
+    wrong["spec"]["tikv"]["replica"] = 3
+    with pytest.raises(jsonschema.ValidationError, match="replica"):
+        jsonschema.validate(wrong, schema)
+
+
+def closed(node: Any) -> Any:
+    """Return a schema that refuses unknown keys, as the API server drops them."""
+    if isinstance(node, list):
+        return [closed(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: closed(item) for key, item in node.items()}
+    is_open = node.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in node
+    if (
+        "properties" in node
+        and isinstance(node["properties"], dict)
+        and node.get("type") == "object"
+        and not is_open
+    ):
+        found["additionalProperties"] = False
+    return found
+
+
+def test_the_manifests_that_are_printed_can_be_given_to_another_program_as_they_are(capsys):
+    assert cli.main(["plan", "tidb-kubernetes-network", "--manifests"]) == 0
+    documents = list(YAML(typ="safe").load_all(capsys.readouterr().out))
+    assert [one["kind"] for one in documents][:1] == ["Namespace"]
+    assert all({"apiVersion", "kind", "metadata"} <= one.keys() for one in documents)
+
+
+def test_a_plan_names_every_resource_and_no_price():
+    study = kubernetes_study.make()
+    text = "\n".join(plan.lines("my_study", study))
+    for kind, name in {key for one in study.arms for key in arm(one)}:
+        assert any(kind in line and name in line for line in text.splitlines())
+    assert "localhost/bb:1" in text
+    assert "$" not in text and "USD" not in text
+
+
+def test_settings_of_tikv_and_pd_for_one_arm_make_a_cluster_of_its_own():
+    study = tidb_study(
+        shared={"network": "pod", "access": "service"},
+        apart={
+            "network": "pod",
+            "access": "service",
+            "parts": {"tikv": {"rocksdb.defaultcf.block-cache-size": "24GB", "raftstore.sync-log": False}},
+        },
+    )
+    chains = layout.chains(study)
+    assert chains["shared"].server.name != chains["apart"].server.name
+    first, second = (tidb.cluster(study, NAMES, name)["spec"]["tikv"]["config"] for name in study.arms)
+    assert tomllib.loads(first) == {
+        "rocksdb": {"defaultcf": {"block-cache-size": "14GB"}},
+        "server": {"grpc-concurrency": 6},
+    }
+    assert tomllib.loads(second) == {
+        "raftstore": {"sync-log": False},
+        "rocksdb": {"defaultcf": {"block-cache-size": "24GB"}},
+        "server": {"grpc-concurrency": 6},
+    }
+
+
+def test_arms_whose_pd_or_tikv_are_on_other_nodes_have_clusters_of_their_own():
+    """Else the second arm would be measured on the first one's TiKV."""
+    study = tidb_study(
+        one={"network": "pod", "access": "service", "placement": {"nodes": {"tikv": {"pool": "a"}}}},
+        two={"network": "pod", "access": "service", "placement": {"nodes": {"tikv": {"pool": "b"}}}},
+    )
+    assert len({chain.server.name for chain in layout.chains(study).values()}) == 2
+
+
+def test_sysbench_in_the_servers_container_has_no_pod_and_the_account_beside_the_servers():
+    study = kubernetes_study.make(("pod", "guaranteed"), {"client_in": "server"})
+    chain = layout.chains(study)["guaranteed"]
+    assert chain.clients == () and clients_inside(chain) == 1 and chain.arm.clients == 1
+    made = {one["metadata"]["name"]: one for one in manifests.of_arm(study, NAMES, chain)}
+    assert not any(name.startswith("client") for name in made)
+    volumes = made[chain.server.name]["spec"]["template"]["spec"]["volumes"]
+    (account,) = [one for one in volumes if one["name"] == "account"]
+    named = [one["secret"]["name"] for one in account["projected"]["sources"]]
+    assert named == ["server-accounts", "client-account"]
+
+
+@pytest.mark.parametrize(
+    ("site", "arm", "said"),
+    [
+        ({"client_in": "server"}, {"access": "service"}, "write direct"),
+        ({"cpu_manager": "static"}, {"qos": "guaranteed"}, "gives whole cores alone"),
+    ],
+)
+def test_what_a_pod_can_not_give_is_refused_before_anything_is_asked_of_the_cluster(
+    site: dict[str, Any], arm: dict[str, Any], said: str
+):
+    # The study's servers have half a core.
+    with pytest.raises(ValidationError, match=said):
+        kubernetes_study.make({"pod": {"network": "pod"}, "other": {"network": "pod", **arm}}, site)
+
+
+def test_clusters_on_the_network_of_nodes_that_both_need_are_refused():
+    parts = {"replicas": 3}
+    site = {
+        "tidb": {"version": "v3.0.1", "pd": parts, "tikv": parts, "tidb": parts},
+        "nodes": {"pd": {"benchbook-pool": "pd"}},
+        "gke": {
+            "zones": ("us-central1-a",),
+            "pools": {"pd": {"machine": "n1-standard-4", "nodes": 3}, "a": {"machine": "c2-standard-16"}},
+        },
+    }
+    arms = {
+        name: {"network": "host", "access": "service", "placement": {"nodes": {"server": {"kind": name}}}}
+        for name in ("n1", "c2")
+    }
+    with pytest.raises(ValidationError, match=r"arms.c2.placement.nodes.pd: pool pd has 3 nodes and 6 pods"):
+        kubernetes_study.make(arms, site, engine={"name": "tidb"})
+
+
+def test_halves_of_a_nodes_cores_are_for_servers_and_for_clients():
+    assert layout.halves(2) == {"server": "0-0", "client": "1-1", "proxy": "1-1"}
+    # Of five the client has three: what is odd goes to it, as on one machine.
+    assert layout.halves(5)["server"] == "0-1" and layout.halves(5)["client"] == "2-4"
+    with pytest.raises(ValidationError, match=r"site\.kubernetes\.split_cores: not made"):
+        kubernetes_study.make(("pod", "host"), {"split_cores": True, "client_in": "server"})
+
+
+def test_stores_of_an_operators_cluster_are_named_by_their_pods_or_else_by_their_addresses() -> None:
+    addresses = ["server-tikv-0.server-tikv-peer.ns.svc:20160", "10.88.0.7:20160", "10.88.0.9:20160"]
+    told = {
+        "stores": {
+            "stores": [
+                {"store": {"id": number, "address": address, "state_name": "Up"}}
+                for number, address in enumerate(addresses, 1)
+            ]
+        },
+        "regions": {"regions": [{"id": 4, "peers": [{}, {}, {}], "leader": {"store_id": 2}}]},
+        "operators": [],
+    }
+
+    class Told(PodPlacement):
+        def _ask(self, what: str, said: Any = None) -> Any:
+            return told[what]
+
+    state = Told("server-pd-0", 2379, {"10.88.0.7": "server-tikv-1"}).state()
+    assert list(state["stores"]) == ["server-tikv-0", "server-tikv-1", "10.88.0.9"]
+    assert (state["leaders"], state["replicas"]) == ({"4": "server-tikv-1"}, {"3": 1})

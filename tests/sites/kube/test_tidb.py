@@ -1,0 +1,355 @@
+"""TiDB in a real cluster: in a pod of its own, and as TiDB Operator makes it.
+
+They need what the other tests of a cluster need, and images with TiDB too (`tools/images/rootfs.sh`):
+BENCHBOOK_TEST_TIDB_IMAGE names one with tidb-server 6.6, BENCHBOOK_TEST_PARTS_IMAGE one with PD, unistore and
+TiDB 5.0. In place of the operator a stand-in of the tests makes its pods, of these real parts; the operator
+itself is asked where BENCHBOOK_TEST_OPERATOR names its controller-manager. BENCHBOOK_TIDB_CRD is its
+definition of a TidbCluster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+from kubernetes import client
+from ruamel.yaml import YAML
+
+from benchbook import sites
+from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.measure import dataset, warm_up
+from benchbook.measure.ledger import session
+from benchbook.sites import lab as labs
+from benchbook.sites.arms import clean
+from benchbook.sites.kube import tidb, tidb_cluster
+from benchbook.sites.kube.api import VARIABLES, Cluster
+from benchbook.sites.kube.layout import pod_of
+from benchbook.sites.local import tidb_members
+from tests.sites import kubernetes_study
+from tests.sites.kube.test_site import cluster, folder, ours, root, run  # noqa: F401
+from tests.sites.operator_stand_in import Operator
+
+IMAGE = os.environ.get("BENCHBOOK_TEST_TIDB_IMAGE")
+PARTS = os.environ.get("BENCHBOOK_TEST_PARTS_IMAGE")
+CRD = os.environ.get("BENCHBOOK_TIDB_CRD")
+OPERATOR = os.environ.get("BENCHBOOK_TEST_OPERATOR")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not any(os.environ.get(name) for name in VARIABLES),
+        reason=f"no cluster: neither {' nor '.join(VARIABLES)} is set",
+    ),
+]
+needs_tidb = pytest.mark.skipif(
+    IMAGE is None, reason="BENCHBOOK_TEST_TIDB_IMAGE names no image with tidb-server 6.6"
+)
+needs_parts = pytest.mark.skipif(
+    CRD is None or PARTS is None,
+    reason="BENCHBOOK_TIDB_CRD names no definition, or BENCHBOOK_TEST_PARTS_IMAGE no image",
+)
+ENGINE = {"name": "tidb", "version": "6.6", "settings": {"tidb_enable_1pc": False, "max-index-length": 4096}}
+PODS = {
+    "pod": {"network": "pod"},
+    "host": {"network": "host"},
+    "service": {"network": "pod", "access": "service"},
+    "guaranteed": {"network": "pod", "qos": "guaranteed", "neighbour": {"processes": 1}},
+    "two": {"network": "pod", "clients": 2},
+}
+
+
+def study(arms: Any, site: dict[str, Any] | None = None, **other: Any) -> Any:
+    images = dict.fromkeys(("server", "client", "proxy"), IMAGE)
+    section = {"images": images, "server": {"cpu": 0.5, "memory_mib": 1024}} | (site or {})
+    whole = {"engine": ENGINE, "workloads": {"oltp_read_write": {}}} | other
+    return kubernetes_study.make(arms, section, **whole)
+
+
+@needs_tidb
+def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_ledger(
+    cluster: Cluster,  # noqa: F811
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+):
+    spec = study(PODS)
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        assert site.able == list(PODS)
+        loaded = dataset.load(site, spec)
+        assert loaded["rows"] == {"sbtest1": 500, "sbtest2": 500}
+        warm_up.put_back(site, spec)
+        for arm in PODS:
+            made, judged = run(site, spec, arm, into)
+            assert judged.status == "valid", (arm, judged.reasons)
+            assert judged.ledger == "agrees"
+            before = made.evidence()["identity_before"]
+            assert before["qos"] == ("Guaranteed" if arm == "guaranteed" else "BestEffort")
+            carried = [line.split(",")[-2:] for line in made.text("monitor.csv").splitlines()[1:]]
+            # What the client's connections brought to the server, as on one machine.
+            assert any(float(into_it) > 0 and float(out) > 0 for into_it, out in carried if into_it)
+        facts = site.facts("pod")["engine"]
+        got = {key: one["got"] for key, one in facts["settings"].items()}
+        assert got["tidb_enable_1pc"] == "OFF" and got["max-index-length"] == "4096"
+        assert got["log.level"] == "error" and got["tidb_enable_prepared_plan_cache"] == "ON"
+        assert facts["version"].startswith("6.6") and "embedded" in facts["storage"]
+        endpoint = site.up("pod")
+        account = {"host": endpoint.host, "port": endpoint.port, "ssl_disabled": True, "connect_timeout": 5}
+        for user in ("root", "benchbook", ""):
+            with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+                pymysql.connect(user=user, password="", **account)
+        # The port that tells of it is the pod's own.
+        with pytest.raises(OSError):
+            socket.create_connection((endpoint.host, endpoint.port + 10_000), 2)
+    with sites.open_site(spec, folder) as site:
+        site.restore(dataset.label(spec))
+        with session(site) as connection:
+            again = dataset.describe(connection, spec)
+        assert again["checksums"] == loaded["checksums"]
+        assert site.facts("pod")["engine"] == facts
+
+
+@needs_tidb
+def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Path, root: Path):  # noqa: F811
+    spec = study({name: PODS[name] for name in ("pod", "service")})
+    with sites.open_site(spec, folder) as site:
+        dataset.load(site, spec)
+        server = site._arms.server(site.chains["pod"].server)
+        before = site.identity("pod")
+        server.run("sh", "-c", "kill -KILL $(cat /var/lib/benchbook/run/pid)")
+        deadline = time.monotonic() + 30
+        while server.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        site.restore(dataset.label(spec))
+        after = site.identity("pod")
+        assert after["restarts"] == before["restarts"] + 1 and after["word"] != before["word"]
+        assert after["last_end"] != "none"
+        with session(site) as connection:
+            assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+
+
+@needs_tidb
+def test_a_run_in_which_a_servers_memory_runs_out_is_invalid(folder: Path, root: Path):  # noqa: F811
+    arms = {name: {"network": "pod", "qos": "guaranteed"} for name in ("one", "two")}
+    plan = {"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6}
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(study(arms, plan=plan), folder) as site:
+        dataset.load(site, site.study)
+        server = site._arms.server(site.chains["one"].server)
+        own = Cluster()
+        # It keeps all that it reads until the pod's limit: the kernel then kills whom it likes in there.
+        greedy = ["sh", "-c", "tail /dev/zero"]
+        taking = threading.Timer(3.0, lambda: own.run(site.space.namespace, pod_of(server.part), greedy))
+        taking.start()
+        made, judged = run(site, site.study, "one", into)
+        taking.join()
+    assert judged.status == "invalid"
+    assert made.evidence()["oom_kills"] >= 1
+
+
+@needs_tidb
+def test_a_setting_that_tidb_does_not_know_is_told_and_not_passed_over(folder: Path, root: Path):  # noqa: F811
+    wrong = ENGINE | {"settings": {"tidb_no_such_variable": 1}}
+    spec = study({name: PODS[name] for name in ("pod", "service")}, engine=wrong)
+    with sites.open_site(spec, folder) as site:
+        site.up("pod")
+        with pytest.raises(SettingsDiffer, match="tidb_no_such_variable"):
+            site.facts("pod")
+
+
+@needs_tidb
+def test_a_tidb_that_lets_anybody_in_at_first_is_refused_by_name(folder: Path, root: Path):  # noqa: F811
+    spec = study({name: PODS[name] for name in ("pod", "service")}, engine={"name": "tidb", "version": "5.0"})
+    with sites.open_site(spec, folder) as site:
+        assert site.able == [] and "before it has accounts" in site.missing("pod")
+
+
+@pytest.fixture
+def definition(cluster: Cluster) -> Iterator[None]:  # noqa: F811
+    """The operator's own definition of a TidbCluster, in the cluster as long as it is needed."""
+    assert CRD is not None
+    whole = YAML(typ="safe").load(Path(CRD).read_text(encoding="utf-8"))
+    api = client.ApiextensionsV1Api(cluster.api)
+    name = whole["metadata"]["name"]
+    was_there = any(one.metadata.name == name for one in api.list_custom_resource_definition().items)
+    cluster.apply(whole)
+    deadline = time.monotonic() + 30
+    while tidb_cluster.PLURAL not in (cluster.raw(f"/apis/{tidb.API}") or "") and time.monotonic() < deadline:
+        time.sleep(0.2)
+    yield
+    if not was_there:
+        api.delete_custom_resource_definition(name)
+
+
+# The first process of a pod's namespace takes no SIGKILL from inside it; of SIGTERM it ends by itself.
+KILL = ["sh", "-c", "kill -TERM 1"]
+
+
+def operated(**site: Any) -> Any:
+    """Return a study on one PD, three stores and two TiDB; settings of PD are those of the lab's cluster."""
+    pd = tidb_members.PD_DEFAULTS | {"replication.max-replicas": 3}
+    parts = {
+        "pd": {"replicas": 1, "config": pd},
+        "tikv": {"replicas": 3, "config": tidb_members.STORE_DEFAULTS},
+        "tidb": {"replicas": site.pop("tidbs", 2)},
+    }
+    images = dict.fromkeys(("server", "client", "proxy"), PARTS)
+    section = {"images": images, "tidb": {"version": "v5.0.0", **parts}, "wait_s": 300, **site}
+    arms = {"service": {"network": "pod", "access": "service"}, "direct": {"network": "pod"}}
+    return study(arms, section, engine={"name": "tidb", "settings": {"tidb_hashagg_final_concurrency": 1}})
+
+
+@needs_parts
+def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_study(
+    cluster: Cluster,  # noqa: F811
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+    definition: None,
+):
+    spec = operated()
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS) as operator:
+        assert site.able == ["service", "direct"]
+        dataset.load(site, spec)
+        assert operator.trouble is None
+        seen = {}
+        for arm in spec.arms:
+            made, judged = run(site, spec, arm, into)
+            assert judged.status == "valid", (arm, judged.reasons)
+            assert judged.ledger == "agrees"
+            seen[arm] = made.evidence()
+            books = seen[arm]["ledger"]
+            # The kubelet knocks at the port each second, and what it drops is not taken for sysbench's.
+            knocked = books["after"]["Aborted_connects"] - books["before"]["Aborted_connects"]
+            assert books["own_connections"] == knocked
+        leads = seen["service"]["identity_before"]["service_leads_to"]
+        assert leads == site._arms.server(site.chains["service"].server).parts.addresses
+        facts = site.facts("service")["engine"]
+        assert {part: one["pods"] for part, one in facts["parts"].items()} == {
+            "pd": 1,
+            "tikv": 3,
+            "tidb": 2,
+        }
+        assert facts["settings"]["tidb_hashagg_final_concurrency"]["got"] == "1"
+        assert facts["settings"]["log.level"]["got"] == "error"
+        assert "no copy" in facts["data"]
+        assert [one.rpartition(" ")[2] for one in facts["stores"]] == ["Up", "Up", "Up"]
+        looks = seen["service"]["arrangement"]["cluster"]
+        stores = {f"server-tikv-{number}" for number in range(3)}
+        for when in ("before", "after"):
+            assert looks[when]["ended"] == [] and set(looks[when]["stores"]) == stores
+            # Each region is on all three stores and has a leader on one of them.
+            assert list(looks[when]["replicas"]) == ["3"]
+            assert set(looks[when]["leaders"].values()) <= stores
+        with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+            pymysql.connect(host=leads[0], port=4000, user="root", password="", ssl_disabled=True)
+        assert site.has_snapshot(dataset.label(spec)) and not site.has_snapshot("another")
+        site.restore(dataset.label(spec))
+    with sites.open_site(spec, folder) as site:
+        # It has no sleep: what was loaded is there in the next stage.
+        assert site.has_snapshot(dataset.label(spec))
+        site.restore(dataset.label(spec))
+        with session(site) as connection:
+            assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+    clean.down(folder)
+    assert ours(cluster, folder) == []
+
+
+@needs_parts
+def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are_added_up(
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+    definition: None,
+):
+    spec = operated()
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
+        dataset.load(site, spec)
+        parts = site._arms.server(site.chains["service"].server).parts
+        assert len(parts.addresses) == 2
+        before, _ = parts.books()
+        password = site.space.lab.password()
+        account = {"user": labs.USER, "password": password, "database": labs.SCHEMA, "ssl_disabled": True}
+        for host in parts.addresses:
+            with pymysql.connect(host=host, port=4000, **account) as one, one.cursor() as cursor:
+                for _ in range(7):
+                    cursor.execute("SELECT COUNT(*) FROM sbtest1")
+                    assert cursor.fetchone() == (500,), "both see the rows of the same stores"
+        after, _ = parts.books()
+        # Seven selects on each of the two.
+        assert after["Com_select"] - before["Com_select"] == 14
+        own = Cluster()
+        killing = threading.Timer(2.0, lambda: own.run(site.space.namespace, "server-tikv-1", KILL))
+        killing.start()
+        _, judged = run(site, spec, "direct", into)
+        killing.join()
+        assert judged.status != "valid"
+        assert any("server-tikv-1" in reason for reason in judged.reasons), judged.reasons
+        assert password not in json.dumps(site.identity("service"))
+
+
+@needs_parts
+def test_a_cluster_that_does_not_get_ready_is_told_with_the_pod_and_its_reason(
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+    definition: None,
+):
+    with sites.open_site(operated(wait_s=20), folder) as site, Operator(site.space.namespace, None):
+        with pytest.raises(SiteError, match=r"server-pd-0: ErrImageNeverPull.*its events") as told:
+            site.up("service")
+        assert "PD 0 of 1, TiKV 0 of 3, TiDB 0 of 2" in str(told.value)
+        assert "PD(s) are not healthy" in str(told.value)
+
+
+@needs_parts
+def test_an_operator_that_is_not_there_is_told(folder: Path, root: Path, definition: None):  # noqa: F811
+    with (
+        sites.open_site(operated(wait_s=10), folder) as site,
+        pytest.raises(SiteError, match="takes no notice"),
+    ):
+        site.up("service")
+
+
+@pytest.mark.skipif(
+    OPERATOR is None or CRD is None, reason="BENCHBOOK_TEST_OPERATOR names no controller-manager"
+)
+def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(
+    cluster: Cluster,  # noqa: F811
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+):
+    """Without images of PD and without a storage class it gets no further, and says why."""
+    assert OPERATOR is not None and CRD is not None
+    api = client.ApiextensionsV1Api(cluster.api)
+    before = {one.metadata.name for one in api.list_custom_resource_definition().items}
+    for path in sorted(Path(CRD).parent.glob("pingcap.com_*.yaml")):
+        cluster.apply(YAML(typ="safe").load(path.read_text(encoding="utf-8")))
+    log = root / "operator.log"
+    with log.open("wb") as out:
+        env = {**os.environ, "NAMESPACE": "default", "KUBECONFIG": str(cluster.file)}
+        operator = subprocess.Popen([OPERATOR], stdout=out, stderr=out, env=env)
+    try:
+        with sites.open_site(operated(wait_s=25), folder) as site:
+            with pytest.raises(SiteError, match=r"server-pd-0: \w+.*its events") as told:
+                site.up("service")
+            sets = client.AppsV1Api(cluster.api).list_namespaced_stateful_set(site.space.namespace).items
+            assert "server-pd" in [one.metadata.name for one in sets], log.read_text()[-2000:]
+            assert "PD(s) are not healthy" in str(told.value)
+    finally:
+        operator.kill()
+        operator.wait()
+        clean.down(folder)
+        for one in api.list_custom_resource_definition().items:
+            if one.metadata.name not in before and one.metadata.name.endswith(".pingcap.com"):
+                api.delete_custom_resource_definition(one.metadata.name)

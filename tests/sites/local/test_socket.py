@@ -1,0 +1,106 @@
+"""Arms that reach the server over its Unix socket, beside arms that come over TCP."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from benchbook import sites
+from benchbook.core import registry
+from benchbook.core.params import Limits
+from benchbook.core.study import Study
+from benchbook.measure import dataset, ledger
+from benchbook.measure.execute import Run, execute, execute_together
+from benchbook.plan import schedule
+from benchbook.read import validity
+from tests import rooms
+from tests.limits import LIMITS
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "mariadb": {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"},
+    "mysql": {"innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "16M"},
+    "postgresql": {"shared_buffers": "32MB", "max_wal_size": "256MB"},
+}
+OVER = {"mariadb": "--mysql-socket=", "mysql": "--mysql-socket=", "postgresql": "--pgsql-host=/"}
+
+
+def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> Study:
+    return Study.model_validate(
+        {
+            "title": "Test",
+            "question": "What does TCP on one machine cost?",
+            "site": {"port": rooms.port(90) if port is None else port},
+            "engine": {"name": name, "settings": SETTINGS[name]},
+            "arms": {"direct": {}, "socket": {"access": "socket"}},
+            "aa": None,
+            "dataset": {"tables": 2, "table_size": 500},
+            "workloads": {"oltp_read_only": {}},
+            "threads": (2,),
+            "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2},
+            "warm_up": {"pilot_s": 2},
+            "claims": (),
+        }
+        | changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"site": {"kind": "ssh", "inventory": "rack"}}, "not supported with site.kind: ssh"),
+        ({"engine": {"name": "tidb"}}, "not supported with engine.name: tidb"),
+        (
+            {"arms": {"direct": {}, "s": {"access": "socket", "load": {"idle_connections": 5}}}},
+            "s.load: goes over",
+        ),
+    ],
+)
+def test_what_a_socket_does_not_go_with_is_refused_by_name(changes: dict[str, Any], said: str):
+    with pytest.raises(ValidationError, match=said):
+        study(**changes)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("engine", sorted(registry.WITH_SOCKET))
+def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(
+    engine: str, open_folder: Path, port: int, tmp_path: Path
+):
+    asked = study(engine, port + 35)
+    ask = getattr(sites.load(registry.ENGINES[engine]), "obstacle", lambda _: None)
+    if (why := ask(asked.engine)) is not None:
+        pytest.skip(why)
+    with sites.open_site(asked, open_folder / f"socket-{engine}") as site:
+        dataset.load(site, asked)
+        planned = schedule.plan_runs("test", asked, {})
+        is_turns = planned[0].order == "turns"
+        assert is_turns == (engine not in registry.WITHOUT_ACCOUNTS)
+        arms = {arm: number for number, arm in enumerate(asked.arms, start=1)}
+        account: dict[str, tuple[int, str | None]] = {}
+        for arm, number in arms.items():
+            site.up(arm)
+            account[arm] = (number, site.let_in(arm, number)) if is_turns else (0, None)
+        with ledger.sessions(site, asked, list(arms)) as connections:
+            runs = [
+                Run(one, site, one.arm, connections[one.arm][0], LIMITS, (), *account[one.arm])
+                for one in planned
+            ]
+            if is_turns:
+                folders = execute_together(runs, tmp_path, [1] * len(runs))
+            else:
+                folders = [execute(one, tmp_path, 1) for one in runs]
+        assert site.server_of("direct") == site.server_of("socket")
+        for folder in folders:
+            judged = validity.judge(folder, Limits(**LIMITS))
+            assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+            evidence, is_socket = folder.evidence(), "-socket-" in folder.path.name
+            assert any(word.startswith(OVER[engine]) for word in evidence["argv"]) is is_socket
+            rows = pd.read_csv(folder.path / "monitor.csv")
+            carried = rows[rows.part == "server"].sent_mib_s
+            assert carried.isna().all() if is_socket else carried.max() > 0
+        # The folder of the socket is the server's own.
+        assert os.stat(open_folder / f"socket-{engine}" / "server").st_mode & 0o077 == 0

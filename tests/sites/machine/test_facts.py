@@ -1,0 +1,36 @@
+"""What the machine says about itself, and nothing made up where it says nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchbook.sites.local import layout
+from benchbook.sites.machine import facts as machine
+
+
+def test_facts_are_stable_and_fit_into_json() -> None:
+    assert json.loads(json.dumps(machine.facts())) == machine.facts()
+    assert machine.facts()["cores"] >= 1
+
+
+def test_what_cannot_be_seen_is_none(monkeypatch) -> None:
+    monkeypatch.setattr(machine, "_read", lambda path: None)
+    found = machine.facts()
+    assert (found["governor"], found["transparent_hugepages"], found["swappiness"]) == (None, None, None)
+    assert machine.tool_version("no-such-tool", "--version") is None
+
+
+def test_the_disk_is_the_one_the_folder_is_on(tmp_path: Path) -> None:
+    assert machine.moment(tmp_path)["filesystem"]
+    assert machine.moment(Path("/proc"))["filesystem"] == "proc"
+
+
+def test_cores_are_halved_or_left_alone() -> None:
+    assert layout.split_cpus("split", [0, 1, 2]) == {"server": [0], "proxy": [1, 2], "client": [1, 2]}
+    assert layout.split_cpus("split", [4, 5]) == {"server": [4], "proxy": [5], "client": [5]}
+    assert (
+        set(layout.split_cpus("split", [0]).values())
+        == set(layout.split_cpus("shared", [0, 1]).values())
+        == {None}
+    )

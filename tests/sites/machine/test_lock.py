@@ -1,0 +1,54 @@
+"""The lock says who holds the machine, and a dead holder's note holds nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchbook.core.errors import LockHeld, SiteError
+from benchbook.sites.machine import lock
+
+
+def test_it_is_refused_quickly_and_free_again_after_release(tmp_path: Path) -> None:
+    held = lock.acquire(tmp_path)
+    began = time.monotonic()
+    # Of one process "… -m pytest", of one of several what xdist started it with.
+    mine = re.escape(" ".join(sys.orig_argv[:3]))
+    with pytest.raises(LockHeld, match=rf"pid {os.getpid()}, since .*: {mine}"):
+        lock.acquire(tmp_path)
+    assert time.monotonic() - began < 1
+    held.release()
+    lock.acquire(tmp_path).release()
+
+
+def test_a_child_keeps_it_after_its_owner_let_go(tmp_path: Path) -> None:
+    held = lock.acquire(tmp_path)
+    child = subprocess.Popen(["/bin/sleep", "60"], pass_fds=(held.fd,))
+    held.release()
+    with pytest.raises(LockHeld, match=r"sleep 60|measured by"):
+        lock.acquire(tmp_path)
+    child.kill()
+    child.wait()
+    lock.acquire(tmp_path).release()
+
+
+@pytest.mark.parametrize("note", ["", "{", '{"pid": 1, "started": 1}', '{"pid": 999999999}', "[1]"])
+def test_a_note_left_by_the_dead_or_by_a_crash_holds_nothing(
+    tmp_path: Path, own_lock: Path, note: str
+) -> None:
+    own_lock.write_text(note)
+    lock.acquire(tmp_path).release()
+
+
+def test_a_link_in_its_place_is_not_followed(tmp_path: Path, own_lock: Path) -> None:
+    (tmp_path / "target").write_text("precious")
+    own_lock.symlink_to(tmp_path / "target")
+    with pytest.raises(SiteError, match="cannot be opened"):
+        lock.acquire(tmp_path)
+    assert (tmp_path / "target").read_text() == "precious"

@@ -1,0 +1,53 @@
+"""Processes are told apart whatever they call themselves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from benchbook.sites.processes import procfs
+
+
+def test_a_name_with_brackets_and_spaces_does_not_shift_the_fields(tmp_path: Path) -> None:
+    program = tmp_path / "a) S 1 (b"
+    shutil.copy("/bin/sleep", program)
+    with subprocess.Popen([program, "60"]) as popen:
+        found = procfs.stat(popen.pid)
+        popen.kill()
+    assert found is not None and found["parent"] == os.getpid()
+    assert procfs.is_alive(os.getpid(), procfs.stat(os.getpid())["started"])
+
+
+def test_a_zombie_is_not_alive_and_has_no_say() -> None:
+    popen = subprocess.Popen(["/bin/true"])
+    deadline = time.monotonic() + 5
+    while procfs.stat(popen.pid)["state"] != "Z" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not procfs.is_alive(popen.pid)
+    assert popen.pid not in procfs.descendants(os.getpid())
+    popen.wait()
+    assert (
+        procfs.stat(popen.pid) is None
+        and procfs.command(popen.pid) == "gone"
+        and procfs.environment(popen.pid) == {}
+    )
+
+
+def test_descendants_are_found_through_sessions_parents_first() -> None:
+    # Earlier tests may have left helpers of Python's own behind, such as its tracker of shared memory.
+    before = set(procfs.descendants(os.getpid()))
+
+    def new() -> list[int]:
+        return [pid for pid in procfs.descendants(os.getpid()) if pid not in before]
+
+    with subprocess.Popen(["setsid", "--fork", "--wait", "sleep", "60"]) as popen:
+        deadline = time.monotonic() + 5
+        while len(new()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        found = new()
+        for pid in reversed(found):
+            os.kill(pid, 9)
+    assert found[0] == popen.pid and len(found) == 2

@@ -1,0 +1,212 @@
+"""Nothing of a stage is alive after it, whichever process is hit by whichever signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from benchbook.sites.processes import procfs
+
+MARK = "BENCHBOOK_TEST_MARK"
+
+# A stage process as papermill is, a kernel in a session of its own, and its child as the server is.
+KERNEL = """
+import subprocess, sys, time
+from pathlib import Path
+from benchbook.sites.processes import process, supervise
+supervise.die_with_parent()
+folder = Path(sys.argv[1])
+process.start("server", ["/bin/sleep", "60"], token="t", folder=folder, out=folder / "out",
+              pidfile=folder / "server", env={"BENCHBOOK_TEST_MARK": sys.argv[2]})
+(folder / "ready").touch()
+time.sleep(60)
+"""
+STAGE = """
+import os, subprocess, sys
+folder, mark = sys.argv[1:3]
+kernel = subprocess.Popen([sys.executable, folder + "/kernel.py", folder, mark], start_new_session=True,
+                          env={**os.environ, "JPY_PARENT_PID": str(os.getpid())})
+kernel.wait()
+"""
+
+
+def alive(mark: str) -> list[int]:
+    """Return the living processes that carry a mark in their environment."""
+    return [
+        pid for pid in procfs.pids() if procfs.environment(pid).get(MARK) == mark and procfs.is_alive(pid)
+    ]
+
+
+def wait_gone(mark: str, seconds: float) -> list[int]:
+    deadline = time.monotonic() + seconds
+    while (left := alive(mark)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+@pytest.fixture
+def chain(tmp_path: Path):
+    """Start supervisor → stage → kernel → child; return the supervisor's Popen and the chain's mark."""
+    mark = uuid.uuid4().hex
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    (tmp_path / "stage.py").write_text(STAGE)
+    argv = ["benchbook.sites.processes.supervise", sys.executable, str(tmp_path / "stage.py")]
+    argv += [str(tmp_path), mark]
+    supervisor = subprocess.Popen(
+        [sys.executable, "-m", *argv], env={**os.environ, MARK: mark}, start_new_session=True
+    )
+    deadline = time.monotonic() + 15
+    while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert len(alive(mark)) == 4
+    yield supervisor, mark
+    for pid in alive(mark):
+        os.kill(pid, signal.SIGKILL)
+    supervisor.wait()
+
+
+@pytest.mark.parametrize(
+    ("signum", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
+)
+def test_a_signal_to_the_supervisor_ends_everything(chain, signum: int, code: int) -> None:
+    supervisor, mark = chain
+    supervisor.send_signal(signum)
+    assert supervisor.wait(timeout=5) == code
+    assert wait_gone(mark, 5) == []
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_killing_any_link_ends_everything(chain, depth: int) -> None:
+    supervisor, mark = chain
+    os.kill(procfs.descendants(supervisor.pid)[depth], signal.SIGKILL)
+    if depth == 2:
+        # The kernel lives on without its server and reports that itself; the stage goes on.
+        time.sleep(0.2)
+        assert len(alive(mark)) == 3
+        return
+    supervisor.wait(timeout=5)
+    assert wait_gone(mark, 5) == []
+
+
+def test_a_stage_hit_by_kill_is_reported_as_137(chain) -> None:
+    supervisor, _ = chain
+    os.kill(procfs.descendants(supervisor.pid)[0], signal.SIGKILL)
+    assert supervisor.wait(timeout=5) == 137
+
+
+def test_the_death_of_the_pipeline_behind_a_shell_ends_everything(tmp_path: Path) -> None:
+    """A pipeline that runs its command lines through a shell, without exec, still takes the stage with it."""
+    mark = uuid.uuid4().hex
+    inner = f"{sys.executable} -m benchbook.sites.processes.supervise sleep 60; true"
+    code = f"import subprocess; subprocess.run({inner!r}, shell=True)"
+    pipeline = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, MARK: mark})
+    deadline = time.monotonic() + 10
+    while len(alive(mark)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    pipeline.kill()
+    pipeline.wait()
+    assert wait_gone(mark, 5) == []
+
+
+def test_the_exit_code_of_the_stage_is_passed_on_and_orphans_are_collected() -> None:
+    mark = uuid.uuid4().hex
+    script = "setsid sleep 60 >/dev/null 2>&1 & exit 7"
+    done = subprocess.run(
+        [sys.executable, "-m", "benchbook.sites.processes.supervise", "sh", "-c", script],
+        env={**os.environ, MARK: mark},
+    )
+    assert done.returncode == 7
+    assert alive(mark) == []
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_supervisor_that_is_stopped_and_continued_keeps_the_stage_and_its_exit_code(code: int) -> None:
+    stage = [sys.executable, "-c", f"import sys, time; time.sleep(9); sys.exit({code})"]
+    supervisor = subprocess.Popen(
+        [sys.executable, "-m", "benchbook.sites.processes.supervise", *stage], start_new_session=True
+    )
+    time.sleep(1)
+    begin = time.monotonic()
+    # A wait lasts 0.2 s: of stops of 0.05 to 0.35 s, most go past its end, which is what made up a signal.
+    for turn in range(30):
+        os.kill(supervisor.pid, signal.SIGSTOP)
+        time.sleep(0.05 + 0.05 * (turn % 7))
+        os.kill(supervisor.pid, signal.SIGCONT)
+        time.sleep(0.02)
+        assert supervisor.poll() is None, f"ended at stop {turn + 1} with {supervisor.returncode}"
+    assert time.monotonic() - begin < 8
+    assert supervisor.wait(timeout=15) == code
+
+
+def test_a_signal_sent_to_a_stopped_supervisor_counts_once_it_goes_on(chain) -> None:
+    supervisor, mark = chain
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    supervisor.send_signal(signal.SIGTERM)
+    time.sleep(0.4)
+    os.kill(supervisor.pid, signal.SIGCONT)
+    assert supervisor.wait(timeout=10) == 143
+    assert wait_gone(mark, 5) == []
+
+
+def test_a_missing_program_is_named() -> None:
+    argv = [sys.executable, "-m", "benchbook.sites.processes.supervise", "/no/such"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.returncode == 127
+    assert "/no/such" in done.stderr
+
+
+def test_die_with_parent_leaves_an_interactive_session_alone() -> None:
+    code = "from benchbook.sites.processes import supervise; supervise.die_with_parent(); print('alive')"
+    env = {key: value for key, value in os.environ.items() if key != "BENCHBOOK_OWNER"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout == "alive\n"
+
+
+CELL = """
+import os, time
+from pathlib import Path
+from benchbook.sites.processes import process, supervise
+supervise.die_with_parent()
+folder = Path({folder!r})
+process.start("server", ["/bin/sleep", "60"], token="t", folder=folder, out=folder / "out",
+              env={{"BENCHBOOK_TEST_MARK": os.environ["BENCHBOOK_TEST_MARK"]}})
+(folder / "ready").touch()
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("link", ["supervisor", "papermill", "kernel", "pipeline"])
+def test_a_real_notebook_leaves_nothing_whichever_link_is_killed(tmp_path: Path, link: str) -> None:
+    mark = uuid.uuid4().hex
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL.format(folder=str(tmp_path)))])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, tmp_path / "in.ipynb")
+    run = [sys.executable, "-m", "papermill", str(tmp_path / "in.ipynb"), str(tmp_path / "out.ipynb")]
+    stage = [sys.executable, "-m", "benchbook.sites.processes.supervise", *run]
+    pipeline = subprocess.Popen(
+        [sys.executable, "-c", f"import subprocess; subprocess.run({stage!r})"],
+        env={**os.environ, MARK: mark, "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    chain = [pipeline.pid, *procfs.descendants(pipeline.pid)]
+    assert len(chain) >= 5, "pipeline, supervisor, papermill, kernel, server"
+    os.kill(chain[["pipeline", "supervisor", "papermill", "kernel"].index(link)], signal.SIGKILL)
+    try:
+        assert wait_gone(mark, 10 if link == "kernel" else 5) == []
+    finally:
+        for pid in alive(mark):
+            os.kill(pid, signal.SIGKILL)
+        pipeline.wait()
