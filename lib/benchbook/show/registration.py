@@ -49,8 +49,8 @@ def doubt(study: str, runs: pd.DataFrame) -> Doubt:
     if runs.empty:
         return Doubt(NAME, "There is no run yet that anything could be older than.")
     first = datetime.datetime.fromisoformat(min(runs["started_utc"]))
+    promised: tuple[str, ...] = PROMISED
     name, revisions = paths.study(study).shown, _revisions(study)
-    promised: Sequence[str] = PROMISED
     if not revisions and (whole := sizes.origin(study)):
         # A study at a size is what the study says under `sizes`.
         name, promised = paths.study(whole).shown, (*PROMISED, sizes.SECTION)
