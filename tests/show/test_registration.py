@@ -80,8 +80,10 @@ def test_a_study_that_came_by_a_merge_is_found(clone):
     subprocess.run([*git, "checkout", "-qb", "side"], check=True)
     commit(clone, STUDY, "2026-03-01T10:00:00+00:00")
     subprocess.run([*git, "checkout", "-q", "-"], check=True)
-    subprocess.run([*git, "merge", "-q", "--no-ff", "--no-edit", "side"], check=True)
+    later = os.environ | {"GIT_COMMITTER_DATE": "2026-03-01T11:00:00+00:00"}
+    subprocess.run([*git, "merge", "-q", "--no-ff", "--no-edit", "side"], check=True, env=later)
     said = registration.doubt("one", RUNS)
+    # The commit that wrote it, and not the merge, in which it is as one of its parents has it.
     assert said.text.startswith("Held") and "2026-03-01 10:00 UTC" in said.text
 
 

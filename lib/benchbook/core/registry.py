@@ -32,7 +32,7 @@ PROGRAMS = {
 # Engines that speak another protocol than MySQL's, with the name of sysbench's driver for it.
 DRIVERS = {"postgresql": "pgsql"}
 # Engines that are not made on every kind of site.
-ENGINES_ON = {name: frozenset({"local", "ssh"}) for name in ("mysql", "postgresql")}
+ENGINES_ON = {"mysql": frozenset({"local", "ssh"}), "postgresql": frozenset({"kubernetes", "local", "ssh"})}
 # Engines that begin a process for each session, which a clock of turns can't let stand still.
 WITH_BACKENDS = frozenset({"postgresql"})
 # What makes an engine's cluster, where a study asks for one (`engine.cluster`).

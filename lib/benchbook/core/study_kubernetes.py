@@ -25,7 +25,8 @@ class Images(Model):
     """Image references; every image must hold `sh`, `sleep` and `cp`."""
 
     server: Image = "mariadb:10.11"
-    """Image of the server: `mariadbd` and `mariadb-install-db`, or `tidb-server`, must be in its PATH."""
+    """Image of the server: `mariadbd` and `mariadb-install-db`, or `tidb-server`, must be in its PATH; of a
+    PostgreSQL any with `setpriv` and its programs in PATH or where Debian has them, such as `postgres:15`."""
     client: Image = "localhost/benchbook-client:1"
     """Image of client and neighbour: `sysbench` and `python3`; `tools/images/client` builds one."""
     proxy: Image = "haproxy:2.6"
@@ -234,8 +235,8 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
                 "address never leaves it (kube-proxy leads it to the Service), so the Service would be "
                 "measured; write site.kubernetes.outside, the inventory of a client outside the cluster"
             )
-        if arm.access == "tiproxy":
-            yield f"arms.{name}.access: tiproxy: not made in a cluster; write haproxy or service"
+        if arm.access in ("pgbouncer", "tiproxy"):
+            yield f"arms.{name}.access: {arm.access}: not made in a cluster; write haproxy or service"
     is_split = kind == "kubernetes" and asked is not None and asked.split_cores
     if is_split and asked is not None and (asked.tidb is not None or asked.client_in == "server"):
         yield (

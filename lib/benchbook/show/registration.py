@@ -112,17 +112,16 @@ def _revisions(study: str) -> list[Revision]:
     A name stands for one study. Whether git takes a moved file for the same one depends on how much else is
     like it, and the studies are like each other.
     """
-    shown = ("--format=%x00%H %cI", "-m", "--name-status", "--no-renames")
+    shown = ("--format=%x00%H %cI", "-c", "--name-status", "--no-renames")
     listed = _git("-c", "core.quotePath=false", "log", *shown, "--", f":(glob)studies/**/{study}.yaml") or ""
-    found: dict[str, Revision] = {}
+    found: list[Revision] = []
     for one in listed.split("\0")[1:]:
         first, *touched = filter(None, one.splitlines())
         commit, date = first.split(" ", 1)
         there = [line.split("\t", 1)[1] for line in touched if not line.startswith("D")]
-        # A merge is listed once for each of its parents.
-        if there and commit not in found:
-            found[commit] = Revision(commit, datetime.datetime.fromisoformat(date), there[0])
-    return list(found.values())
+        if there:
+            found.append(Revision(commit, datetime.datetime.fromisoformat(date), there[0]))
+    return found
 
 
 def _keys(text: str | None) -> Mapping[str, Any] | None:

@@ -233,7 +233,8 @@ def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:
         option, path = _file_of(word)
         if option == CONFIG_FILE and path is not None and not _is_account(path):
             words += path.read_text(encoding="utf-8").splitlines()
-    said = dict(word[len("mysql-") :].split("=", 1) for word in words if re.match("mysql-.*=", word))
+    asked = (re.match("(?:mysql|pgsql)-([^=]*)=(.*)", word) for word in words)
+    said = {found[1]: found[2] for found in asked if found is not None}
     return [(part, said["host"], int(said["port"]))] if {"host", "port"} <= said.keys() else []
 
 

@@ -10,8 +10,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from benchbook.core import reserved
 from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
 from benchbook.sites import settings
+from benchbook.sites.engines import postgresql_settings as postgresql
+from benchbook.sites.engines.postgresql_dialect import ADMIN
 from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME
 from benchbook.sites.tidb import config
 
@@ -30,6 +34,32 @@ serve() {{
   exec mariadbd --defaults-file={config}/my.cnf --user=mysql --report-host="$1"
 }}
 """
+# PostgreSQL does not run as root, and its TERM waits until every session has ended by itself.
+POSTGRESQL = """end_by=INT
+bin=$(dirname "$(command -v postgres || ls /usr/lib/postgresql/*/bin/postgres | sort -V | tail -n 1)")
+as="setpriv --reuid=postgres --regid=postgres --init-groups"
+make_data() {{
+  rm -rf "$data.new" &&
+    mkdir -p {own} "$data.new" && chmod 700 "$data.new" && chown postgres {own} "$data.new" &&
+    $as "$bin/initdb" --pgdata="$data.new" --username={admin} --pwfile={account}/{file} --no-sync \\
+      --auth-local=reject --auth-host=scram-sha-256 --no-locale --encoding=UTF8 >/dev/null &&
+    mv "$data.new" "$data"
+}}
+serve() {{
+  mkdir -p {own} && chown postgres {own}
+  exec $as "$bin/postgres" --config-file={config}/postgresql.conf -c cluster_name="$1"
+}}
+"""
+# Who may come in: the administrator through a forwarded port, which comes out on the pod's own loopback, and
+# sysbench's accounts from anywhere; all by a password, and nobody else.
+ACCESS = """host all {admin} 127.0.0.1/32 scram-sha-256
+host all {admin} 0.0.0.0/0 reject
+local all {admin} reject
+host {schema} all 0.0.0.0/0 scram-sha-256
+local {schema} all scram-sha-256
+"""
+# The file of the Secret with the administrator's password, for PostgreSQL.
+PASSWORD_FILE = "administrator"
 # The word of each start is a label, which TiDB itself does nothing with.
 TIDB = """make_data() {{ mkdir -p "$data"; }}
 serve() {{
@@ -54,7 +84,11 @@ def files(engine: Any, port: int) -> dict[str, str]:
             own=OWN, config=CONFIG, port=port, status=status_port(port), account=ACCOUNT, word=WORD
         )
         return {"engine.sh": shell, "tidb.toml": tidb_toml(engine)}
-    raise SiteError(f"engine.name: {engine.name}: not made in a cluster; write mariadb or tidb")
+    if engine.name == "postgresql":
+        shell = POSTGRESQL.format(own=OWN, config=CONFIG, account=ACCOUNT, file=PASSWORD_FILE, admin=ADMIN)
+        rules = ACCESS.format(admin=ADMIN, schema=labs.SCHEMA)
+        return {"engine.sh": shell, "hba.conf": rules, "postgresql.conf": postgresql_conf(engine, port)}
+    raise SiteError(f"engine.name: {engine.name}: not made in a cluster; write mariadb, postgresql or tidb")
 
 
 def my_cnf(engine: Any, port: int) -> str:
@@ -78,6 +112,28 @@ def my_cnf(engine: Any, port: int) -> str:
         f"{key}={settings.text(value)}" for key, value in sorted(settings.complete(engine.settings).items())
     ]
     return "[mariadbd]\n" + "\n".join(lines) + "\n"
+
+
+def postgresql_conf(engine: Any, port: int) -> str:
+    """Return a PostgreSQL's settings file; who may come in is in a file beside it."""
+    if forbidden := reserved.postgresql(engine.settings):
+        raise SiteError(f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study")
+    places = {
+        "port": port,
+        # As for MariaDB: who may come in is for the accounts, and for the cluster's own rules.
+        "listen_addresses": "0.0.0.0",
+        "hba_file": f"{CONFIG}/hba.conf",
+        "data_directory": f"{HOME}/data",
+        "ident_file": f"{HOME}/data/pg_ident.conf",
+        "unix_socket_directories": OWN,
+        "logging_collector": "off",
+    }
+    return postgresql.written(postgresql.complete(engine.settings), places)
+
+
+def socket(engine: str, port: int) -> Path:
+    """Return where a server listens in its container, for a client that is in it."""
+    return SOCKETS.get(engine, Path(f"{OWN}/.s.PGSQL.{port}"))
 
 
 def tidb_toml(engine: Any) -> str:
@@ -109,6 +165,15 @@ def too_old(engine: Any) -> str | None:
 def status_port(port: int) -> int:
     """Return the port on a pod's loopback at which a TiDB tells of itself."""
     return port + STATUS_PORTS if port + STATUS_PORTS < 1 << 16 else port - STATUS_PORTS
+
+
+def secret(
+    engine: str, password: str, admin: str, admin_password: str, user: str, schema: str
+) -> dict[str, str]:
+    """Return the files of the Secret from which an engine's server has its accounts."""
+    if engine == "postgresql":
+        return {PASSWORD_FILE: admin_password}
+    return {"init.sql": accounts(password, admin, admin_password, user, schema, engine)}
 
 
 def accounts(

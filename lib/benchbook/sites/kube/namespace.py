@@ -13,6 +13,7 @@ from typing import Any
 
 from kubernetes import client
 
+from benchbook.core import registry
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
@@ -48,12 +49,16 @@ class StudyNamespace:
             "token": self.lab.token,
         }
         labs.write_private(self.lab.folder / layout.RECORD, json.dumps(record))
-        user, password = labs.USER, self.lab.password()
-        made = engines.accounts(
-            password, connect.ADMIN, self.admin_password(), user, labs.SCHEMA, self.study.engine.name
+        of_server = engines.secret(
+            self.study.engine.name,
+            self.lab.password(),
+            connect.ADMIN,
+            self.admin_password(),
+            labs.USER,
+            labs.SCHEMA,
         )
         accounts = {
-            SERVER_ACCOUNTS: {"init.sql": made},
+            SERVER_ACCOUNTS: of_server,
             CLIENT_ACCOUNT: self._client_accounts(),
         }
         self.apply("study", manifests.of_study(self.names, accounts))
@@ -61,10 +66,10 @@ class StudyNamespace:
     def _client_accounts(self) -> dict[str, str]:
         """Return the files of sysbench's accounts: the common one, and for turns one for each arm and for the
         baseline's twin. A server lets only those in that it was asked to."""
-        found = {}
+        found, driver = {}, registry.driver(self.study.engine.name)
         for account in range(1 + len(self.study.arms) + 1):
-            self.lab.password(account)
-            file = self.lab.secret_of(account)
+            self.lab.password(account, driver)
+            file = self.lab.secret_of(account, driver)
             found[file.name] = file.read_text(encoding="utf-8")
         return found
 

@@ -17,6 +17,7 @@ from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, p
 from benchbook.sites.kube.mariadb import MariaDB
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
+from benchbook.sites.kube.postgresql import PostgreSQL
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tidb_cluster import TidbCluster
 from benchbook.sites.kube.tidb_pod import TidbPod
@@ -34,7 +35,7 @@ OTHER_OPERATOR = (
     "TiDB Operator {found} is in the cluster, with which its maker does not support TiDB {tidb}; install "
     "{version}"
 )
-SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "tidb": TidbPod}
+SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "postgresql": PostgreSQL, "tidb": TidbPod}
 
 
 class Arms:

@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core import several
+from benchbook.core import registry, several
 from benchbook.core.engines import data_groups
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
@@ -79,9 +79,7 @@ class KubernetesSite(Site):
             if self.space.here.keep_data:
                 self.space.sweep(("client", "neighbour", "proxy"), wait_s)
                 self.down()
-                print(
-                    f"kept asleep in the cluster: namespace {self.space.namespace}; `make down` removes it"
-                )
+                print(f"kept asleep in the cluster: namespace {self.space.namespace}; `make down` removes it")
             else:
                 self.space.remove(wait_s)
         except SiteError as trouble:
@@ -130,7 +128,7 @@ class KubernetesSite(Site):
             server = self._arms.server(part)
             address = server.address(server.ensure())
             places.append(self._endpoint(address, part.port, is_inside=bool(clients_inside(chain))))
-        secret = self.lab.secret_of(account)
+        secret = self.lab.secret_of(account, registry.driver(self.study.engine.name))
         places = [replace(place, secret=secret) for place in places]
         return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
@@ -320,8 +318,9 @@ class KubernetesSite(Site):
         return self._outside
 
     def _endpoint(self, host: str, port: int, is_inside: bool = False) -> Endpoint:
-        path = engines.SOCKETS[self.study.engine.name] if is_inside else None
-        return Endpoint(host=host, port=port, database=labs.SCHEMA, secret=self.lab.secret, socket=path)
+        name = self.study.engine.name
+        path, driver = engines.socket(name, port) if is_inside else None, registry.driver(name)
+        return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(0, driver), path, driver=driver)
 
     def _server(self, arm: str | None) -> Any:
         return self._arms.server(self._chain(arm).server)

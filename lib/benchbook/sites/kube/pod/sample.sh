@@ -7,6 +7,20 @@ set -u
 home=/tmp/benchbook-samples
 file=$home/$2
 
+# PostgreSQL's sessions are processes of their own: what they used, and those that have ended, is its own too.
+family() {
+  set -- ${stat##*) }
+  ticks=$((${12} + ${13} + ${14} + ${15})) pages=${22} own=${22}
+  for one in /proc/[0-9]*/stat; do
+    read -r other <"$one" || continue
+    set -- ${other##*) }
+    [ "$2" = "$pid" ] || continue
+    ticks=$((ticks + ${12} + ${13})) pages=$((pages + ${22}))
+  done 2>/dev/null
+  [ -z "$rss" ] || [ "$own" -eq 0 ] || rss=$((rss * pages / own))
+  stat=") S 0 0 0 0 0 0 0 0 0 0 $ticks 0"
+}
+
 line() {
   read -r up _ </proc/uptime
   read -r stat <"/proc/$pid/stat" || stat=
@@ -14,6 +28,7 @@ line() {
   [ -r "/proc/$pid/status" ] && while read -r key value _; do
     [ "$key" = VmRSS: ] && rss=$value && break
   done <"/proc/$pid/status"
+  case $stat in *"(postgres)"*) family ;; esac
   read -r cpu </proc/stat
   pressure=
   for kind in cpu io memory; do

@@ -16,14 +16,15 @@
 set -u
 home=/var/lib/benchbook
 run=$home/run data=$home/data copy=$home/copy
-# Gives make_data and serve WORD; `serve` becomes the server.
+# Gives make_data and serve WORD; `serve` becomes the server, which is ended by `end_by`.
+end_by=TERM
 . /etc/benchbook/engine.sh
 
 stopped() { [ ! -e "$run/pid" ] || { echo "the server runs" >&2; exit 1; }; }
 
 leave() {
   rm -f "$run/want"
-  [ -e "$run/pid" ] && { kill -TERM "$(cat "$run/pid")"; wait "$(cat "$run/pid")"; }
+  [ -e "$run/pid" ] && { kill -"$end_by" "$(cat "$run/pid")"; wait "$(cat "$run/pid")"; }
   exit 0
 }
 
@@ -58,7 +59,7 @@ start)
 stop)
   [ -e "$run/want" ] || exit 0
   rm -f "$run/want"
-  [ -e "$run/pid" ] && kill -TERM "$(cat "$run/pid")"
+  [ -e "$run/pid" ] && kill -"$end_by" "$(cat "$run/pid")"
   while [ -e "$run/pid" ]; do sleep 0.05; done
   while [ ! -e "$run/ended" ]; do sleep 0.05; done
   cat "$run/ended"

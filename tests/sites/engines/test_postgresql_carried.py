@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchbook.sites.hosts.pgsql import Messages, asks, has_answered
+from benchbook.sites.engines.postgresql_carried import Messages, asks, has_answered
 
 
 def test_whose_turn_it_is_is_known_from_messages_cut_anywhere():

@@ -1,0 +1,158 @@
+"""PostgreSQL in a pod: its accounts, and what it says of itself over SQL.
+
+libpq takes no socket of ours, so what the API forwards is carried to it as what an agent forwards is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePosixPath
+from typing import Any
+
+import psycopg
+import sqlalchemy
+
+from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
+from benchbook.sites import sql
+from benchbook.sites.engines import postgresql_accounts as accounts
+from benchbook.sites.engines import postgresql_carried as carried
+from benchbook.sites.engines import postgresql_settings as settings
+from benchbook.sites.engines.postgresql import CRASH, HARMLESS, IDENTITY
+from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
+from benchbook.sites.kube.layout import Part, pod_of
+from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.pods import CONFIG, HOME
+from benchbook.sites.kube.server import Server
+from benchbook.sites.kube.tunnel import Tunnel
+
+# Always there, and not measured: a session in it is in no book of the measured schema.
+FIRST = "postgres"
+NAMES = ("server_uid", "version", "datadir", "port", "postmaster_started", "word")
+
+
+class Way:
+    """A forwarded connection as `postgresql_carried.Carrier` takes one."""
+
+    def __init__(self, tunnel: Tunnel) -> None:
+        self.settimeout, self.sendall, self.close = tunnel.settimeout, tunnel.sendall, tunnel.close
+        self._tunnel = tunnel
+
+    def receive(self) -> bytes:
+        """Wait for the bytes that come next; none at the end."""
+        return self._tunnel.receive(carried.PIECE)
+
+
+class PostgreSQL(Server):
+    """A PostgreSQL in its pod. The word that it was started with is the name of its cluster.
+
+    The administrator's password is a file of the Secret, and the account of sysbench is made over SQL, by a
+    verifier: its password is in no statement and in no pod of a server.
+    """
+
+    crash = CRASH
+
+    def __init__(self, space: StudyNamespace, part: Part) -> None:
+        super().__init__(space, part)
+        self.asked = settings.complete(space.study.engine.settings)
+        self._opened = 0
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What a data folder depends on: another value needs another folder. The administrator's password is
+        kept in it."""
+        locks = hashlib.sha256(self.space.admin_password().encode()).hexdigest()[:12]
+        made = {"engine": "postgresql", "image": self.space.here.images.server, "settings": {}}
+        return made | {"locks": locks}
+
+    def said_word(self) -> str | None:
+        """Return the word of the server that answers; None if none does."""
+        try:
+            with self._connect(FIRST) as connection:
+                row = connection.execute("SELECT current_setting('cluster_name')").fetchone()
+        except psycopg.Error:
+            return None
+        return str(row[0]) if row else None
+
+    def begun(self) -> None:
+        """Make the benchmark's account, its database and the extensions that we ask, where they are
+        missing."""
+        try:
+            accounts.set_up(self._connect, self.space.lab.password(0, accounts.DRIVER))
+        except psycopg.Error as error:
+            raise SiteError(
+                f"{pod_of(self.part)}: the server can't be set up: {' '.join(str(error).split())}"
+            ) from None
+
+    def let_in(self, account: int) -> None:
+        """Make one more of sysbench's accounts; statements are counted by account always."""
+        with self._connect() as connection:
+            accounts.let_in(
+                connection, labs.user_of(account), self.space.lab.password(account, accounts.DRIVER)
+            )
+
+    def who(self) -> dict[str, Any]:
+        """Return version, datadir, port, server_uid and word; costs one connection."""
+        try:
+            with self._connect() as connection:
+                row = connection.execute(IDENTITY).fetchone()
+        except psycopg.Error as error:
+            raise SiteError(f"{pod_of(self.part)}: the server does not answer: {error}") from None
+        assert row is not None
+        said = dict(zip(NAMES, row, strict=True)) | {"server_uid": str(row[0])}
+        return said | {"version": str(row[1]).split(" ")[0]}
+
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account; each connection is new, and carries in `info` its words
+        (`dialect`) and how many have been opened."""
+        engine = sqlalchemy.create_engine(
+            "postgresql+psycopg://",
+            creator=self._connect,
+            poolclass=sqlalchemy.NullPool,
+            hide_parameters=True,
+        )
+        sqlalchemy.event.listen(engine, "connect", self._inform)
+        return engine
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
+        asked, version = self.space.study.engine, str(self.who()["version"])
+        if not sql.is_version(version, asked.version):
+            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
+        with self.admin().connect() as connection:
+            rows = connection.exec_driver_sql(settings.QUERY).all()
+            comment = str(connection.exec_driver_sql("SELECT version()").scalar_one())
+        return {
+            "name": "postgresql",
+            "version": version,
+            "version_comment": comment,
+            "tls": "off",
+            "settings": settings.taken(self.asked, asked.settings, rows),
+            "variables": len(rows),
+            "variables_sha256": settings.digest(rows, PurePosixPath(HOME)),
+            "image": self.space.here.images.server,
+            "binary_sha256": self.run("sh", "-c", f'. {CONFIG}/engine.sh; sha256sum "$bin/postgres"').split()[
+                0
+            ],
+        }
+
+    def log_errors(self, mark: int) -> list[str]:
+        """Return the lines since a place that tell of an error or a crash."""
+        return [line for line in super().log_errors(mark) if not HARMLESS.search(line)]
+
+    def _connect(self, database: str = labs.SCHEMA) -> psycopg.Connection:
+        """Open the administrator's connection; what it adds to the server's counters is in them at once."""
+        try:
+            far = Way(self.reach())
+        except (OSError, SiteError) as error:
+            raise psycopg.OperationalError(f"no way to the server: {error}") from None
+        self._opened += 1
+        account: dict[str, Any] = {"user": ADMIN, "password": self.space.admin_password()}
+        how: dict[str, Any] = {"connect_timeout": 10, "sslmode": "disable", "autocommit": True}
+        connection = carried.connect(far, self.space.lab, **account, **how, dbname=database)
+        connection.prepare_threshold = None
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        return connection
+
+    def _inform(self, _: Any, record: Any) -> None:
+        record.info.update(dialect=WORDS, opened=lambda: self._opened)

@@ -1,0 +1,268 @@
+"""PostgreSQL in a pod: its manifest, and the pod's own scripts with a real server, without a cluster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from pydantic import ValidationError
+
+from benchbook.core import applied
+from benchbook.core.errors import SettingsDiffer, SiteError
+from benchbook.core.study import Study
+from benchbook.sites import lab as labs
+from benchbook.sites.agent import files
+from benchbook.sites.engines import postgresql_accounts as accounts
+from benchbook.sites.engines import postgresql_settings as settings
+from benchbook.sites.engines.postgresql_dialect import ADMIN
+from benchbook.sites.kube import client, engines, layout, manifests, watch
+from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME, TOOLS
+from benchbook.sites.kube.postgresql import PostgreSQL
+from tests import rooms
+from tests.sites import kubernetes_study
+from tests.sites.kube.test_watch import sample
+
+SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
+PASSWORD = "pa55-of-the-test"
+NAMES = layout.names("benchbook", "my_study", "0123456789abcdef0123456789abcdef")
+needs = pytest.mark.skipif(
+    not files.programs(accounts.PROGRAM) or os.geteuid() != 0,
+    reason=f"PostgreSQL is not installed ({accounts.INSTALL}), or this is not root, as in a pod",
+)
+
+
+def study(arms: Any = ("pod", "host", "service", "haproxy"), **settings: Any) -> Study:
+    return kubernetes_study.make(arms, engine={"name": "postgresql", "settings": SMALL | settings})
+
+
+def test_the_server_has_the_settings_of_the_engine_on_one_machine_and_its_own_places():
+    asked = study()
+    (held,) = [
+        one["data"]
+        for one in manifests.of_arm(asked, NAMES, layout.chains(asked)["pod"])
+        if one["kind"] == "ConfigMap"
+    ]
+    assert set(held) == {"engine.sh", "hba.conf", "postgresql.conf"}
+    written = dict(line.split("=", 1) for line in held["postgresql.conf"].splitlines())
+    wanted = settings.complete(SMALL)
+    assert {key: written[key] for key in wanted} == {key: f"'{value}'" for key, value in wanted.items()}
+    assert written["data_directory"] == f"'{HOME}/data'" and written["hba_file"] == f"'{CONFIG}/hba.conf'"
+
+
+def test_a_setting_of_the_site_is_no_study_s_to_make():
+    with pytest.raises(ValidationError, match="not a study's to set"):
+        study(hba_file="/tmp/mine")
+
+
+def test_a_pooler_is_not_made_in_a_cluster():
+    with pytest.raises(ValidationError, match=r"arms\.b\.access: pgbouncer: not made in a cluster"):
+        study({"a": {"network": "pod"}, "b": {"network": "pod", "access": "pgbouncer"}})
+
+
+def test_the_administrator_comes_from_the_pod_alone_and_nobody_without_a_password():
+    rules = engines.files(study().engine, 5432)["hba.conf"].splitlines()
+    assert rules[0] == f"host all {ADMIN} 127.0.0.1/32 scram-sha-256"
+    assert rules[1:3] == [f"host all {ADMIN} 0.0.0.0/0 reject", f"local all {ADMIN} reject"]
+    assert all(rule.split()[-1] in ("scram-sha-256", "reject") for rule in rules)
+    assert {rule.split()[1] for rule in rules[3:]} == {labs.SCHEMA}
+
+
+def test_a_server_s_pod_has_the_administrator_s_password_as_a_file_and_no_other():
+    held = engines.secret("postgresql", PASSWORD, ADMIN, "other", labs.USER, labs.SCHEMA)
+    assert held == {engines.PASSWORD_FILE: "other"}
+    shared = manifests.of_study(NAMES, {"server-accounts": held})
+    everything = [*shared, *manifests.of_arm(study(), NAMES, layout.chains(study())["pod"])]
+    text = manifests.text(everything)
+    assert shared[-1]["data"][engines.PASSWORD_FILE] not in text and "left out here" in text
+    assert f"--pwfile={ACCOUNT}/{engines.PASSWORD_FILE}" in text
+
+
+def test_a_client_in_the_server_s_container_takes_the_socket_that_is_named_after_the_port():
+    assert engines.socket("postgresql", 5433) == Path(f"{engines.OWN}/.s.PGSQL.5433")
+    assert engines.socket("mariadb", 5433) == engines.SOCKETS["mariadb"]
+
+
+def test_the_bytes_of_a_connection_are_counted_whatever_the_driver():
+    for driver in ("mysql", "pgsql"):
+        argv = ["sysbench", f"--{driver}-host=10.0.0.7", f"--{driver}-port=5432", f"--{driver}-db=sbtest"]
+        assert client.hop(argv, "server") == [("server", "10.0.0.7", 5432)]
+
+
+def test_what_sessions_use_is_their_server_s(tmp_path: Path):
+    """PostgreSQL does its work in a process for each session; the first one does next to nothing."""
+    program = tmp_path / "postgres"
+    shutil.copy("/bin/bash", program)
+    argv = [str(program), "-c", "(while :; do :; done) & trap 'kill $!' TERM; wait"]
+    family = subprocess.Popen(argv)
+    try:
+        sample("begin", f"family-{family.pid}", str(family.pid))
+        time.sleep(3.2)
+        said = sample("end", f"family-{family.pid}")
+    finally:
+        family.terminate()
+        family.wait()
+    found = [row for row in rows_of(said) if row["part"] == "server"]
+    # A loop takes a core where it gets one; alone its parent would have used nothing.
+    assert found and max(row["cpu_cores"] for row in found) > 0.2
+    assert all(row["cpu_cores"] < 1.3 and row["rss_mib"] > 1 for row in found)
+
+
+def rows_of(said: str) -> list[dict[str, Any]]:
+    samples = [one for line in said.splitlines() if (one := watch.parse(line)) is not None]
+    return watch.rows("server", samples, 0.0)
+
+
+class Direct:
+    """A socket with the words of a forwarded port."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=5)
+        self.settimeout, self.sendall = self.socket.settimeout, self.socket.sendall
+
+    def receive(self, size: int) -> bytes:
+        return self.socket.recv(size)
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Pod:
+    """The one pod of a cluster: this machine, with the places of a pod in a folder of the test's."""
+
+    def __init__(self, root: Path) -> None:
+        self.places = {
+            HOME: root / "home",
+            CONFIG: root / "config",
+            ACCOUNT: root / "account",
+            TOOLS: root / "t",
+        }
+        for folder in self.places.values():
+            folder.mkdir()
+
+    def moved(self, text: str) -> str:
+        for place, folder in self.places.items():
+            text = text.replace(place, str(folder))
+        return text
+
+    def socket(self, namespace: str, pod: str, port: int) -> Direct:
+        return Direct(port)
+
+    def must(self, namespace: str, pod: str, argv: Sequence[str]) -> str:
+        done = subprocess.run([self.moved(word) for word in argv], capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            raise SiteError(f"{pod}: {done.stderr}")
+        return done.stdout.strip()
+
+
+@pytest.fixture
+def server() -> Iterator[PostgreSQL]:
+    """A server as a pod runs it; not started yet."""
+    root = Path(tempfile.mkdtemp(prefix="bbpg-"))
+    # The server's own user must get to its accounts.
+    root.chmod(0o755)
+    pod, asked = Pod(root), study()
+    part = replace(layout.chains(asked)["pod"].server, port=rooms.port(330))
+    lab = labs.open_lab(root / "lab")
+    ground = SimpleNamespace(study=asked, cluster=pod, namespace="n", here=layout.asked(asked), lab=lab)
+    ground.admin_password = lambda: PASSWORD
+    held = engines.files(asked.engine, part.port)
+    held |= {"server.sh": manifests.tools()["server.sh"]}
+    for name, text in held.items():
+        folder = pod.places[TOOLS if name == "server.sh" else CONFIG]
+        (folder / name).write_text(pod.moved(text))
+    (pod.places[ACCOUNT] / engines.PASSWORD_FILE).write_text(PASSWORD)
+    first = subprocess.Popen(["sh", str(pod.places[TOOLS] / "server.sh"), "run"])
+    made = PostgreSQL(ground, part)
+    try:
+        while not (pod.places[HOME] / "run").is_dir():
+            time.sleep(0.05)
+        yield made
+    finally:
+        first.terminate()
+        first.wait(30)
+        shutil.rmtree(root)
+
+
+def start(server: PostgreSQL, word: str) -> None:
+    """Do what `ensure` does once the pod runs."""
+    server._do("start", word)
+    deadline = time.monotonic() + 60
+    while server.said_word() != word:
+        assert time.monotonic() < deadline, server._last_words(0)
+        time.sleep(0.2)
+    server.begun()
+    server.word = word
+
+
+@needs
+@pytest.mark.server
+def test_a_pod_s_scripts_make_start_set_up_copy_and_end_a_server(server: PostgreSQL):
+    start(server, "a1")
+    who = server.who()
+    assert who["word"] == "a1" and who["port"] == server.part.port and who["version"].startswith("1")
+    assert server.facts()["settings"]["shared_buffers"] == {
+        "asked": "32MB",
+        "got": "4096 x 8kB",
+        "from": "study",
+    }
+    server.let_in(1)
+    with server._connect() as connection:
+        connection.execute("CREATE TABLE sbtest1 (id int)")
+        connection.execute("INSERT INTO sbtest1 VALUES (7)")
+        # A session that is open does not keep it from ending.
+        assert server.stop()
+    server.run("sh", f"{TOOLS}/server.sh", "save", server.marked("x"))
+    start(server, "b2")
+    with server._connect() as connection:
+        connection.execute("DROP TABLE sbtest1")
+    assert server.stop()
+    server.run("sh", f"{TOOLS}/server.sh", "restore")
+    mark = server.log_mark()
+    start(server, "c3")
+    with server._connect() as connection:
+        assert connection.execute("SELECT id FROM sbtest1").fetchall() == [(7,)]
+    assert server.label() == server.marked("x")
+    assert server.log_errors(mark) == []
+
+
+@needs
+@pytest.mark.server
+def test_accounts_come_in_by_their_password_alone_and_are_counted(server: PostgreSQL):
+    start(server, "a1")
+    server.let_in(1)
+    where = {"host": "127.0.0.1", "port": server.part.port, "dbname": labs.SCHEMA, "sslmode": "disable"}
+    for account in (0, 1):
+        word = server.space.lab.password(account, accounts.DRIVER)
+        with psycopg.connect(user=labs.user_of(account), password=word, **where) as connection:
+            connection.execute("SELECT 1")
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(user=labs.USER, password="wrong", **where)
+    with pytest.raises(psycopg.OperationalError, match=r"no pg_hba\.conf entry|pg_hba\.conf rejects"):
+        psycopg.connect(user=labs.USER, password="x", **where | {"dbname": "postgres"})
+    with server.admin().connect() as connection:
+        words = connection.info["dialect"]
+        assert words.of_account(connection, labs.user_of(1))["Com_select"] == 1
+        assert connection.info["opened"]() == server._opened
+    digest = server._do("who").split()[2]
+    text = "".join(server.space.cluster.moved(one) for _, one in server.applied())
+    assert digest == applied.digest(text)
+
+
+@needs
+@pytest.mark.server
+def test_a_setting_that_was_not_taken_is_named(server: PostgreSQL):
+    start(server, "a1")
+    server.asked |= {"work_mem": "5MB"}
+    with pytest.raises(SettingsDiffer, match="work_mem"):
+        server.facts()
