@@ -16,18 +16,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 # In this order; what is not named comes after. The last to begin should be short, for the others wait for it.
 FIRST = (
-    "pipeline/test_end_to_end.py",
-    "sites/test_arrangements.py",
-    "site/test_the_record.py",
-    "sites/test_ssh.py",
-    "sites/test_contract.py",
-    "faults",
-    "measure",
-    "sites",
-    "site",
-    "commands",
-    "compare",
-    "show",
+    *("pipeline/test_end_to_end.py", "site/test_the_record.py"),
+    *("sites", "measure", "faults", "site", "commands", "compare", "show"),
 )
 # Each of their tests has a server of its own anyway.
 APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")

@@ -12,6 +12,7 @@ from benchbook.compare import consistency, findings
 from benchbook.core import files, load, paths
 from benchbook.plan import schedule
 from benchbook.read import stream, tidy
+from tests import rooms
 from tests.lab.made_up import PARAMS, STUDY, measure, voided
 
 
@@ -35,10 +36,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep jedi's cache, which what completes reads, from processes that write the same one."""
+def _own_cache() -> Iterator[None]:
+    """Keep jedi's cache, which what completes reads, from other processes that are just writing it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jedi.settings, "cache_directory", str(tmp_path_factory.mktemp("jedi")))
+        own = Path(jedi.settings.cache_directory) / f"benchbook-tests-{rooms.number()}"
+        patch.setattr(jedi.settings, "cache_directory", str(own))
         yield
 
 
