@@ -62,7 +62,7 @@ BAD = {
         "V1 exit code",
         "exit code 1",
     ),
-    "it ignores --time": ("if sysbench.tid == 0 then os.execute('sleep 7') end", "V6 time", "asked 1 s"),
+    "it ignores --time": ("if sysbench.tid == 0 then os.execute('sleep 7') end", "V6 time", "asked 2 s"),
     "it prints in a report": ('n = (n or 0) + 1; if n == 50 then print("hello") end', "V3 stdout", "hello"),
     "it connects by itself": (
         "local mine = drv:connect(); mine:disconnect()",
@@ -130,8 +130,8 @@ def _folders(into: Path) -> list[Any]:
 
 @pytest.mark.parametrize("order", ["runs", "turns"])
 def test_an_own_script_is_prepared_proven_and_held_to_the_query(order, of_script, lab, tmp_path, monkeypatch):
-    discard_s = {"runs": 1, "turns": 0.3}[order]
-    plan = {"seed": 3, "blocks": 1, "discard_s": discard_s, "run_s": 1, "order": order, "max_repeats": 2}
+    lasts = {"runs": {"discard_s": 1, "run_s": 2}, "turns": {"discard_s": 0.3, "run_s": 1}}[order]
+    plan = {"seed": 3, "blocks": 1, **lasts, "order": order, "max_repeats": 2}
     walk, known, judged = measured(of_script(plan=plan), lab, tmp_path / "data", monkeypatch)
     own = known["own"]
     assert own["tables"]["account"]["rows"] == 50
@@ -152,7 +152,7 @@ def test_an_own_script_is_prepared_proven_and_held_to_the_query(order, of_script
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_script_is_caught_by_name(what, of_script, lab, tmp_path, monkeypatch):
     extra, check, said = BAD[what]
-    plan = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 1, "order": "runs", "max_repeats": 0}
+    plan = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs", "max_repeats": 0}
     walk, _, judged = measured(of_script(extra, plan=plan, arms=ONE), lab, tmp_path / "data", monkeypatch)
     assert walk.abandoned
     reasons = "\n".join(reason for one in judged for reason in one.reasons)
