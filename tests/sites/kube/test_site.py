@@ -163,7 +163,7 @@ def test_every_arm_is_measured_valid_with_an_agreeing_ledger(cluster: Cluster, f
             beside = seen[arm][1]["arrangement"]["neighbour"]
             assert beside["stayed"] and beside["cpu_s"] > 0.5
         namespace = site.space.namespace
-        kept = (root / "data" / folder.name / "kubernetes" / "guaranteed.yaml").read_text()
+        kept = "\n".join(dict(site.applied("guaranteed")).values())
         assert "kind: StatefulSet" in kept and "left out here" in kept
         password = (folder / "secrets" / "sysbench.cnf").read_text().split('password="')[1].split('"')[0]
         assert password not in kept
