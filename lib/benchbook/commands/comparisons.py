@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchbook.core import load, paths, schema, sizes, source
+from benchbook.core import load, schema, sizes, source
 from benchbook.core.source import Source
 from benchbook.core.study import Study
 
@@ -41,7 +41,7 @@ def _answers() -> dict[str, dict[str, list[str]]]:
     A study at another size is named where it does something else with the claim than the study.
     """
     found: dict[str, dict[str, list[str]]] = {}
-    for name in (name for name in paths.studies() if sizes.origin(name) is None):
+    for name in sizes.wholes():
         told = _claims(load.study(name))
         asked = [(name, claim, how) for claim, how in told.items()]
         for size in sizes.names(name):

@@ -30,10 +30,9 @@ def build() -> str:
     """Return the page in Markdown: the studies in no folder, then a table for each folder."""
     folder = paths.root() / "studies"
     places: dict[str, list[str]] = {}
-    for name in paths.studies():
-        if sizes.origin(name) is None:
-            inside = paths.study(name).file.parent.relative_to(folder).as_posix()
-            places.setdefault(inside, []).append(name)
+    for name in sizes.wholes():
+        inside = paths.study(name).file.parent.relative_to(folder).as_posix()
+        places.setdefault(inside, []).append(name)
     parts = [INTRODUCTION]
     for place in sorted(places):
         heading = [] if place == "." else [f"## [{place}]({place})\n"]

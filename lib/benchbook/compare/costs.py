@@ -16,6 +16,7 @@ from benchbook.compare.intervals import t_interval
 from benchbook.compare.judgement import judge
 from benchbook.compare.ladders import KEPT
 from benchbook.compare.verdicts import reached_look
+from benchbook.core.errors import given
 from benchbook.core.study import Study
 
 METRIC = "cost_per_million"
@@ -83,7 +84,7 @@ def _contrasts(
     if study.baseline not in priced:
         return []
     twins = [
-        contrast(evidence, study.baseline, study.twin or "", workload, METRIC, levels)
+        contrast(evidence, study.baseline, given(study.twin), workload, METRIC, levels)
         for workload in workloads
         if (levels := [level for level in study.threads if study.has_twin(workload, level)])
     ]

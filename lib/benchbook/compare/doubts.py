@@ -77,6 +77,12 @@ def doubt(title: str, text: str, favours: Sequence[str] = ()) -> dict[str, Any]:
     return {"title": title, "text": text, "favours": list(favours)}
 
 
+def leaves_zero_out(found: Mapping[str, Any]) -> bool:
+    """Tell whether a finding's interval is on one side of zero; False where there is none."""
+    low, high = found["low"], found["high"]
+    return low is not None and high is not None and bool(low > 0 or high < 0)
+
+
 def warnings(
     study: Study,
     runs: pd.DataFrame,

@@ -75,6 +75,7 @@ def make(
     behind = study_claims.Evidence(study, paired, analysis, tidy.get("intervals"), loads, facts)
     (entries, aa), others = _entries(found, twins, context), study_claims.findings(behind, asked)
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
+    accompanied = quiet.accompanied(study)
     complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), [dict(one) for one in checks]
     return _rounded(
         {
@@ -95,12 +96,12 @@ def make(
             "checks": checked,
             "voids": voids,
             "facts_differ": doubts.facts_that_differ(facts),
-            "quiet": quiet.seen(runs, facts, monitor, aa, quiet.accompanied(study)),
+            "quiet": quiet.seen(runs, facts, monitor, aa, accompanied),
             "partners": partners.blocks(runs),
             "verdicts": _verdicts([*entries, *others]),
             "warnings": [
                 *_warnings(study, complete, looks[0], aa, entries, found),
-                *quiet.doubts(runs, facts, monitor, names, quiet.accompanied(study)),
+                *quiet.doubts(runs, facts, monitor, names, accompanied),
                 *doubts.warnings(study, runs, voids, checked, names["arms"]),
                 *(doubts.doubt("Order of measuring", text) for text in other_order),
                 *_apart(partners.blocks(runs), apart),
@@ -211,12 +212,12 @@ def _shown(aa: Mapping[str, Any]) -> bool:
 
 def _differs(aa: Mapping[str, Any]) -> bool:
     """Tell whether an A/A interval leaves zero out, be it by as little as makes no practical difference."""
-    return _shown(aa) or (aa["low"] is not None and (aa["low"] > 0 or aa["high"] < 0))
+    return _shown(aa) or doubts.leaves_zero_out(aa)
 
 
 def _within(found: Mapping[str, Any], aa: Mapping[str, Any]) -> bool:
     """Tell whether an effect may be as small as what the A/A pair shows between equal arms."""
-    if found["low"] is None or found["low"] <= 0 <= found["high"]:
+    if not doubts.leaves_zero_out(found):
         return False
     nearest = min(abs(found["low"]), abs(found["high"]))
     return bool(nearest <= max(abs(aa["low"]), abs(aa["high"])))

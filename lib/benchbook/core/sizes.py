@@ -34,6 +34,11 @@ def names(study: str) -> list[str]:
     return [f"{study}-{size}" for size in found] if isinstance(found, Mapping) else []
 
 
+def wholes() -> list[str]:
+    """Return the studies that are no other one at a size, by their names, sorted."""
+    return [name for name in paths.studies() if origin(name) is None]
+
+
 def origin(name: str) -> str | None:
     """Return the study that has a size of this name, or None where no study has."""
     near = [study for study in paths.studies() if name.startswith(f"{study}-")]

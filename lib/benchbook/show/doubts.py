@@ -12,6 +12,7 @@ import pandas as pd
 
 from benchbook.compare import partners, words
 from benchbook.compare import turns as of_turns
+from benchbook.compare.doubts import leaves_zero_out
 from benchbook.show import numbers
 from benchbook.show.markup import Html, element
 
@@ -86,7 +87,7 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
         return Doubt("A/A", f"{sentence} {_by_threads(aa)}", True)
     if aa["label"] == "no useful interval":
         return Doubt("A/A", f"{sentence} Equal arms come out too far apart to compare others.", True)
-    if aa["low"] > 0 or aa["high"] < 0:
+    if leaves_zero_out(aa):
         care = "It is small, but leaves zero out: take effects of about this size for noise."
         return Doubt("A/A", f"{sentence} {care}", True)
     return Doubt("A/A", f"{sentence} No difference was shown where there is none, as it should be.")
