@@ -81,6 +81,9 @@ def test_words_and_prices_leave_it_the_same_study_and_lengths_do_not(root):
     study = load.study("good")
     digest = history.settings(study)
     assert history.settings(study.model_copy(update={"title": "Another title"})) == digest
+    first = study.arms[study.baseline].model_copy(update={"name": "the n1 machine"})
+    named = study.model_copy(update={"arms": {**study.arms, study.baseline: first}})
+    assert history.settings(named) == digest
     more = study.model_copy(update={"plan": study.plan.model_copy(update={"blocks": 20})})
     assert history.settings(more) == digest
     longer = study.model_copy(update={"plan": study.plan.model_copy(update={"run_s": 60})})
@@ -113,5 +116,9 @@ def test_the_page_says_what_changed_from_when_on(root):
     assert soup.find(id="changes").find_next("td").get_text() == "2026-09-21"
     assert soup.find(id="series-1")
     assert len(soup.find(id="measurements").find_next("tbody").find_all("tr")) == 30
+    study = root / "studies" / "good.yaml"
+    study.write_text(TABLE["study"].replace("{access: direct}", "{access: direct, name: the plain server}"))
+    soup = BeautifulSoup(page.html(notebooks.execute(NOTEBOOK, root, study="good")), "html.parser")
+    assert "HAProxy against plain server on point selects" in soup.find(class_="answer").get_text()
     every = BeautifulSoup(page.html(notebooks.execute(NOTEBOOK, root, study="")), "html.parser")
     assert every.find("a", href="good.html") and "2026-09-21" in every.find(class_="answer").get_text()

@@ -36,6 +36,13 @@ def test_a_claim_that_is_only_illustrated_is_quoted_and_said_not_to_be_judged() 
     ]
 
 
+def test_an_arm_that_has_a_name_keeps_its_key_beside_it_where_it_is_introduced() -> None:
+    arm = {"name": "the c2 machine", "stands_in_for": "c2-standard-16"}
+    assert notes({"c2": arm}) == ["Arm c2 machine (c2) stands in for c2-standard-16."]
+    found = notes({"n1": {"network": "pod"}, "c2": arm | {"network": "pod"}})
+    assert [note for note in found if note.startswith("Arms n1, c2 machine: ")]
+
+
 @pytest.mark.parametrize(
     ("arm", "words"),
     [

@@ -43,6 +43,23 @@ def test_a_clear_study_says_so_in_numbers(found, make_runs, make_study):
     assert made["warnings"] == []
 
 
+def test_what_an_arm_is_called_changes_words_and_no_number(found, make_runs, make_study):
+    runs = make_runs({"haproxy": {4: LOWER}, "direct_again": {4: SAME}})
+    arms = {"direct": {"access": "direct"}, "haproxy": {"access": "haproxy"}}
+    named = {"direct": arms["direct"] | {"name": "the n1 machine"}, "haproxy": arms["haproxy"]}
+    plain, other = (found(runs, make_study(arms=one, aa=AA)) for one in (arms, named))
+    assert other["names"]["arms"] == {
+        "direct": "the n1 machine",
+        "haproxy": "HAProxy",
+        "direct_again": "the n1 machine again",
+    }
+    assert "than the n1 machine on point selects" in other["findings"][0]["sentence"]
+    assert other["findings"][0]["baseline"] == "direct"
+    text = json.dumps(other).replace("the n1 machine", "direct connections")
+    text = json.dumps(other).replace("the n1 machine", "direct connections")
+    assert json.loads(text) == plain
+
+
 def test_the_same_input_in_any_order_gives_the_same_bytes(found, make_runs, make_study, tmp_path):
     runs = make_runs({"haproxy": {4: LOWER, 16: SAME}, "direct_again": {4: SAME}})
     study = make_study(aa=AA, threads=(4, 16))

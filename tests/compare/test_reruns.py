@@ -85,3 +85,9 @@ def test_other_sections_than_those_that_ask_the_question_may_differ():
     for name in ("question", "arms", "workloads", "threads", "claims", "dataset", "engine"):
         assert reruns.differing(own, own | {name: "other"}) == [name]
         assert reruns.differing(own, {key: own[key] for key in own if key != name}) == [name]
+
+
+def test_what_an_arm_is_called_leaves_it_the_same_question():
+    own = {"arms": {"a": {"access": "direct", "name": None}}}
+    assert reruns.differing(own, {"arms": {"a": {"access": "direct", "name": "TiDB 6.6"}}}) == []
+    assert reruns.differing(own, {"arms": {"a": {"access": "haproxy", "name": None}}}) == ["arms"]

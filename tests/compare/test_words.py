@@ -50,6 +50,22 @@ def test_an_effect_is_subject_verb_number_interval_and_blocks():
     assert "+5.0 to +15.0 %, 1 block)" in _said(effect=0.1, low=0.05, high=0.15, n=1)
 
 
+def test_an_arm_is_called_as_the_study_says_in_sentences_and_without_article_in_tables():
+    names = {"workload": "point selects", "baseline": "the n1 machine", "treatment": "the c2 machine"}
+    said = _said(treatment="c2", baseline="n1", names=names)
+    assert said.startswith("The c2 machine served 23.7 % fewer queries per second than the n1 machine on")
+    found = FOUND | {"names": names}
+    assert (words.of(found, "treatment"), words.inside(found, "treatment")) == (
+        "c2 machine",
+        "the c2 machine",
+    )
+    phrase = {"names": names | {"treatment": "several zones", "baseline": "one zone"}}
+    assert _said(**phrase).startswith("Several zones served 23.7 % fewer queries per second than one zone")
+    assert "Several zones served" in sentences.headline([FOUND | phrase])
+    key = {"names": names | {"treatment": "v2 and more"}}
+    assert _said(**key).startswith("v2 and more served"), "a key's spelling is not changed"
+
+
 def test_a_network_has_an_article_and_a_sentence_begins_with_a_capital():
     names = {"workload": "point selects", "baseline": "direct connections", "treatment": "pod network"}
     said = _said(treatment="pod", names=names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import time
@@ -98,6 +99,27 @@ def test_a_mistake_is_refused_with_its_place_and_its_remedy(case: dict[str, Any]
     assert not [words for words in case["says"] if words not in said]
     assert case.get("hides", "\0") not in line
     assert took < 1
+
+
+def test_a_twin_that_would_mislead_is_refused_before_measuring_and_read_afterwards(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Evidence that was measured before the rule is analyzed and verified as it was."""
+    text = (
+        TABLE["study"]
+        .replace("  settings: {max_connections: 500}", "  name: tidb")
+        .replace("direct: {access: direct}", 'older: {engine: {version: "5.0"}}')
+        .replace("proxy: {access: haproxy}", 'later: {engine: {version: "6.6"}}')
+        .replace("aa: {}", "aa: {threads: [4]}")
+    )
+    (root / "studies" / "good.yaml").write_text(text)
+    assert load.study("good").aa == load.study_file(root / "studies" / "good.yaml").aa
+    said = r"^studies/good\.yaml:10: aa\.threads: \[4\]: .* serves fewer groups; write aa: {}, or plan\.order"
+    stages = [["stage", stage, "good"] for stage in ("provision", "prepare", "warm-up", "run-matrix")]
+    for asked in (["check"], ["plan", "good"], ["repro", "--study", "good"], *stages):
+        assert cli.main(asked) == 2 and re.search(said, capsys.readouterr().err, re.MULTILINE), asked
+    (root / "studies" / "good.yaml").write_text(text.replace("aa: {threads: [4]}", "aa: {}"))
+    assert load.to_measure("good").twin == "older_again"
 
 
 def test_every_mistake_of_the_list_is_refused_or_has_a_reason():

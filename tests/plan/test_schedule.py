@@ -137,6 +137,16 @@ def test_no_run_survives_a_setting_that_matters_to_it(other: dict[str, Any]):
     assert not set(ids(make())) & set(ids(make(**other)))
 
 
+def test_what_an_arm_is_called_is_no_part_of_a_run():
+    arms = {"direct": {"name": "TiDB 5.0"}, "proxy": {"access": "haproxy", "name": "the proxy"}}
+    plain, named = (schedule.plan_runs("s", one, {}) for one in (make(), make(arms=arms)))
+    assert [run.to_dict() for run in named] == [run.to_dict() for run in plain]
+    assert ids(make(arms=arms)) == ids(make())
+    assert "  arms        direct (TiDB 5.0), proxy (the proxy) (baseline: direct)" in (
+        schedule.summary("s", make(arms=arms)).splitlines()
+    )
+
+
 def test_a_changed_arm_or_condition_voids_the_runs_of_that_arm_alone():
     found = {"direct": {"facts": "a", "data": "d"}, "proxy": {"facts": "b", "data": "d"}}
     before = ids(make(), found)

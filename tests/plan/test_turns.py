@@ -73,6 +73,22 @@ def test_a_tidb_of_its_own_takes_turns_with_a_twin_that_has_one_too():
     assert not words.has_own_twin(closed(aa={})), "accounts tell MariaDB's arms apart"
 
 
+def test_a_twin_with_a_tidb_of_its_own_serves_as_much_as_the_baseline():
+    arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
+    workloads = {"oltp_point_select": {}, "oltp_read_only": {}}
+    tidb = {"arms": arms, "engine": {"name": "tidb"}, "workloads": workloads}
+    part = {"workloads": ("oltp_read_only",), "threads": (4,)}
+    first, second = words.misleading(closed(**tidb, aa=part))
+    assert first.startswith("aa.workloads: ['oltp_read_only']: ") and second.startswith("aa.threads: [4]: ")
+    assert first.endswith("write aa: {}, or plan.order: runs")
+    (only,) = words.misleading(closed(**tidb, aa={"threads": (4,)}))
+    assert only == second
+    everything = {"workloads": tuple(workloads), "threads": (1, 4)}
+    for fine in ({"aa": {}}, {"aa": None}, {"aa": everything}, {"aa": part, "plan": {"order": "runs"}}):
+        assert not list(words.misleading(closed(**tidb | fine))), fine
+    assert not list(words.misleading(closed(aa={"threads": (4,)}))), "the twin is MariaDB's own server"
+
+
 POD = {"pod": {"network": "pod"}, "host": {}}
 
 
@@ -203,3 +219,23 @@ def test_half_a_second_of_discard_and_runs_of_a_second_are_for_turns_alone():
     with pytest.raises(ValidationError, match=r"plan.run_s: 1: too short for a whole run; write 2"):
         make(plan={"run_s": 1})
     assert isinstance(closed(plan={"discard_s": 1}).plan.discard_s, int)
+
+
+def test_a_run_in_turns_may_have_a_part_of_a_second():
+    runs = schedule.plan_runs("s", closed(plan={"discard_s": 0.3, "run_s": 1.2}), {})
+    assert {run.run_s for run in runs} == {1.2} and {run.order for run in runs} == {"turns"}
+    # 1.2 s are 24 turns of 50 ms: 12 rounds of ABBA, in which each arm has two; 3 rounds of 8.
+    assert turns.each(1.2, 50, 2) == 24 and turns.each(1.2, 50, 8) == 24 and turns.each(2.3, 50, 2) == 46
+    # Two arms on sysbench's clock: 0.6 s to the whole second above, 2 * 1.2 * 1.03 + 0.5 = 2.972 s to 3.
+    assert words.clock_seconds(runs[0].to_dict()) == (1, 3)
+    with pytest.raises(ValidationError, match=r"plan.run_s: 2.5: sysbench counts whole seconds"):
+        make(plan={"run_s": 2.5})
+    whole = schedule.plan_runs("s", closed(), {})[0].to_dict()
+    assert isinstance(whole["run_s"], int), "a whole number is written as before: the id of a run holds it"
+
+
+def test_where_transactions_are_too_long_for_turns_sysbench_is_asked_for_whole_seconds():
+    study = closed(plan={"discard_s": 0.3, "run_s": 1.2})
+    lengths = {name: dict.fromkeys(study.threads, 0) for name in study.workloads}
+    plans = [run.to_dict() for run in schedule.plan_runs("s", study, {}, lengths=lengths)]
+    assert {words.clock_seconds(plan) for plan in plans} == {(1, 2)}

@@ -61,6 +61,22 @@ def test_a_promise_changed_after_the_first_run_is_broken_also_before_it_is_commi
     assert said.is_care and said.text.startswith(f"Not held: {key} of the study")
 
 
+def test_what_an_arm_is_called_promises_nothing_however_late_it_is_written(clone):
+    sized = STUDY + "sizes: {full: {threads: [9], arms: {direct: {stands_in_for: a server}}}}\n"
+    commit(clone, sized, "2026-03-01T10:00:00+00:00")
+    named = sized.replace("direct: {}, haproxy: {}", "direct: {name: TiDB 5.0}, haproxy: {name: the proxy}")
+    named = named.replace("stands_in_for: a server", "stands_in_for: a server, name: TiDB 3.0")
+    commit(clone, named, "2026-03-03T10:00:00+00:00")
+    for study in ("one", "one-full"):
+        said = registration.doubt(study, RUNS)
+        assert said.text.startswith("Held") and "changed" not in said.text and not said.is_care
+    # Nor does it hide a change beside it, or a name that is taken away again.
+    commit(clone, named.replace("TiDB 5.0", "TiDB 5.0, access: haproxy"), "2026-03-04T10:00:00+00:00")
+    assert registration.doubt("one", RUNS).text.startswith("Not held: arms of the study")
+    commit(clone, sized, "2026-03-05T10:00:00+00:00")
+    assert registration.doubt("one", RUNS).text.startswith("Held")
+
+
 def test_a_file_that_moved_to_another_folder_is_the_same_study(clone):
     commit(clone, STUDY, "2026-03-01T10:00:00+00:00")
     # Another study that is nearly the same, which git could take for the origin of the moved one.

@@ -191,7 +191,7 @@ def test_a_forged_version_is_named_and_nothing_is_made_of_it(packed, tmp_path, m
     assert "WRONG facts.json: for arm direct its digest is" in text and "not proven who measured" in text
     assert "identity_before.version is 10.11.6, facts.json has 11.4.2" in text
     assert "\x1b" not in str(found), "a terminal obeys what stands in an archive"
-    said = r"not judged, for its files contradict(.|\n)*facts\.json: for arm"
+    said = r"not judged, because its files contradict(.|\n)*facts\.json: for arm"
     with pytest.raises(BenchbookError, match=said):
         rerun.read(made)
 
@@ -236,7 +236,7 @@ def test_a_series_takes_an_archive_by_what_its_runs_give(packed, tmp_path, monke
         history.keep("other", packed)
     facts = "data/made/facts.json"
     with pytest.raises(
-        BenchbookError, match=r"not kept, for its files contradict each other(.|\n)*facts.json"
+        BenchbookError, match=r"not kept, because its files contradict each other(.|\n)*facts.json"
     ):
         history.keep("made", forged(packed, tmp_path / "forged.tar.gz", facts, b"10.11.6", b"10.11.7"))
 

@@ -65,6 +65,23 @@ def test_junit_has_a_case_for_each_question(found: gate.Found):
     assert "a <reason> & more" in suite[2].find("skipped").get("message")
 
 
+def test_undecided_says_everywhere_what_it_would_take(found: gate.Found):
+    """5 minutes so far, an interval of ± 0.051 around 0.001, and ln 0.97 = -0.03046 as the margin."""
+    wide = Interval(5, 0.98, 0.001, -0.05, 0.052, 0.0136, 4)
+    found.decisions = [Decision("oltp_insert", "after", "undecided", wide, "no change as well as a slowdown")]
+    # 5 (0.051 / 0.03146)^2 = 13.1 minutes; 1 - exp(-0.051) = 4.97 %.
+    said = "bout --minutes 13 would decide it on a machine as busy as this one; these minutes are enough for "
+    said += "--slower 5.0%, if the arm is as fast as its baseline"
+    (case,) = ElementTree.fromstring(gate_report.junit(found).partition("\n")[2])
+    for text in (gate_report.text(found), gate_report.markdown(found), case.find("skipped").get("message")):
+        assert said in text, text
+    found.asked = gate.ask("gate", "3%", "14")
+    assert "close to the margin" in gate_report.text(found) and "enough" not in gate_report.text(found)
+    unknown = Interval(1, 0.98, 0.001, None, None, None, 0)
+    found.decisions = [Decision("oltp_insert", "after", "undecided", unknown, "too few blocks")]
+    assert "too few blocks to say how long it would take; try --minutes 28" in gate_report.junit(found)
+
+
 @pytest.mark.parametrize(("answer", "code"), [("not slower", 0), ("slower", 1), ("undecided", 2)])
 def test_the_answer_is_the_exit_code(answer, code, found, monkeypatch, tmp_path, capsys):
     found.decisions = [Decision("oltp", "after", answer, EQUAL, "")]

@@ -20,8 +20,8 @@ MORE: dict[str, dict[str, Column]] = {
         "workload": ("str", "", "workload"),
         "threads": ("int", "", "threads of sysbench"),
         "seed": ("int", "", "seed of sysbench's random numbers"),
-        "discard_s": ("int", "s", "asked length of the discard"),
-        "run_s": ("int", "s", "asked length of the measured window"),
+        "discard_s": ("float", "s", "asked length of the discard"),
+        "run_s": ("float", "s", "asked length of the measured window"),
     },
     "findings": {
         "id": ("str", "", "the finding; also its anchor on the study's page"),

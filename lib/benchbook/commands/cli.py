@@ -189,7 +189,7 @@ def _check(arguments: argparse.Namespace) -> int:
     wrong: list[str] = []
     written = paths.studies()
     named = [*written, *(size for name in written for size in _sizes(name) if size not in written)]
-    attempts: list[Callable[[], object]] = [load.params, *(partial(load.study, name) for name in named)]
+    attempts: list[Callable[[], object]] = [load.params, *(partial(load.to_measure, name) for name in named)]
     for attempt in attempts:
         try:
             attempt()
@@ -206,7 +206,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from benchbook.plan import schedule
     from benchbook.sites.arms import obstacles
 
-    study = load.study(arguments.study)
+    study = load.to_measure(arguments.study)
     kind = sites.kind(study)
     if arguments.manifests and (manifests := kind.manifests(arguments.study, study)):
         print(manifests)

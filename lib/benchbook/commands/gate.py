@@ -181,7 +181,7 @@ def _measure(
     trial, plan, overhead_s = _trial(asked, site, base, ready, say)
     left_s = (end_s - time.monotonic()) / blocks - overhead_s - _seconds(plan)
     # One more second of each run is one more of each arm in each cell.
-    found.run_s = min(trial.plan.run_s + int(max(0.0, left_s) / len(plan)), MOST_RUN_S)
+    found.run_s = min(int(trial.plan.run_s + max(0.0, left_s) / len(plan)), MOST_RUN_S)
     of = _planned(trial, blocks, found.run_s)
     runs = schedule.plan_runs(asked.name, of, conditions, lengths=lengths, own=own)
     files.write_csv(base / "schedule.csv", schedule.table(runs))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from benchbook.compare.intervals import Interval
 from benchbook.compare.noninferiority import Decision
+from benchbook.core.errors import given
 from benchbook.show.numbers import percent
 
 MARKS = {"not slower": "✅", "slower": "❌", "undecided": "❔"}
@@ -46,28 +48,41 @@ def text(found: Any) -> str:
     """Return what a terminal shows."""
     lines = [headline(found), *(f"  {line(one, found.asked.margin)}" for one in found.decisions)]
     if found.answer == "undecided":
-        lines.append(f"  {remedy(found)}")
+        lines.append(f"  {remedy(found, found.decisions)}")
     return "\n".join(lines)
 
 
-def remedy(found: Any) -> str:
-    """Return what would decide it: about how many minutes, from the spread of the blocks so far."""
-    shown = [one.interval for one in found.decisions if one.answer == "undecided"]
+def remedy(found: Any, decisions: Sequence[Decision]) -> str:
+    """Return what would decide those that are undecided: about how many minutes, from the spread of the
+    blocks so far, and which margin these minutes were enough for."""
+    shown = [one.interval for one in decisions if one.answer == "undecided"]
     minutes = max((_minutes(one, found) or math.inf for one in shown), default=math.inf)
     if not math.isfinite(minutes):
         return f"too few blocks to say how long it would take; try --minutes {2 * found.asked.minutes:g}"
     if minutes <= found.asked.minutes:
         return "the effect is close to the margin; measure again, or choose another --slower"
-    return f"about --minutes {minutes:.0f} would decide it on a machine as busy as this one"
+    told = f"about --minutes {minutes:.0f} would decide it on a machine as busy as this one"
+    enough = max(_margin(one) for one in shown)
+    if enough <= found.asked.margin:
+        return told
+    fast = "if the arm is as fast as its baseline"
+    return f"{told}; these minutes are enough for --slower {100 * enough:.1f}%, {fast}"
 
 
-def _minutes(interval: Any, found: Any) -> float | None:
+def _margin(interval: Interval) -> float:
+    """Return the smallest margin that an interval of this width is above where there is no effect, rounded
+    up to a tenth of a per cent."""
+    half = (given(interval.log_high) - given(interval.log_low)) / 2
+    return math.ceil(-1000 * math.expm1(-half)) / 1000
+
+
+def _minutes(interval: Interval, found: Any) -> float | None:
     """Return about how many minutes shrink the interval to the distance between effect and margin."""
     if not interval.is_known:
         return None
-    distance = abs(interval.log_mean - math.log1p(-found.asked.margin))
-    half = (interval.log_high - interval.log_low) / 2
-    return found.spent_s / 60 * (half / distance) ** 2 if distance else None
+    distance = abs(given(interval.log_mean) - math.log1p(-found.asked.margin))
+    half = (given(interval.log_high) - given(interval.log_low)) / 2
+    return float(found.spent_s / 60 * (half / distance) ** 2) if distance else None
 
 
 def markdown(found: Any) -> str:
@@ -78,7 +93,8 @@ def markdown(found: Any) -> str:
         for one in found.decisions
     ]
     arms = [f"- `{arm}`: {said}" for arm, said in servers(found.facts).items()]
-    ends = [remedy(found) + ".", ""] if found.answer == "undecided" else []
+    sentence = remedy(found, found.decisions)
+    ends = [f"{sentence[:1].upper()}{sentence[1:]}.", ""] if found.answer == "undecided" else []
     return "\n".join(
         [
             f"### {MARKS[found.answer]} {headline(found)}",
@@ -118,6 +134,7 @@ def junit(found: Any) -> str:
         if one.answer == "slower":
             ElementTree.SubElement(case, "failure", message=said)
         elif one.answer == "undecided":
+            said = f"{said}; {remedy(found, [one])}"
             ElementTree.SubElement(case, "skipped", message=said)
         ElementTree.SubElement(case, "system-out").text = said
     ElementTree.indent(suite)

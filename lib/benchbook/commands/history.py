@@ -66,7 +66,7 @@ def _of_archive(study: str, file: Path) -> pd.DataFrame:
         if checked.contents.study != study:
             raise BenchbookError(f"{file}: an archive of {checked.contents.study}; name that study")
         if checked.findings is None:
-            raise BenchbookError(f"{file}: not kept, for its files contradict each other\n{checked}")
+            raise BenchbookError(f"{file}: not kept, because its files contradict each other\n{checked}")
         where = paths.StudyPaths(study, root)
         spec, commit = load.study_file(where.file), checked.contents.manifest["commit"] or ""
         return _of_folder(study, where.data, spec, commit)

@@ -30,10 +30,10 @@ def _made(name: str, where: paths.RecordedPaths, entry: record.Entry, ours: Path
     if files.sha256(where.archive) != entry.sha256:
         return [
             f"data/record/{name}.tar.xz: whole, but not the archive of {record.INDEX}: its sha256 begins "
-            f"with {files.sha256(where.archive)[:12]}, {entry.sha256[:12]} was recorded"
+            f"with {files.sha256(where.archive)[:12]}, the recorded one with {entry.sha256[:12]}"
         ]
     if contents.study != name:
-        return [f"data/record/{name}.tar.xz: the evidence of {contents.study}; name it so"]
+        return [f"data/record/{name}.tar.xz: holds the study {contents.study}; rename the file after it"]
     claimed = {part: (where.data / part).read_bytes() for part in verify.MADE}
     for part in verify.MADE:
         (where.data / part).unlink()
@@ -62,11 +62,11 @@ def _execute(done: str, ours: Path, where: paths.RecordedPaths) -> Path:
 
 
 def _differing(claimed: dict[str, bytes], data: Path, entry: record.Entry) -> Iterator[str]:
-    """Name what was made again and differs from what was recorded: values first, then bytes."""
+    """Yield what differs from what was recorded: values first, then bytes."""
     yield from verify.differing(claimed, data)
     for part, digest in made(data).items():
         if digest != entry.made.get(part):
-            yield f"{part}: made again it has other bytes than {record.INDEX} says"
+            yield f"{part}: made again, its bytes are not those that {record.INDEX} records"
 
 
 def made(data: Path) -> dict[str, str]:

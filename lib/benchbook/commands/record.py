@@ -51,7 +51,7 @@ def add(name: str, with_doubts: bool = False) -> str:
         packed = archive.pack(name, Path(made) / f"{name}.tar.xz", stage.commit_of_evidence(name))
         checked = verify.verify(packed)
         if not checked.is_same:
-            raise BenchbookError(f"{name}: not recorded, its archive does not stand:\n{checked}")
+            raise BenchbookError(f"{name}: not recorded, because its archive can't be verified:\n{checked}")
         index = record.read()
         entry = _entry(name, found, runs, packed, registered, doubts)
         _room(index, name, entry)
@@ -73,7 +73,7 @@ def edited(name: str) -> Iterator[str]:
     listed = _git("status", "--porcelain", "--untracked-files=all", "--", *asked)
     committed = _git("show", "HEAD:params.yaml")
     if listed is None or committed is None:
-        yield "git does not say what the code is; record from a clone"
+        yield "git can't say which commit the code is; record from a clone"
         return
     changed = [line[3:] for line in listed.splitlines()]
     if _is_size(name):
@@ -117,13 +117,13 @@ def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
         yield f"pre-registration: {registered}"
     aa = found.get("aa")
     if aa is None:
-        yield "no arm was compared with itself (aa), so what this machine shows in nothing is not known"
+        yield "there is no A/A pair (aa), so how far apart equal arms come out on this machine is not known"
     elif aa["low"] is None:
         yield "the A/A pair has no interval"
     elif aa["label"] in ("higher", "lower"):
         yield f"the A/A pair shows a difference where there is none: {numbers.span(aa['low'], aa['high'])}"
     elif aa["label"] == "depends on threads":
-        yield "the A/A pair depends on threads, where there is nothing that could"
+        yield "the A/A pair depends on threads, though its arms are equal at each of them"
     elif max(-aa["low"], aa["high"]) > AA_MOST:
         yield (
             "the A/A pair is too wide: equal arms came out within "

@@ -42,7 +42,7 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     if wrong := unlisted(root):
         raise InputErrors(wrong)
     if study:
-        load.study(study)
+        load.to_measure(study)
         write_size(study)
         enlist(root, study)
     chosen = [study] if study else list(load.params().studies)

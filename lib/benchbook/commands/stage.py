@@ -49,7 +49,7 @@ def run(stage: str, name: str, is_here: bool = False) -> int:
     The study file is checked before anything starts (exit 2). A failed notebook is kept in
     `data/NAME/failed`, where DVC does not delete it.
     """
-    asked = load.study(name).site.existing
+    asked = (load.to_measure if stage in MEASURING else load.study)(name).site.existing
     needed = asked.password_env if asked is not None and stage in MEASURING else None
     surroundings.hide([needed] if needed else [])
     load.params()

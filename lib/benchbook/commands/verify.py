@@ -65,7 +65,7 @@ class Verified:
         if self.proof.wrong:
             lines += _listed("runs", ["they contradict each other or the files beside them:"])
             lines += _listed("WRONG", self.proof.wrong)
-            lines += _listed("findings", [f"NOT made again, for what they rest on is not sound; {skew}"])
+            lines += _listed("findings", [f"NOT made again, because the runs contradict each other; {skew}"])
         else:
             lines += _listed(
                 "runs", ["plans, schedule, facts, data, pilots and evidence agree with each other"]
@@ -164,20 +164,20 @@ def settle(root: Path, study: str) -> None:
 
 
 def make(study: str, root: Path) -> None:
-    """Parse and analyze a study in an unpacked archive; BenchbookError with what that says where it fails.
+    """Parse and analyze a study in an unpacked archive; BenchbookError with what a failed stage says.
 
     Somebody else's files are read in a process of its own; one for both stages, which imports all once.
     """
     argv = [sys.executable, "-P", "-m", "benchbook.commands.cli", "stage", "--here", ",".join(STAGES), study]
     env = {**os.environ, "BENCHBOOK_ROOT": str(root)}
-    both = " and ".join(STAGES)
+    both = f"the stages {' and '.join(STAGES)}"
     try:
         done = subprocess.run(argv, env=env, cwd=root, capture_output=True, text=True, timeout=STAGE_S)
     except subprocess.TimeoutExpired:
-        raise BenchbookError(f"every hash is right, but to {both} takes longer than {STAGE_S} s") from None
+        raise BenchbookError(f"every hash is right, but {both} took longer than {STAGE_S} s") from None
     if done.returncode:
         said = plain(done.stderr.strip() or done.stdout.strip())
-        raise BenchbookError(f"every hash is right, but to {both} these files fails: {said}")
+        raise BenchbookError(f"every hash is right, but {both} failed on these files: {said}")
 
 
 def differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
@@ -213,7 +213,7 @@ def findings(place: Path) -> tuple[dict[str, Any], dict[str, Any] | None, list[s
         return files.read_json(found[0]), study_of(study), [NO_RUNS]
     checked = verify(place)
     if checked.findings is None:
-        raise BenchbookError(f"{place}: not judged, for its files contradict each other\n{checked}")
+        raise BenchbookError(f"{place}: not judged, because its files contradict each other\n{checked}")
     notes = [OTHER_FINDINGS] if checked.differences else []
     return checked.findings, checked.study, [*notes, *checked.proof.noted]
 

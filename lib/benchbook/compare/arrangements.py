@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchbook.compare import words
 from benchbook.core.claim import Claim
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
@@ -27,20 +28,20 @@ def notes(study: Study, facts: Mapping[str, Any], claims: Mapping[str, Claim]) -
     `claims` are the illustrated ones by name.
     """
     skipped = facts.get("skipped", {})
-    found = [f"Arm {arm} was skipped on this machine: {why}." for arm, why in skipped.items()]
+    found = [f"{_arm(study, arm)} was skipped on this machine: {why}." for arm, why in skipped.items()]
     made: dict[str, list[str]] = {}
     for name, arm in study.arms.items():
         if name in skipped:
             continue
         if arm.stands_in_for is not None:
-            found.append(f"Arm {name} stands in for {arm.stands_in_for.rstrip('.')}.")
+            found.append(f"{_arm(study, name)} stands in for {arm.stands_in_for.rstrip('.')}.")
         found += [
-            f"Arm {name} illustrates {claim} and doesn't judge it: “{claims[claim].claim}”"
+            f"{_arm(study, name)} illustrates {claim} and doesn't judge it: “{claims[claim].claim}”"
             for claim in arm.illustrates
         ]
         for text in _made_of(arm, facts["arms"].get(name, {})):
             made.setdefault(text, []).append(name)
-    found += [f"{_named(names)}: {text}." for text, names in made.items()]
+    found += [f"{_named(study, names)}: {text}." for text, names in made.items()]
     return found + _cores(facts["arms"])
 
 
@@ -92,8 +93,16 @@ def _told_of_hosts(hosts: Mapping[tuple[str, Any], Mapping[str, Any]]) -> str:
     return f"On hosts of their own, with the network between them: {named}{together}."
 
 
-def _named(names: list[str]) -> str:
-    return f"Arm{'s' if len(names) > 1 else ''} {', '.join(names)}"
+def _named(study: Study, names: list[str]) -> str:
+    if len(names) == 1:
+        return _arm(study, names[0])
+    return f"Arms {', '.join(words.label(study.arms[name].name or name) for name in names)}"
+
+
+def _arm(study: Study, name: str) -> str:
+    """Begin a sentence on an arm with what it is called, beside its key if that is another."""
+    arm = study.arms.get(name)
+    return f"Arm {name}" if arm is None or arm.name is None else f"Arm {words.label(arm.name)} ({name})"
 
 
 def _of_cluster(site: Mapping[str, Any]) -> Iterator[str]:

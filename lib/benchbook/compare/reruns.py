@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.compare import verdicts
+from benchbook.core.study_arm import without_presentation
 
 # Our own outcome says whether there is anything to confirm.
 CLAIMS = ("higher", "lower", "no practical difference")
@@ -70,7 +71,12 @@ def judge(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Judge
 
 def differing(own: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
     """Return the sections of two study files that differ and change what is asked."""
-    return [key for key in PROMISED if repr(own.get(key)) != repr(theirs.get(key))]
+
+    def asked(study: Mapping[str, Any], key: str) -> str:
+        value = study.get(key)
+        return repr(without_presentation(value) if key == "arms" else value)
+
+    return [key for key in PROMISED if asked(own, key) != asked(theirs, key)]
 
 
 def _obstacle(found: Mapping[str, Any], other: Mapping[str, Any] | None) -> str:

@@ -44,7 +44,7 @@ def ends(part: Finding) -> str:
 
 def sentence(found: Finding) -> str:
     """Say in one sentence what was found of a contrast, or why nothing was."""
-    return words.sentence_case(_sentence(found))
+    return words.sentence_case(_sentence(found), *_names(found)[:2])
 
 
 def _sentence(found: Finding) -> str:
@@ -105,7 +105,7 @@ def headline(group: Sequence[Finding], with_levels: bool = True) -> str:
             parts.append(_help(own[0]).strip() if len(by_label) == 1 else "")
         else:
             parts.append(f"{_QUIET[label].format(f'between {treatment} and {baseline}', listing(on))}.")
-    return " ".join(words.sentence_case(text) for text in parts if text)
+    return " ".join(words.sentence_case(text, treatment, baseline) for text in parts if text)
 
 
 _QUIET = {
@@ -131,8 +131,7 @@ def _level_told(found: Finding, part: Finding, with_ends: bool = True) -> str:
 
 
 def _names(found: Finding) -> tuple[str, str, str]:
-    treatment, baseline = (words.in_sentence(words.of(found, role)) for role in ("treatment", "baseline"))
-    return treatment, baseline, words.of(found, "workload")
+    return words.inside(found, "treatment"), words.inside(found, "baseline"), words.of(found, "workload")
 
 
 def _outcome(found: Finding) -> str:

@@ -50,11 +50,15 @@ METRICS = {
 WAYS = {("service", "service"): "Service", ("load-balancer", "load_balancer"): "load balancer"}
 WITH_ARTICLE = (" network", *WAYS.values())
 AGAIN = "_again"
+ARTICLE = "the "
 
 
 def names(study: Study) -> dict[str, dict[str, str]]:
     """Return readable names of a study's `arms` (the A/A twin too) and `workloads`, by their own names."""
-    arms = {name: arm(name, setting.access, setting.network) for name, setting in study.arms.items()}
+    arms = {
+        name: setting.name or arm(name, setting.access, setting.network)
+        for name, setting in study.arms.items()
+    }
     if study.twin:
         arms[study.twin] = f"{arms[study.baseline]} again"
     return {"arms": arms, "workloads": {name: workload(name, study.script(name)) for name in study.workloads}}
@@ -99,28 +103,63 @@ def metric(name: str) -> str:
 
 
 def of(found: Mapping[str, Any], role: str) -> str:
-    """Return the readable name of a finding's `treatment`, `baseline` or `workload`, also of one made before
-    findings carried them."""
-    given = (found.get("names") or {}).get(role)
+    """Return the readable name of a finding's `treatment`, `baseline` or `workload` for a table or a figure,
+    also of one made before findings carried them."""
+    return label(_given(found, role))
+
+
+def inside(found: Mapping[str, Any], role: str) -> str:
+    """Return the readable name of a finding's `treatment` or `baseline` as it stands inside a sentence."""
+    return in_sentence(_given(found, role))
+
+
+def labels(findings: Mapping[str, Any], kind: str) -> dict[str, str]:
+    """Return the readable names of the `arms` or `workloads` that findings.json has, for tables and
+    figures."""
+    known: Mapping[str, str] = (findings.get("names") or {}).get(kind) or {}
+    return {own: label(name) for own, name in known.items()}
+
+
+def label(name: str) -> str:
+    """Return a readable name without the article that it has inside a sentence.
+
+    >>> label("the c2 machine"), label("TiDB 6.6")
+    ('c2 machine', 'TiDB 6.6')
+    """
+    return name.removeprefix(ARTICLE)
+
+
+def _given(found: Mapping[str, Any], role: str) -> str:
+    given: str | None = (found.get("names") or {}).get(role)
     return given or (workload if role == "workload" else arm)(found[role])
 
 
 def in_sentence(name: str) -> str:
     """Return an arm's readable name as it stands inside a sentence.
 
-    >>> in_sentence("pod network"), in_sentence("direct connections"), in_sentence("Service again")
-    ('the pod network', 'direct connections', 'the Service again')
+    >>> in_sentence("pod network"), in_sentence("direct connections"), in_sentence("the c2 machine")
+    ('the pod network', 'direct connections', 'the c2 machine')
     """
-    return f"the {name}" if name.removesuffix(" again").endswith(WITH_ARTICLE) else name
+    return (
+        f"{ARTICLE}{name}"
+        if not name.startswith(ARTICLE) and name.removesuffix(" again").endswith(WITH_ARTICLE)
+        else name
+    )
 
 
-def sentence_case(text: str) -> str:
+def sentence_case(text: str, *named: str) -> str:
     """Begin a sentence with a capital, unless it begins with a name that is written otherwise.
+
+    `named` are the readable names of arms in it: one of several words begins with a word, unlike a key.
 
     >>> sentence_case("the pod network served"), sentence_case("v5.0 served")
     ('The pod network served', 'v5.0 served')
+    >>> sentence_case("loading as advised served", "loading as advised"), sentence_case("n1 served", "n1")
+    ('Loading as advised served', 'n1 served')
     """
-    return text[:1].upper() + text[1:] if text.startswith(("the ", "direct connections")) else text
+    phrases = (name for name in named if " " in name and name.partition(" ")[0].isalpha())
+    is_word = text.startswith((ARTICLE, "direct connections", *phrases))
+    return text[:1].upper() + text[1:] if is_word else text
 
 
 def _product(part: str, access: str | None) -> str:

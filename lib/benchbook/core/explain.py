@@ -47,13 +47,13 @@ def _told(document: Document, schema: dict[str, Any], found: ValidationError) ->
             continue
         if item["type"] == "value_error" and not path:
             message = str(item["ctx"]["error"]).splitlines()
-            lines |= {(text,): _elsewhere(document, text) for text in message}
+            lines |= {(text,): in_place(document, text) for text in message}
         else:
             lines.setdefault(path or tuple(item["loc"]), _explain(document, schema, path, item))
     return lines
 
 
-def _elsewhere(document: Document, text: str) -> str:
+def in_place(document: Document, text: str) -> str:
     """Place what a check of the whole file says, `path.to.key: what is wrong`, at that key's line."""
     key, _, message = text.partition(": ")
     path = tuple(int(part) if part.isdigit() else part for part in key.split("."))

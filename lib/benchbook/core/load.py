@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchbook.core import paths, sizes, yamlfile
+from benchbook.core import paths, sizes, turns, yamlfile
 from benchbook.core.errors import InputErrors, did_you_mean
-from benchbook.core.explain import validate
+from benchbook.core.explain import in_place, validate
 from benchbook.core.params import Params
 from benchbook.core.sections import Sections
 from benchbook.core.study import Study
@@ -21,11 +21,29 @@ def study(name: str, *sections: str) -> Study:
     `InputErrors` lists every mistake. With `sections` only these can be read from the result, so that a
     stage cannot depend on what its entry in dvc.yaml does not declare.
     """
+    loaded = _checked(_document(name))
+    return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
+
+
+def to_measure(name: str) -> Study:
+    """Read a study that is about to be planned or measured.
+
+    What is refused here and not by `study` was measured before it was known to mislead: such evidence can
+    still be read, and made again.
+    """
+    document = _document(name)
+    loaded = _checked(document)
+    if wrong := [in_place(document, text) for text in turns.misleading(loaded)]:
+        raise InputErrors(wrong)
+    return loaded
+
+
+def _document(name: str) -> yamlfile.Document:
+    """Return the parsed file of a study, or of a size of one."""
     written = paths.study_files()
     whole = sizes.origin(name) if name not in written else None
     if whole is not None:
-        loaded = _checked(sizes.document(name, whole))
-        return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
+        return sizes.document(name, whole)
     if name not in written:
         raise InputErrors([f"studies: {name}: no such study; {did_you_mean(name, sorted(written))}"])
     if wrong := list(_twice({name: written[name]})):
@@ -38,8 +56,7 @@ def study(name: str, *sections: str) -> Study:
                 f"{re.sub('[^a-z0-9_-]+', '-', name.lower()).strip('-') or 'study'}.yaml"
             ]
         )
-    loaded = _checked(yamlfile.read(where.file, where.shown))
-    return Sections(loaded, sections) if sections else loaded  # type: ignore[return-value]
+    return yamlfile.read(where.file, where.shown)
 
 
 def study_file(file: Path) -> Study:

@@ -54,7 +54,7 @@ class PlannedRun:
     options: dict[str, Any]
     threads: int
     discard_s: int | float
-    run_s: int
+    run_s: int | float
     percentile: int
     rate: int
     seed: int

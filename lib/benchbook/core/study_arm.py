@@ -16,6 +16,8 @@ from benchbook.core.study_sections import Model, Name, distinct, enumeration, kn
 
 Access = Annotated[str, known("access", registry.ACCESS), enumeration(registry.ACCESS)]
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
+PRESENTATION = ("name",)
+"""What of an arm is for readers alone: neither a run nor what was promised before it depends on it."""
 
 
 class Cpu(Model):
@@ -96,6 +98,9 @@ class Price(Model):
 class Arm(Model):
     """One full setting of everything that is varied."""
 
+    name: str | None = Field(None, min_length=1, max_length=40, pattern=r"^\S(.*\S)?$", examples=["TiDB 6.6"])
+    """What sentences, tables and figures call this arm, as a sentence writes it inside: `TiDB 6.6`, `the c2
+    machine`. In data, run ids and files it keeps its key; null: as its key and its access say."""
     access: Access = "direct"
     """How the client reaches the server: `direct`, over TCP; `socket`, over the server's Unix socket on this
     machine; `service`, a virtual address that the kernel rewrites; a proxy by its name; or `load_balancer`, a
@@ -172,7 +177,7 @@ class Arm(Model):
         return {"access": self.access} | self.model_dump(
             mode="json",
             exclude_defaults=True,
-            exclude={"stands_in_for", "plays", "illustrates", "price_per_hour"},
+            exclude={*PRESENTATION, "stands_in_for", "plays", "illustrates", "price_per_hour"},
         )
 
     def role(self, name: str) -> dict[str, str | int | float]:
@@ -181,8 +186,24 @@ class Arm(Model):
         return {"arm": name, **load, **self.plays}
 
 
+def without_presentation(arms: Any) -> Any:
+    """Return a study file's section `arms`, as parsed, without what is for readers alone."""
+    if not isinstance(arms, Mapping):
+        return arms
+    return {
+        name: {key: value for key, value in arm.items() if key not in PRESENTATION}
+        if isinstance(arm, Mapping)
+        else arm
+        for name, arm in arms.items()
+    }
+
+
 def conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
     """Yield what does not go together between arms, each as `path.to.key: what is wrong; what to write`."""
+    for name, arm in arms.items():
+        same = [other for other, one in arms.items() if other != name and arm.name in (other, one.name)]
+        if arm.name is not None and same:
+            yield f"arms.{name}.name: {arm.name}: what arm {same[0]} is called; write another name"
     without = [name for name, arm in arms.items() if arm.zones is None]
     if without and len(without) < len(arms):
         yield (

@@ -134,9 +134,10 @@ class TwinArm(Model):
     """Where the baseline is measured against itself: the A/A pair."""
 
     workloads: Annotated[tuple[str, ...], AfterValidator(distinct)] | None = None
-    """Workloads of the A/A pair; null takes all."""
+    """Workloads of the A/A pair; null takes all. Leave it out in turns where arms have a TiDB each
+    (docs/turns.md)."""
     threads: Annotated[tuple[Threads, ...], AfterValidator(distinct)] | None = None
-    """Thread levels of the A/A pair; null takes all."""
+    """Thread levels of the A/A pair; null takes all. Leave it out in turns where arms have a TiDB each."""
 
 
 class Dataset(Model):
@@ -230,7 +231,11 @@ class Workload(Model):
 
 
 # A whole number stays one, so that it is written as it was before halves were allowed.
-Seconds = Annotated[float, AfterValidator(lambda value: int(value) if value == int(value) else value)]
+Seconds = Annotated[
+    float,
+    Field(allow_inf_nan=False),
+    AfterValidator(lambda value: int(value) if value == int(value) else value),
+]
 
 
 class Plan(Model):
@@ -255,8 +260,9 @@ class Plan(Model):
     discard_s: Seconds = Field(ge=0, le=86_400, examples=[15])
     """Seconds at the start of each run that are not counted; in turns of each arm's own seconds, of which
     there may be half of one."""
-    run_s: int = Field(ge=1, le=86_400, examples=[45])
-    """Seconds measured in each run, after the discard; in turns the sum of the arm's own turns."""
+    run_s: Seconds = Field(ge=1, le=86_400, examples=[45])
+    """Seconds measured in each run, after the discard; in turns the sum of the arm's own turns, and a part of
+    a second may be asked for."""
     max_repeats: int = Field(2, ge=0, le=20, examples=[2])
     """How often a group of runs is repeated in its block after one of them was invalid."""
     budget_minutes: int = Field(1440, ge=1, le=100_000, examples=[1440])

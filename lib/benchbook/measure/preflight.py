@@ -18,6 +18,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from benchbook.core import turns
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.sites.engines import dialect
@@ -42,9 +43,10 @@ def refuse(problems: list[str]) -> None:
 
 
 def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
-    """Look at this process's limits, and at each folder that will be written: may we, is there space?"""
+    """Look at the study's A/A pair, this process's limits, and each folder to be written: may we, is there
+    space?"""
     most = study.sessions
-    found = []
+    found = [*turns.misleading(study)]
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed != resource.RLIM_INFINITY and allowed < most + OWN_FILES:
         found.append(

@@ -195,9 +195,10 @@ def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | Non
     skipped = [arm for arm in study.arms if conditions and arm not in conditions]
     measuring, piloting = seconds(study, runs), pilot_seconds(study)
     twin = sum(run.arm == study.twin for run in runs)
+    arms = [arm if one.name is None else f"{arm} ({one.name})" for arm, one in study.arms.items()]
     lines = [
         f"{name}",
-        f"  arms        {', '.join(study.arms)} (baseline: {study.baseline})",
+        f"  arms        {', '.join(arms)} (baseline: {study.baseline})",
         *([f"  skipped     {', '.join(skipped)}"] if skipped else []),
         f"  workloads   {', '.join(study.workloads)}",
         f"  threads     {', '.join(map(str, study.threads))}",

@@ -60,10 +60,10 @@ def length_ms(study: Study, workload: str, threads: int, settled: Lengths) -> in
     return settled.get(workload, {}).get(threads, DEFAULT_MS) or None
 
 
-def each(run_s: int, turn_ms: int, of_a_round: int) -> int:
+def each(run_s: float, turn_ms: int, of_a_round: int) -> int:
     """Return how many turns each arm has: as many whole rounds as fit into its seconds, one at the least.
     `of_a_round` is how often an arm runs in one."""
-    return max(1, run_s * 1000 // turn_ms // of_a_round) * of_a_round
+    return max(1, round(run_s * 1000) // turn_ms // of_a_round) * of_a_round
 
 
 def rounds(arms: Sequence[str], block: int, *cell: object) -> list[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from benchbook.compare import words
 from benchbook.show import numbers
 from benchbook.show.badge import badge
 from benchbook.show.table import Column, Notes, Table, long, number
@@ -25,7 +26,7 @@ def tables(findings: Mapping[str, Any]) -> list[Table]:
 
 
 def _cells(own: Mapping[str, Any], findings: Mapping[str, Any]) -> Table:
-    arms, workloads = ((findings.get("names") or {}).get(key, {}) for key in ("arms", "workloads"))
+    arms, workloads = (words.labels(findings, kind) for kind in ("arms", "workloads"))
     notes = Notes("costs")
     rows = [
         [

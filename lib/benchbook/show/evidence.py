@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchbook.compare import words
 from benchbook.core import files, paths
 
 # What a page is made of; None stands for all columns. Seconds are many, and few of their columns are shown.
@@ -53,9 +54,9 @@ class Evidence:
     @cached_property
     def drawn(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
         """Give the runs and the arms in their order under the readable names that figures show."""
-        names = self.findings.get("names") or {}
         runs = self.runs.copy()
-        for column, readable in (("arm", names.get("arms")), ("workload", names.get("workloads"))):
+        for column, kind in (("arm", "arms"), ("workload", "workloads")):
+            readable = words.labels(self.findings, kind)
             if readable and len({*readable.values()}) == len(readable):
                 runs[column] = runs[column].map(lambda name, known=readable: known.get(name, name))
         shown = dict(zip(self.runs["arm"], runs["arm"], strict=True))

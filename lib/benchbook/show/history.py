@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,8 @@ from matplotlib.ticker import StrMethodFormatter
 from benchbook.compare import history, words
 from benchbook.compare.history import Series
 from benchbook.core import files, paths
-from benchbook.core.errors import given
+from benchbook.core import load as loading
+from benchbook.core.errors import InputErrors, given
 from benchbook.show import numbers, theme
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, element, join, slug
@@ -60,8 +62,19 @@ def load(study: str = "") -> Seen:
     for name in [study] if study else known:
         file = files.required(paths.study(name).history)
         table = pd.read_csv(file, dtype=TYPES, float_precision="round_trip")
-        every += [(name, one) for one in history.series(table)]
+        called = _called(name)
+        names = {f"{role}_name": table[role].map(called) for role in ("treatment", "baseline")}
+        every += [(name, one) for one in history.series(table.assign(**names))]
     return Seen(study, tuple(every))
+
+
+def _called(study: str) -> dict[str, str]:
+    """Return what the arms are called by the study's file, if there is one; a series keeps keys alone."""
+    try:
+        names = words.names(loading.study(study))["arms"] if study in paths.studies() else {}
+    except InputErrors:
+        return {}
+    return {arm: words.label(name) for arm, name in names.items()}
 
 
 def opening(seen: Seen) -> Html:
@@ -158,9 +171,14 @@ def _contrast(one: Series) -> str:
         workload, arm, _ = one.contrast.split(".", 2)
         return f"{_arm(arm)} on {words.workload(workload)}"
     row = one.rows.iloc[-1]
-    names = _arm(row["treatment"]), _arm(row["baseline"]), words.workload(row["workload"])
+    treatment, baseline = _name(row, "treatment"), _name(row, "baseline")
     what = "" if row["metric"] == "qps" else f", {words.metric(row['metric'])}"
-    return f"{names[0]} against {names[1]} on {names[2]}{what}"
+    return f"{treatment} against {baseline} on {words.workload(row['workload'])}{what}"
+
+
+def _name(row: pd.Series[Any], role: str) -> str:
+    called = row.get(f"{role}_name")
+    return called if isinstance(called, str) else _arm(row[role])
 
 
 def _arm(name: str) -> str:

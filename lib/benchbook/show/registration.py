@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from benchbook.core import paths, sizes
+from benchbook.core.study_arm import without_presentation
 from benchbook.show import numbers
 from benchbook.show.doubts import Doubt
 
@@ -102,8 +103,23 @@ def _compared(
 
 
 def changed(then: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
-    """Name the keys whose values differ; the first arm is the baseline, so order counts."""
-    return [key for key in keys if repr(then.get(key) or None) != repr(now.get(key) or None)]
+    """Name the keys whose values differ; the first arm is the baseline, so order counts. What an arm is
+    called promises nothing."""
+    return [key for key in keys if repr(_promise(then, key)) != repr(_promise(now, key))]
+
+
+def _promise(study: Mapping[str, Any], key: str) -> Any:
+    value = study.get(key)
+    if key == "arms":
+        value = without_presentation(value)
+    elif key == sizes.SECTION and isinstance(value, Mapping):
+        value = {
+            size: {own: _promise(patch, own) if own == "arms" else one for own, one in patch.items()}
+            if isinstance(patch, Mapping)
+            else patch
+            for size, patch in value.items()
+        }
+    return value or None
 
 
 def _revisions(study: str) -> list[Revision]:

@@ -208,8 +208,7 @@ def checks(findings: Findings) -> Table:
 def scaling(findings: Findings) -> Table:
     """List the highest throughput of every arm and workload, and the fitted peak or why there is none."""
     entries = findings.get("scaling") or []
-    names = findings.get("names") or {}
-    arms, workloads = (names.get(kind) or {} for kind in ("arms", "workloads"))
+    arms, workloads = (words.labels(findings, kind) for kind in ("arms", "workloads"))
     is_fitted = any(entry.get("peak_qps") for entry in entries)
     rows = [
         [

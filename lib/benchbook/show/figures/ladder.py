@@ -67,7 +67,7 @@ def _draw(axes: Axes, found: Mapping[str, Any], findings: Mapping[str, Any]) -> 
     heights = [one for one in best if one is not None]
     if best and len(heights) == len(best):
         axes.step(range(len(heights)), heights, where="post", color=theme.INK, linewidth=1, zorder=2)
-    names = (findings.get("names") or {}).get("arms", {})
+    names = words.labels(findings, "arms")
     axes.set_xticks(range(len(arms)), [theme.short(names.get(arm, arm), 14) for arm in arms])
     axes.set_xlim(-0.4, len(arms) - 0.6)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: numbers.decimal(100 * math.expm1(y), 0, True)))
