@@ -25,7 +25,7 @@ from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import obstacles
-from benchbook.sites.contract import Site
+from benchbook.sites.contract import Site, Start
 from benchbook.sites.machine.monitor import COLUMNS
 from tests import rooms
 from tests.limits import LIMITS
@@ -185,7 +185,7 @@ def test_the_monitor_and_the_kernel_agree_on_what_a_client_used(site: Site, tmp_
     ends, a second at most; a loaded machine gives both less."""
     out, err, path = tmp_path / "out", tmp_path / "err", tmp_path / "monitor.csv"
     site.up("direct")
-    client = site.client(["python3", "-c", BUSY], out, err, cwd=tmp_path, arm="direct")
+    client = site.client(Start(["python3", "-c", BUSY], out, err, tmp_path, arm="direct"))
     watch = site.watch("direct", client, path)
     watch.start()
     assert client.popen.wait(timeout=60) == 0
@@ -202,7 +202,7 @@ def test_the_monitor_and_the_kernel_agree_on_what_a_client_used(site: Site, tmp_
 @pytest.mark.server
 def test_a_client_that_is_ended_says_by_which_signal_and_its_words_are_here(site: Site, tmp_path: Path):
     out, err = tmp_path / "out", tmp_path / "err"
-    client = site.client(["sh", "-c", "echo begun; sleep 60"], out, err, cwd=tmp_path, arm="direct")
+    client = site.client(Start(["sh", "-c", "echo begun; sleep 60"], out, err, tmp_path, arm="direct"))
     assert client.popen.poll() is None
     client.popen.send_signal(signal.SIGTERM)
     if client.popen.wait(timeout=30) != -signal.SIGTERM:

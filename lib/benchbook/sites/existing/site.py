@@ -7,7 +7,8 @@ import os
 import ssl
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,7 +23,8 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
-from benchbook.sites.contract import Site
+from benchbook.sites.arms.client import started
+from benchbook.sites.contract import Site, Start
 from benchbook.sites.existing import server
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import lock, monitor
@@ -48,7 +50,7 @@ class ExistingSite(Site):
 
     def __enter__(self) -> ExistingSite:
         self.lab = labs.open_lab(self._folder)
-        self._clients: list[process.Child] = []
+        self._clients: list[start_at.Timed] = []
         self._engines: dict[tuple[str, int], sqlalchemy.Engine] = {}
         self._opened: dict[tuple[str, int], int] = {}
         self._servers: dict[tuple[str, int], str] = {}
@@ -65,8 +67,8 @@ class ExistingSite(Site):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            for client in self._clients:
-                process.stop(client, grace_s=2.0)
+            for one in self._clients:
+                process.stop(one, grace_s=2.0)
             self._scratch.cleanup()
         finally:
             self._lock.release()
@@ -150,35 +152,11 @@ class ExistingSite(Site):
         """Return how many cores' time the client may use: all of this machine."""
         return float(len(os.sched_getaffinity(0)))
 
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        arm: str | None = None,
-        number: int = 0,
-        begin_at: float | None = None,
-        held: bool = False,
-    ) -> start_at.Timed:
+    def client(self, start: Start) -> start_at.Timed:
         """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
-        note = self.lab.run / f"begun-{number}" if begin_at is not None else None
-        client = process.start(
-            "client",
-            argv if begin_at is None or note is None else start_at.waiting(argv, begin_at, note),
-            token=self.lab.token,
-            folder=self.lab.folder,
-            out=out,
-            err=err,
-            append=False,
-            keep=(self._lock.fd,),
-            cwd=Path(self._scratch.name) if self._tls else cwd,
-            env=env,
-        )
-        self._clients.append(client)
-        return start_at.timed(client, note)
+        cwd = Path(self._scratch.name) if self._tls else start.cwd
+        self._clients.append(started(self.lab, replace(start, cwd=cwd), (self._lock.fd,)))
+        return self._clients[-1]
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()

@@ -6,7 +6,7 @@ import contextlib
 import getpass
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,7 +19,7 @@ from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.contract import Site
+from benchbook.sites.contract import Site, Start
 from benchbook.sites.engines import tls
 from benchbook.sites.hosts import arrange, obstacles
 from benchbook.sites.hosts import during as during_run
@@ -164,24 +164,12 @@ class HostsSite(Site):
         cores = (self._running.look(name)["facts"]["cores"] for name in arrange.client_hosts(chain))
         return float(len(chain.client.cpus or ()) or sum(cores))
 
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        arm: str | None = None,
-        number: int = 0,
-        begin_at: float | None = None,
-        held: bool = False,
-    ) -> RemoteClient:
-        """Start a load client on its host, in a folder of its own there, now or at a moment."""
-        chain = self._chain(arm)
+    def client(self, start: Start) -> RemoteClient:
+        """Start a load client on its host, in a folder of its own there."""
+        chain = self._chain(start.arm)
         given = tls.of_client(self.lab) if self.study.site.tls != "off" else None
-        host = self._running.host(chain.clients[number].where.host)
-        made = RemoteClient(host, argv, out, err, env, chain.client.cpus, given, begin_at)
+        host = self._running.host(chain.clients[start.number].where.host)
+        made = RemoteClient(host, start, chain.client.cpus, given)
         if made.clock is not None:
             self._errors_ms.append(round(500 * made.clock.round_trip_s, 3))
         return made

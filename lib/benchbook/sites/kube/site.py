@@ -18,10 +18,10 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.contract import Site
+from benchbook.sites.contract import Site, Start
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, plan, running, turns
-from benchbook.sites.kube.client import Job, PodClient, hop
+from benchbook.sites.kube.client import PodClient, hop
 from benchbook.sites.kube.layout import clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside, OutsideWatch
@@ -217,39 +217,24 @@ class KubernetesSite(Site):
             return limit * len(chain.clients)
         return self._arms.client_cores(chain)
 
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        arm: str | None = None,
-        number: int = 0,
-        begin_at: float | None = None,
-        held: bool = False,
-    ) -> PodClient | RemoteClient:
-        """Start a load client in one of an arm's client pods, or on a host outside; its output is in these
-        files at its end.
+    def client(self, start: Start) -> PodClient | RemoteClient:
+        """Start a load client in one of an arm's client pods, or on a host outside.
 
-        With `begin_at` it is started now and becomes its program at that moment, by the clock of its node;
-        with `held` when the clock of turns lets it.
+        With `begin_at` it becomes its program by the clock of its node, with `held` when the clock of turns
+        lets it.
         """
-        chain = self._chain(arm)
+        chain, where = self._chain(start.arm), (self.space.cluster, self.space.namespace)
         if clients_outside(chain):
-            return self._clients_outside().client(argv, out, err, env, number, begin_at)
+            return self._clients_outside().client(start)
         if clients_inside(chain):
-            pod_name = pod_of(chain.servers[several.server_of(number, len(chain.servers))])
-            where = (self.space.cluster, self.space.namespace, pod_name)
-            return PodClient(Job(*where, argv, (), begin_at).into(out, err))
-        pod = self._arms.pod(chain.clients[number])
+            server = chain.servers[several.server_of(start.number, len(chain.servers))]
+            return PodClient(*where, pod_of(server), start)
+        pod = self._arms.pod(chain.clients[start.number])
         # What the client connects to is the part whose bytes it can count.
-        hops = hop(argv, "proxy" if chain.proxy is not None else "server")
+        hops = hop(start.argv, "proxy" if chain.proxy is not None else "server")
         if (cores := self._arms.cores_of("client", pod.spec.node_name)) is not None:
-            argv = ["taskset", "-c", cores, *argv]
-        where = (self.space.cluster, self.space.namespace, pod.metadata.name)
-        return PodClient(Job(*where, argv, hops, begin_at, held).into(out, err))
+            start = replace(start, argv=["taskset", "-c", cores, *start.argv])
+        return PodClient(*where, pod.metadata.name, start, hops)
 
     def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> PodWatch:
         """Return what watches clients, an arm's pods and their nodes, and writes its table to a path."""

@@ -20,7 +20,8 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import loads, turns
-from benchbook.sites.contract import Site
+from benchbook.sites.arms.client import started
+from benchbook.sites.contract import Site, Start
 from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import lock, monitor, prepared
@@ -198,38 +199,9 @@ class LocalSite(Site):
         cores = float(len(client.cpus or os.sched_getaffinity(0)))
         return cores if client.where.quota is None else min(cores, client.where.quota)
 
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        arm: str | None = None,
-        number: int = 0,
-        begin_at: float | None = None,
-        held: bool = False,
-    ) -> start_at.Timed:
-        """Start a load client where an arm's client runs, supervised like the server, output into files.
-
-        With `begin_at` it is started now and becomes its program at that moment of the monotonic clock.
-        """
-        note = self.lab.run / f"begun-{number}" if begin_at is not None else None
-        child = process.start(
-            "client" if number == 0 else f"client-{number}",
-            argv if begin_at is None or note is None else start_at.waiting(argv, begin_at, note),
-            token=self.lab.token,
-            folder=self.lab.folder,
-            out=out,
-            err=err,
-            append=False,
-            where=self._parts.where(self._chain(arm).client),
-            keep=self._keep,
-            cwd=cwd,
-            env=env,
-        )
-        return start_at.timed(child, note)
+    def client(self, start: Start) -> start_at.Timed:
+        where = self._parts.where(self._chain(start.arm).client)
+        return started(self.lab, start, self._keep, where)
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
