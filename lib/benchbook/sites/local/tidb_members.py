@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 import re
 import urllib.request
@@ -34,7 +35,7 @@ PLACES = frozenset({"pd-addr", "store-addr", "status-addr", "db-path", "temp-dir
 STORE_DEFAULTS: dict[str, Value] = {"server.log-level": "error"}
 
 
-class Member(Supervised):
+class Member(Supervised, abc.ABC):
     """One part of a cluster: `kind` as the monitor's tables name it, `data` where its data lie."""
 
     kind = "server"
@@ -90,11 +91,13 @@ class Member(Supervised):
     def _toml(self) -> str:
         return config.toml(self.asked)
 
+    @abc.abstractmethod
     def _argv(self) -> list[str]:
-        raise NotImplementedError
+        """Return the command line that it is started with."""
 
+    @abc.abstractmethod
     def _is_ready_now(self) -> bool:
-        raise NotImplementedError
+        """Say whether it answers, which it is asked until it does; OSError or KeyError until then."""
 
 
 class PD(Member):
