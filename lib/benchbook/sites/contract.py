@@ -140,8 +140,8 @@ class Site(abc.ABC):
     (`clients`, `servers`): client i then uses server i modulo their number. Server 0 is the one that arms
     without several share, and two arms whose `server_of` is the same share the others too. `up`, `down`,
     `facts`, `identity`, `log_mark`, `log_errors`, `snapshot`, `restore` and `during` are about all servers of
-    an arm. A kind of site that has several stands in `core.registry.SEVERAL` (with several clients alone in
-    `SEVERAL_CLIENTS`), and studies that ask the others for it are refused.
+    an arm. What a kind of site makes of this stands in `core.supported.MAKES`, and studies that ask others
+    for it are refused.
     """
 
     study: Study

@@ -66,7 +66,7 @@ def test_a_setting_of_the_site_is_no_study_s_to_make():
 
 
 def test_a_pooler_is_not_made_in_a_cluster():
-    with pytest.raises(ValidationError, match=r"arms\.b\.access: pgbouncer: not made in a cluster"):
+    with pytest.raises(ValidationError, match=r"arms\.b\.access: pgbouncer: not supported with site.kind: k"):
         study({"a": {"network": "pod"}, "b": {"network": "pod", "access": "pgbouncer"}})
 
 

@@ -21,6 +21,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.contract import Start
+from benchbook.sites.hosts import obstacles
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.host import Host
@@ -61,8 +62,8 @@ class Outside:
             if target.host in nodes or target.address in nodes:
                 return f"{name}: a node of the cluster, whose kube-proxy leads it past the balancer"
             try:
-                if not self.look(number)["tools"]["sysbench"]:
-                    return f"{name}: sysbench is not installed there"
+                for why in obstacles.absent(("sysbench",), self.look(number)):
+                    return f"{name}: {why}"
             except Refused:
                 raise
             except SiteError as error:
