@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import os
@@ -161,7 +162,11 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
         named = {digest for _, digest in applied.digests(site.identity(arm))}
         assert {applied.digest(text) for text in texts.values()} == named
         assert not any(password in text for text in texts.values())
-        due = {"direct": {"my.cnf"}, "proxy": {"my.cnf", "haproxy.cfg"}}[arm]
+        for line in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                assert password.encode() not in line.read_bytes(), line
+        server = {"my.cnf", "mariadbd.argv"}
+        due = {"direct": server, "proxy": server | {"haproxy.cfg", "haproxy.argv"}}[arm]
         assert set(texts) == (due if site.study.site.kind != "existing" else set())
 
 

@@ -218,8 +218,8 @@ class Site(abc.ABC):
         """
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        """Return the settings files and manifests that were applied for an arm that is up, as pairs of name
-        and text.
+        """Return the settings files, command lines and manifests that were applied for an arm that is up, as
+        pairs of name and text.
 
         Facts and identity name each by its SHA-256 (`core.applied`). None holds the word of an account.
         """

@@ -21,6 +21,7 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import loads, turns
 from benchbook.sites.arms.client import started
+from benchbook.sites.arms.parts import HOPS
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.machine import facts as machine
@@ -160,7 +161,7 @@ class LocalSite(Site):
         return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        parts = [self._parts.get(part) for part in self._chain(arm).parts if part.kind != "service"]
+        parts = [self._parts.get(part) for part in self._chain(arm).parts if part.kind not in HOPS]
         return [pair for part in parts for pair in part.applied()]
 
     def identity(self, arm: str) -> dict[str, Any]:

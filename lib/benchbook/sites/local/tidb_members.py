@@ -73,7 +73,7 @@ class Member(Supervised, abc.ABC):
         """Return what tells this very process from any other, or that it has ended."""
         if not self.is_up or self.child is None:
             return {"ended": True}
-        return {"pid": self.child.pid, "started": self.child.started, "config_hash": self.config_hash}
+        return self.seen()
 
     def start(self) -> None:
         """Start it unless it runs."""
@@ -104,6 +104,7 @@ class PD(Member):
     """The placement driver; its peers' port is the one after its own."""
 
     kind = "pd"
+    own_options = frozenset({"--client-urls", "--peer-urls", "--initial-cluster", "--data-dir"})
 
     def __init__(self, *given: Any, names: Mapping[str, str]) -> None:
         super().__init__(*given)
@@ -133,6 +134,7 @@ class Store(Member):
     """A store; its status port is the one after its own."""
 
     kind = "tikv"
+    own_options = frozenset({"-listen"})
 
     def __init__(self, *given: Any, pd: str) -> None:
         super().__init__(*given)
@@ -171,6 +173,7 @@ class Server(Member):
 
     kind = "tidb"
     leftovers = ("t.sock",)
+    own_options = frozenset({"-host", "-P", "-advertise-address", "-path", "-status-host", "-status"})
 
     def __init__(self, *given: Any, pd: str) -> None:
         super().__init__(*given)
