@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pymysql
@@ -24,18 +23,19 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.arms.client import started
-from benchbook.sites.contract import Site, Start
+from benchbook.sites.arms.site import HeldSite
+from benchbook.sites.contract import Start
 from benchbook.sites.existing import server
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine import lock, monitor
-from benchbook.sites.processes import end_signals, process, start_at
+from benchbook.sites.machine import monitor
+from benchbook.sites.processes import process, start_at
 
 MARKS = "existing.json"
 TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")
 NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
 
 
-class ExistingSite(Site):
+class ExistingSite(HeldSite):
     """The endpoints of one study's arms. Use it as a context manager, in the main thread.
 
     Nothing is started there and nothing stopped; tables are made in one schema, which must be ours.
@@ -45,11 +45,11 @@ class ExistingSite(Site):
 
     def __init__(self, study: Study, lab: Path) -> None:
         assert study.site.existing is not None
-        self.study, self._folder, self.asked = study, lab, study.site.existing
+        super().__init__(study, lab)
+        self.asked = study.site.existing
         self.database = self.asked.database
 
-    def __enter__(self) -> ExistingSite:
-        self.lab = labs.open_lab(self._folder)
+    def _open(self) -> None:
         self._clients: list[start_at.Timed] = []
         self._engines: dict[tuple[str, int], sqlalchemy.Engine] = {}
         self._opened: dict[tuple[str, int], int] = {}
@@ -57,22 +57,11 @@ class ExistingSite(Site):
         self._marked: set[tuple[str, int]] = set()
         self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
         self.secret, self._tls = server.account(self.asked, self.lab), self._context()
-        # Last, since nobody would let go of it if any of this failed.
-        self._lock = lock.acquire(self.lab.folder)
-        self._signals = end_signals.Signals()
-        self._signals.catch()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            for one in self._clients:
-                process.stop(one, grace_s=2.0)
-            self._scratch.cleanup()
-        finally:
-            self._lock.release()
-            self._signals.leave()
+    def _close(self, error: BaseException | None) -> None:
+        for one in self._clients:
+            process.stop(one, grace_s=2.0)
+        self._scratch.cleanup()
 
     def obstacles(self, arm: str) -> list[str]:
         """Return why an arm's endpoint can't be used; costs one connection."""
