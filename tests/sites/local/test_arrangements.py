@@ -20,6 +20,7 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
+from benchbook.sites.contract import Start
 from benchbook.sites.local import cgroups, network, obstacles, ports, running
 from benchbook.sites.machine import abilities, here
 from benchbook.sites.proxies import tiproxy
@@ -150,9 +151,8 @@ def test_a_quota_holds_server_and_client_back(arranged) -> None:
         server = psutil.Process(pid)
         before, begun = sum(server.cpu_times()[:2]), time.monotonic()
         with site.during("small") as record:
-            client = site.client(
-                ["sysbench", "cpu", "--time=2", "run"], site.lab.run / "o", site.lab.run / "e", arm="small"
-            )
+            busy = ["sysbench", "cpu", "--time=2", "run"]
+            client = site.client(Start(busy, site.lab.run / "o", site.lab.run / "e", arm="small"))
             ask(endpoint, "SELECT BENCHMARK(3000000, MD5('x'))")
             client.popen.wait()
         elapsed = time.monotonic() - begun
