@@ -140,7 +140,7 @@ def test_a_supervisor_that_is_stopped_and_continued_keeps_the_stage_and_its_exit
         [sys.executable, "-m", "benchbook.sites.processes.supervise", *stage], start_new_session=True
     )
     with pipe.open("w"):
-        # A wait lasts 0.2 s: of stops of 0.05 to 0.35 s, most go past its end, which is what made up a signal.
+        # A wait lasts 0.2 s: most stops of 0.05 to 0.35 s go past its end, which is what made up a signal.
         for turn in range(30):
             os.kill(supervisor.pid, signal.SIGSTOP)
             time.sleep(0.05 + 0.05 * (turn % 7))
