@@ -351,6 +351,8 @@ FOREIGN = f"feed{rooms.number():04x}"
 @pytest.fixture
 def foreign() -> Iterator[str]:
     """A namespace, a link and a rule of somebody else's, with names as near to ours as they can be."""
+    # The number is this process's own: what carries it already is left over from a test that was killed.
+    network.clear(FOREIGN)
     name, address = f"bb-{FOREIGN}-1", "192.0.2.99"
     rule = ["OUTPUT", "-t", "nat", "-d", address, "-p", "tcp", "-m", "comment", "--comment"]
     rule += [f"benchbook {FOREIGN} service", "-j", "DNAT", "--to-destination", "127.0.0.1:9"]
