@@ -56,7 +56,7 @@ def test_what_an_arm_is_called_changes_words_and_no_number(found, make_runs, mak
     assert "than the n1 machine on point selects" in other["findings"][0]["sentence"]
     assert other["findings"][0]["baseline"] == "direct"
     text = json.dumps(other).replace("the n1 machine", "direct connections")
-    text = json.dumps(other).replace("the n1 machine", "direct connections")
+    text = text.replace("The n1 machine", "Direct connections")
     assert json.loads(text) == plain
 
 

@@ -177,7 +177,7 @@ QUIET = {"aa": {"low": -0.01, "high": 0.012, "label": "not shown"}, "warnings": 
 @pytest.mark.parametrize(
     ("changed", "registered", "reason"),
     [
-        ({"aa": None}, "Held: x", "no arm was compared with itself"),
+        ({"aa": None}, "Held: x", "no A/A pair (aa), so how far apart"),
         ({"aa": {**QUIET["aa"], "low": -0.031}}, "Held: x", "too wide"),
         ({"aa": {**QUIET["aa"], "label": "higher"}}, "Held: x", "a difference where there is none"),
         ({"warnings": [{"title": "Steal", "text": "5 %"}]}, "Held: x", "steal: 5 %"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from benchbook.compare.claimed import limits
 from benchbook.compare.verdicts import Band
 from benchbook.core import claim as published
+from benchbook.core.errors import given
 from benchbook.core.study import Study
 
+Value = published.Scalar | tuple[published.Scalar, ...]
 # Metrics that sources print, and which of ours is compared for each: effects are ratios, so units are free.
 METRICS = {
     "qps": "qps",
@@ -72,7 +73,8 @@ def answerable(study: Study, claims: Mapping[str, published.Claim]) -> tuple[lis
     of several treatments, with each of them. An arm is the source's if it has its name, bears its load, or
     says in `plays` what it is.
     """
-    found, left = [], []
+    found: list[ClaimedEffect] = []
+    left: list[str] = []
     for name, claim in claims.items():
         if not is_finding(claim):
             continue
@@ -80,23 +82,21 @@ def answerable(study: Study, claims: Mapping[str, published.Claim]) -> tuple[lis
         if reason:
             left.append(f"Claim {name} is not answered: {reason}.")
             continue
-        cells = claim.cells or {}
-        workloads, threads = _several(cells.get("workload")), _levels(study, claim)
-        (baseline,) = players(study, claim.baseline)
+        workloads, threads = _workloads(study, claim), _levels(study, claim)
+        (baseline,) = players(study, given(claim.baseline))
         found += [
             ClaimedEffect(
                 name,
                 baseline,
                 treatment,
-                _middle(claim.band),
-                limits(claim),
-                workloads
-                and tuple(one for one in study.workloads if {one, study.script(one)} & set(workloads)),
+                _middle(given(claim.band)),
+                given(limits(claim)),
+                workloads,
                 threads,
-                METRICS[claim.metric],
+                METRICS[given(claim.metric)],
                 claim.where,
             )
-            for treatment in players(study, claim.treatment)
+            for treatment in players(study, given(claim.treatment))
         ]
     return found, left
 
@@ -112,42 +112,46 @@ def is_finding(claim: published.Claim) -> bool:
 
 def _obstacle(study: Study, claim: published.Claim) -> str | None:
     """Say what keeps a claim from being answered; None if nothing does."""
+    baseline, treatment = given(claim.baseline), given(claim.treatment)
     if claim.metric not in METRICS:
         return f"its metric {claim.metric} is not compared"
     if not all(one.metric in USED and one.whole for one in claim.where):
         return "it holds under conditions that a study does not look at"
-    for selector in (claim.baseline, claim.treatment):
+    for selector in (baseline, treatment):
         if len(players(study, selector)) != _asked(selector):
             wanted = ", ".join(f"{key} {_words(value)}" for key, value in selector.items())
             return f"the study has no arm for {wanted}"
-    if _asked(claim.baseline) != 1:
+    if _asked(baseline) != 1:
         return "it speaks of several baselines"
-    cells = dict(claim.cells or {})
-    workloads = _several(cells.pop("workload", None))
-    cells.pop("threads", None)
-    cells.pop("threads_per_process", None)
-    if cells:
-        return f"the study does not vary {', '.join(sorted(cells))}"
+    if strange := sorted({*(claim.cells or {})} - {"workload", "threads", "threads_per_process"}):
+        return f"the study does not vary {', '.join(strange)}"
     if not set(_levels(study, claim) or ()) <= set(study.threads):
         return "its thread counts are not all measured"
-    known = {*study.workloads, *(study.script(one) for one in study.workloads)}
-    if workloads and not set(workloads) & known:
+    if _workloads(study, claim) == ():
         return "its workloads are not measured"
     return None
+
+
+def _workloads(study: Study, claim: published.Claim) -> tuple[str, ...] | None:
+    """Return the study's workloads that a claim means, by their names or scripts; None: all of them."""
+    asked = (claim.cells or {}).get("workload")
+    if asked is None:
+        return None
+    return tuple(one for one in study.workloads if {one, study.script(one)} & set(_several(asked)))
 
 
 def _levels(study: Study, claim: published.Claim) -> tuple[int, ...] | None:
     """Return the thread levels that a claim means, those of a process times the processes; or None."""
     cells = claim.cells or {}
-    given, each = _several(cells.get("threads")), _several(cells.get("threads_per_process"))
+    levels, each = cells.get("threads"), cells.get("threads_per_process")
     if each is None:
-        return given
+        return None if levels is None else tuple(int(level) for level in _several(levels))
     clients = {
         study.arms[name].clients
-        for selector in (claim.baseline, claim.treatment)
+        for selector in (given(claim.baseline), given(claim.treatment))
         for name in players(study, selector)
     }
-    return tuple(threads * max(clients, default=1) for threads in each)
+    return tuple(int(threads) * max(clients, default=1) for threads in _several(each))
 
 
 def players(study: Study, selector: published.Selector) -> list[str]:
@@ -159,7 +163,7 @@ def players(study: Study, selector: published.Selector) -> list[str]:
     ]
 
 
-def _is_one(role: Any, value: Any) -> bool:
+def _is_one(role: published.Scalar | None, value: Value) -> bool:
     return role is not None and role in _several(value)
 
 
@@ -168,16 +172,14 @@ def _asked(selector: published.Selector) -> int:
     return prod(len(_several(value)) for value in selector.values())
 
 
-def _words(value: Any) -> str:
+def _words(value: Value) -> str:
     return " and ".join(map(str, _several(value)))
 
 
 def _middle(band: published.Band) -> float:
-    given = band.range or [one for one in (band.point, band.above, band.below) if one is not None]
-    return sum(published.number(one) for one in given) / len(given)
+    amounts = band.range or [one for one in (band.point, band.above, band.below) if one is not None]
+    return sum(published.number(one) for one in amounts) / len(amounts)
 
 
-def _several(value: Any) -> tuple[Any, ...] | None:
-    if value is None:
-        return None
+def _several(value: Value) -> tuple[published.Scalar, ...]:
     return value if isinstance(value, tuple) else (value,)

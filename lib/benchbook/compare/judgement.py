@@ -15,6 +15,7 @@ from benchbook.compare.verdicts import (
     Decision,
     Direction,
     Label,
+    Outcome,
     Verdict,
     decide_label,
     decide_verdict,
@@ -23,6 +24,7 @@ from benchbook.compare.verdicts import (
     label,
     verdict,
 )
+from benchbook.core.errors import given
 
 # An interval that just touches a bound decides; its p value may round to the other side.
 ROUNDING = 1e-12
@@ -121,7 +123,7 @@ def _noise(candidate: Candidate, twins: Sequence[Candidate]) -> str | None:
     for twin in same or alike:
         interval = twin.effect.interval
         if not is_useful(interval):
-            ends = f"{percent(interval.low)} to {percent(interval.high)}"
+            ends = f"{percent(given(interval.low))} to {percent(given(interval.high))}"
             return f"Equal arms (A/A) came out anywhere from {ends} apart."
     return None
 
@@ -156,7 +158,9 @@ def _levels(
     ]
 
 
-def _level(judged: Judged, level: Level, decision: Decision, is_held: bool, noise: str | None) -> JudgedLevel:
+def _level(
+    judged: Judged, level: Level, decision: Decision[Label], is_held: bool, noise: str | None
+) -> JudgedLevel:
     candidate = judged.candidate
     if candidate.look is None and level.interval.n:
         return JudgedLevel(level, "not decided yet")
@@ -176,7 +180,7 @@ def _question(candidate: Candidate) -> tuple[Hashable, ...]:
     return contrast.baseline, contrast.workload, contrast.metric, tuple(contrast.ratios.columns)
 
 
-def _verdict(candidate: Candidate) -> Decision:
+def _verdict(candidate: Candidate) -> Decision[Verdict]:
     interval = candidate.effect.interval
     if candidate.band is None or not interval.is_known:
         return Decision("inconclusive", None)
@@ -184,8 +188,8 @@ def _verdict(candidate: Candidate) -> Decision:
 
 
 def _stepped(
-    candidates: Sequence[Candidate], decisions: Sequence[Decision], families: Sequence[Hashable]
-) -> list[tuple[Decision, bool]]:
+    candidates: Sequence[Candidate], decisions: Sequence[Decision[Outcome]], families: Sequence[Hashable]
+) -> list[tuple[Decision[Outcome], bool]]:
     """Pair each decision with whether it survives the correction over its family."""
     level = {place: candidate.effect.interval.level for place, candidate in enumerate(candidates)}
     holds = [True] * len(decisions)
@@ -209,9 +213,9 @@ def _contrast(candidate: Candidate) -> tuple[Hashable, ...]:
 
 def _judged(
     candidate: Candidate,
-    labelled: Decision,
+    labelled: Decision[Label],
     label_holds: bool,
-    judged: Decision,
+    judged: Decision[Verdict],
     verdict_holds: bool,
     first_look: int,
     noise: str | None,
@@ -226,7 +230,9 @@ def _judged(
     if clean and not is_useful(effect.interval):
         withheld = "The interval is too wide to be of use."
     has_verdict = clean and verdict_holds and not verdict_differs
-    outcome = None if band is None or not is_open else judged.outcome if has_verdict else "inconclusive"
+    outcome: Verdict | None = None
+    if band is not None and is_open:
+        outcome = judged.outcome if has_verdict else "inconclusive"
     if not effect.interval.is_known:
         note = effect.interval.reason
     elif candidate.look is None:
@@ -250,7 +256,7 @@ def _judged(
     )
 
 
-def _labelled(candidate: Candidate, labelled: Decision, withheld: str | None, is_held: bool) -> Label:
+def _labelled(candidate: Candidate, labelled: Decision[Label], withheld: str | None, is_held: bool) -> Label:
     """Return the one label of a finding; every page and table shows this one."""
     effect = candidate.effect
     if candidate.look is None and effect.interval.n:

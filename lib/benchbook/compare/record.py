@@ -24,7 +24,8 @@ from benchbook.compare.claimed import is_inside, judged_by, limits, published_te
 from benchbook.compare.record_kinds import FAILS, HOLDS, OPEN, peak, proportional, same_effect, trend, unit
 from benchbook.compare.verdicts import Band as Limits
 from benchbook.core.cells import Ambiguous, Cell, NoNumber, Pair, pair, select, values
-from benchbook.core.claim import Beside, Claim, Condition
+from benchbook.core.claim import Beside, Claim, Condition, Selector
+from benchbook.core.errors import given
 from benchbook.core.source import Published
 
 
@@ -86,7 +87,9 @@ def _copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[
     """Take the verdict away where a table that is used is another's; its arithmetic stays to be read."""
     if not result["cells"]:
         return {}
-    sides = [side for side in (claim.baseline, claim.treatment, claim.one, claim.other) if side is not None]
+    sides: list[Selector | None] = [
+        side for side in (claim.baseline, claim.treatment, claim.one, claim.other) if side is not None
+    ]
     own = select(published.cells, claim.cells)
     used = {table for side in sides or [None] for table in select(own, side)["table"]}
     tables = published.source.tables
@@ -100,17 +103,20 @@ def _copied(claim: Claim, published: Published, result: dict[str, Any]) -> dict[
     return {"verdict": OPEN, "reason": reason, "recomputed": OPEN, "cells": cells, **nothing}
 
 
-def _effect(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
+def _effect(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, Any]:
+    asked = given(band)
     pairs, alone = _pairs(claim, cells)
     kept = [one for one in pairs if all(_meets(condition, one, claim, cells) for condition in claim.where)]
     if not kept:
         return _nothing(claim, pairs)
-    records = [{**pair_record(one), "is_inside": is_inside(one.effect, band)} for one in kept]
+    records: list[dict[str, Any]] = [
+        {**pair_record(one), "is_inside": is_inside(one.effect, asked)} for one in kept
+    ]
     mean = mean_effect(kept)
-    result = _judged([one.effect for one in kept], mean, records, claim, band, True)
+    result = _judged([one.effect for one in kept], mean, records, claim, asked, True)
     inverse = [1 - one.baseline.value / one.treatment.value for one in kept if one.treatment.value]
-    is_closed = band.low is not None and band.high is not None and len(inverse) == len(kept)
-    fits = is_closed and all(is_inside(value, band) for value in inverse)
+    is_closed = asked.low is not None and asked.high is not None and len(inverse) == len(kept)
+    fits = is_closed and all(is_inside(value, asked) for value in inverse)
     if result["verdict"] == FAILS and fits:
         shares = ", ".join(percent(value) for value in inverse)
         result["other_base"] = [tidy(value) for value in inverse]
@@ -126,17 +132,21 @@ def _effect(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
     return result
 
 
-def _value(claim: Claim, cells: pd.DataFrame, band: Limits) -> dict[str, Any]:
-    found = values(select(cells, claim.cells), claim.metric, claim.across, claim.by)
+def _value(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[str, Any]:
+    asked = given(band)
+    found = values(select(cells, claim.cells), given(claim.metric), claim.across, claim.by)
     kept = [one for one in found if all(_meets(condition, one, claim, cells) for condition in claim.where)]
     if not kept:
         return _nothing(claim, found)
-    records = [{**cell_record(one), "is_inside": is_inside(one.value, band)} for one in kept]
+    records: list[dict[str, Any]] = [
+        {**cell_record(one), "is_inside": is_inside(one.value, asked)} for one in kept
+    ]
     for record, one in zip(records, kept, strict=True):
         if "/" in one.working:
             record["arithmetic"] += f" = {plain(one.value)}"
     mean = geometric_mean([one.value for one in kept])
-    return _judged([one.value for one in kept], mean, records, claim, band, claim.band.is_share)
+    is_share = given(claim.band).is_share
+    return _judged([one.value for one in kept], mean, records, claim, asked, is_share)
 
 
 def _judged(
@@ -148,7 +158,7 @@ def _judged(
     is_share: bool,
 ) -> dict[str, Any]:
     inside = sum(record["is_inside"] for record in records)
-    rule = judged_by(claim)
+    rule = given(judged_by(claim))
     if rule == "mean" and mean is None:
         return {
             "verdict": OPEN,
@@ -193,28 +203,29 @@ def _judged(
 
 
 def _ends(band: Limits, is_share: bool) -> str:
-    if band.low is None or band.high is None:
-        side, end = ("above", band.low) if band.high is None else ("below", band.high)
-        return f"{side} {amount(end, is_share)}"
+    if band.high is None:
+        return f"above {amount(given(band.low), is_share)}"
+    if band.low is None:
+        return f"below {amount(band.high, is_share)}"
     return f"between {amount(band.low, is_share)} and {amount(band.high, is_share)}"
 
 
 def _pairs(claim: Claim | Beside, cells: pd.DataFrame) -> tuple[list[Pair], list[Cell]]:
     by = (claim.baseline_by if isinstance(claim, Claim) else None) or claim.by
-    baseline = values(select(select(cells, claim.cells), claim.baseline), claim.metric, claim.across, by)
-    treatment = values(
-        select(select(cells, claim.cells), claim.treatment), claim.metric, claim.across, claim.by
-    )
-    return pair(baseline, treatment, set(claim.baseline) | set(claim.treatment))
+    metric, chosen = given(claim.metric), select(cells, claim.cells)
+    baseline = values(select(chosen, claim.baseline), metric, claim.across, by)
+    treatment = values(select(chosen, claim.treatment), metric, claim.across, claim.by)
+    return pair(baseline, treatment, set(given(claim.baseline)) | set(given(claim.treatment)))
 
 
 def _meets(condition: Condition, one: Pair | Cell, claim: Claim, cells: pd.DataFrame) -> bool:
-    cell = one if isinstance(one, Cell) else getattr(one, condition.of)
+    cell: Cell = one if isinstance(one, Cell) else getattr(one, condition.of)
     if condition.key is not None:
-        value = cell.place.get(condition.key)
+        value: object = cell.place.get(condition.key)
     else:
         chosen = cells[(cells["table"] == cell.table) & (cells["row"] == cell.row)]
-        found = [other.value for other in values(chosen, condition.metric) if other.place == cell.place]
+        printed = values(chosen, given(condition.metric))
+        found = [other.value for other in printed if other.place == cell.place]
         value = found[0] if found else None
     if not isinstance(value, int | float):
         return False
@@ -232,10 +243,11 @@ def _nothing(claim: Claim, found: Sequence[Pair | Cell]) -> dict[str, Any]:
             for word, end in (("above", condition.above), ("below", condition.below))
             if end is not None
         ]
-        places = [one.place.get(condition.key) for one in found]
+        places = [one.place.get(condition.key) for one in found] if condition.key else []
         numbers = [place for place in places if isinstance(place, int | float)]
         has = f" (they have {min(numbers):g} to {max(numbers):g})" if numbers else ""
-        asked.append(f"{(condition.key or condition.metric).replace('_', ' ')} {' and '.join(ends)}{has}")
+        name = (condition.key or given(condition.metric)).replace("_", " ")
+        asked.append(f"{name} {' and '.join(ends)}{has}")
     text = (
         f"None of its {len(found)} cells has {'; '.join(asked)}."
         if found and asked
@@ -249,6 +261,7 @@ def _text_only(claim: Claim, cells: pd.DataFrame, band: Limits | None) -> dict[s
 
 
 def _beside(beside: Beside, cells: pd.DataFrame) -> dict[str, Any]:
+    records: list[dict[str, Any]]
     try:
         if beside.baseline is not None and beside.treatment is not None:
             records = [pair_record(one) for one in _pairs(beside, cells)[0]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Generic, Literal, Protocol, TypeVar
 
 from scipy.special import stdtr
 
@@ -80,11 +80,14 @@ class Band:
         return math.inf if self.high is None else math.log1p(self.high)
 
 
+Outcome = TypeVar("Outcome", bound=str)
+
+
 @dataclass(frozen=True)
-class Decision:
+class Decision(Generic[Outcome]):
     """An outcome and the p value at which it would still be reached (None: it decides nothing)."""
 
-    outcome: str
+    outcome: Outcome
     p: float | None
 
 
@@ -157,7 +160,7 @@ def direction(ends: Ends, value: float) -> Direction | None:
     return "right" if (ends.log_low > 0) == (value > 0) else "opposite"
 
 
-def decide_verdict(interval: Interval, band: Allowed) -> Decision:
+def decide_verdict(interval: Interval, band: Allowed) -> Decision[Verdict]:
     """Judge a claim, with the p value that Holm's correction needs."""
     outcome = verdict(interval, band)
     if outcome == "inconclusive":
@@ -169,7 +172,7 @@ def decide_verdict(interval: Interval, band: Allowed) -> Decision:
     return Decision(outcome, min(_p_below(interval, band.log_low), _p_above(interval, band.log_high)))
 
 
-def decide_label(interval: Interval) -> Decision:
+def decide_label(interval: Interval) -> Decision[Label]:
     """Label an effect, with the p value that Holm's correction needs."""
     outcome = label(interval)
     if outcome == "no practical difference":

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup
 from nbconvert import HTMLExporter
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat import NotebookNode
 from traitlets.config import Config
 
+from benchbook.core.errors import given
 from benchbook.show.canonical import canonical
 from benchbook.show.clean import clean
 from benchbook.show.markup import plain, slug, visible
@@ -126,7 +127,10 @@ class _Exporter(HTMLExporter):
         # No notebook here has widgets.
         self.register_filter("filter_data_type", WidgetsDataTypeFilter(notebook_metadata={}, parent=self))
 
-    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **kw: Any) -> tuple[str, Any]:
+    # The first of nbconvert's exporters returns a notebook, and those that write text return text, as here.
+    def from_notebook_node(  # type: ignore[override]
+        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **kw: Any
+    ) -> tuple[str, dict[str, Any]]:
         """Leave out what nbconvert does afterwards: it parses the page to give pictures an empty alt text,
         and `_check_pictures` has refused such pictures."""
         return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources), **kw)
@@ -157,11 +161,11 @@ def _finish(body: str, title: str | None, edited: str) -> str:
     _box_tables(soup)
     first = soup.find("h1")
     name = title or (first.get_text(" ", strip=True) if first else "Report")
-    soup.title.string = name
+    given(soup.title).string = name
     if first is None:
         first = soup.new_tag("h1")
         first.string = name
-        soup.main.insert(0, first)
+        given(soup.main).insert(0, first)
     for heading in soup.find_all(["h2", "h3"]):
         link = soup.new_tag("a", href=f"#{heading['id']}", attrs={"class": "anchor"})
         link["aria-label"] = f"Link to “{heading.get_text(' ', strip=True)}”"
@@ -183,12 +187,12 @@ def _doubt(soup: BeautifulSoup, name: str, text: str) -> None:
     if listed:
         listed.append(item)
     else:
-        soup.find("h1").insert_after(item)
+        given(soup.find("h1")).insert_after(item)
 
 
 def _box_tables(soup: BeautifulSoup) -> None:
     """Let a table that is in no box scroll in one of its own, so that it never widens the page."""
-    for number, table in enumerate(soup.main.find_all("table"), 1):
+    for number, table in enumerate(given(soup.main).find_all("table"), 1):
         if table.find_parent(class_="scroll"):
             continue
         # An index of pandas has a heading without a word, which is none.
@@ -206,16 +210,19 @@ def _separate_ids(soup: BeautifulSoup) -> None:
         heading["id"] = heading.get("id") or slug(heading.get_text(" ", strip=True))
     seen: set[str] = set()
     for tag in soup.find_all(id=True):
-        name, number = tag["id"], 2
-        while tag["id"] in seen:
-            tag["id"] = f"{name}-{number}"
+        wanted, number = str(tag["id"]), 2
+        name = wanted
+        while name in seen:
+            name = f"{wanted}-{number}"
             number += 1
-        seen.add(tag["id"])
+        tag["id"] = name
+        seen.add(name)
 
 
 def _contents(soup: BeautifulSoup) -> None:
     """Put the contents list before the second section, so that on a small screen the answer comes first."""
-    nav, sections = soup.find("nav"), soup.main.find_all("h2")
+    nav, sections = given(soup.find("nav")), given(soup.main).find_all("h2")
+    listed = given(nav.ol)
     if len(sections) < 3:
         nav.decompose()
         return
@@ -223,7 +230,7 @@ def _contents(soup: BeautifulSoup) -> None:
         item, link = soup.new_tag("li"), soup.new_tag("a", href=f"#{heading['id']}")
         link.string = heading.get_text(" ", strip=True)
         item.append(link)
-        nav.ol.append(item)
-    second: Tag = sections[1]
+        listed.append(item)
+    second = sections[1]
     # A section in a box of its own stays whole.
     (second.find_parent("section") or second).insert_before(nav.extract())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -17,6 +18,9 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
 
 PAPER, INK, MUTED, RULE, ZONE, CLAIM = "#fefefd", "#1f2832", "#5a6571", "#d6dbe1", "#f0f2f5", "#f6e6b0"
 _DARK = {
@@ -45,7 +49,7 @@ SHADES = {**_DARK, **_ARMS, **_AGAIN, **_PARTS_DARK}
 WIDTH = 3.75
 SMALLEST = 8.5
 
-_RC = {
+_RC: dict[RcKeyType, object] = {
     "axes.axisbelow": True,
     "axes.edgecolor": RULE,
     "axes.facecolor": PAPER,
@@ -162,5 +166,7 @@ def rows_against_zero(axes: Axes, rows: int) -> None:
 
 def corner(axes: Axes, text: str, x: float) -> None:
     """Write a small note at the top of the axes, right of `x`."""
-    place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "xytext": (3, -3)}
-    axes.annotate(text, (x, 1), va="top", fontsize=SMALLEST, color=MUTED, **place)
+    axes.annotate(
+        *(text, (x, 1), (3, -3)), xycoords=("data", "axes fraction"), textcoords="offset points", va="top",
+        fontsize=SMALLEST, color=MUTED,
+    )  # fmt: skip

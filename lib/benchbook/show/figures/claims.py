@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ Answers = Callable[[str], Sequence[tuple[str, Mapping[str, Any], bool]]]
 _WIDTH, _LEFT, _RIGHT, _FOOT, _ROW, _TITLE = theme.WIDTH, 1.0, 1.6, 0.45, 0.235, 0.21
 # Characters that fit into a line of the drawing.
 _LINE, _TITLE_LINE = 46, 38
-_OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 1.2}
+_OVER: Mapping[str, object] = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 1.2}
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,9 @@ def _rows(claim: Claim, answers: Sequence[tuple[str, Mapping[str, Any], bool]]) 
     yield _Row(
         "its own tables",
         "  ".join([*([numbers.percent(claim["mean"])] if is_known else []), claim["verdict"]]),
-        *(claim.get(key) for key in ("mean", "low", "high")),
+        value=claim.get("mean"),
+        low=claim.get("low"),
+        high=claim.get("high"),
         band=claim["band"],
     )
     for study, found, is_answer in answers:
@@ -117,19 +119,18 @@ def _measured(
     is_one = found.get("headline", True)
     told = numbers.percent(found["effect"]) if is_one else found["label"]
     note = (found["verdict"] or "not judged") if is_answer else _on(found)
-    kind = {"is_measured": True, "is_judged": is_answer, "band": band}
-    ends = tuple(found[key] if is_one else None for key in ("effect", "low", "high"))
-    yield _Row(
-        theme.short(study, 13),
-        "  ".join(filter(None, [told, note if is_one or is_answer else ""])),
-        *ends,
-        **kind,
-    )
+    text = "  ".join(filter(None, [told, note if is_one or is_answer else ""]))
+    head = _Row(theme.short(study, 13), text, is_measured=True, is_judged=is_answer, band=band)
+    yield _at(head, found) if is_one else head
     for level in () if is_one else levels_of(found):
         if numbers.is_known(level["effect"]):
             label = f"at {numbers.count(level['threads'], 'thread')}"
-            ends = tuple(level[key] for key in ("effect", "low", "high"))
-            yield _Row(label, numbers.percent(level["effect"]), *ends, **kind)
+            yield _at(replace(head, label=label, told=numbers.percent(level["effect"])), level)
+
+
+def _at(row: _Row, part: Mapping[str, Any]) -> _Row:
+    """Give a line the effect and the interval of a finding or of a thread level."""
+    return replace(row, value=part["effect"], low=part["low"], high=part["high"])
 
 
 def _on(found: Mapping[str, Any]) -> str:
@@ -177,8 +178,8 @@ def _draw(axes: Axes, rows: Sequence[_Row]) -> None:
     edge = (_LEFT - 0.05) / (_WIDTH - _LEFT - _RIGHT)
     for y, row in enumerate(rows):
         is_heading = row.value is None and not row.told
-        style = {"weight": "bold", "bbox": _OVER} if is_heading else {"color": theme.MUTED}
-        place = {"transform": sides, "va": "center", "fontsize": theme.SMALLEST}
+        style: dict[str, Any] = {"weight": "bold", "bbox": _OVER} if is_heading else {"color": theme.MUTED}
+        place: dict[str, Any] = {"transform": sides, "va": "center", "fontsize": theme.SMALLEST}
         axes.text(-edge, y, row.label, zorder=3, **place, **style)
         axes.text(1.03, y, row.told, color=theme.INK, **place)
         if not is_heading:
@@ -189,8 +190,14 @@ def _draw(axes: Axes, rows: Sequence[_Row]) -> None:
 def _band(axes: Axes, y: int, band: Sequence[float | None] | None) -> None:
     left, right = axes.get_xlim()
     low, high = band or (None, None)
-    ends = [left if low is None else 100 * low, right if high is None else 100 * high]
-    axes.fill_betweenx([y - 0.5, y + 0.5], *ends, color=theme.CLAIM, linewidth=0, zorder=0)
+    axes.fill_betweenx(
+        [y - 0.5, y + 0.5],
+        left if low is None else 100 * low,
+        right if high is None else 100 * high,
+        color=theme.CLAIM,
+        linewidth=0,
+        zorder=0,
+    )
 
 
 def _mark(axes: Axes, y: int, row: _Row) -> None:
@@ -198,8 +205,11 @@ def _mark(axes: Axes, y: int, row: _Row) -> None:
     if numbers.is_known(row.low) and numbers.is_known(row.high):
         width = 3.0 if row.is_measured else 1.1
         ends = [100 * row.low, 100 * row.high]
-        style = {} if row.is_judged else {"linestyle": (0, (2, 1.2)), "linewidth": 1.6}
-        axes.plot(ends, [y, y], **{"color": colour, "linewidth": width, "solid_capstyle": "butt", **style})
+        axes.plot(
+            *(ends, [y, y]), color=colour, solid_capstyle="butt",
+            linewidth=width if row.is_judged else 1.6,
+            linestyle="solid" if row.is_judged else (0, (2, 1.2)),
+        )  # fmt: skip
     if numbers.is_known(row.value):
         axes.plot(
             100 * row.value, y, "D" if row.is_measured else "o", markersize=5.5, zorder=4,

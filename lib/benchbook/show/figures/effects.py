@@ -11,6 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchbook.core.errors import given
 from benchbook.core.wording import count
 from benchbook.show import numbers, theme
 from benchbook.show.markup import slug
@@ -29,7 +30,7 @@ _TICKS = (-90, -75, -60, -50, -40, -30, -25, -20, -15, -10, -5, -2, -1, 0, 1, 2,
           25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 900)  # fmt: skip
 _MOST_TICKS = 4
 _SHOWN = ("higher", "lower", "no practical difference", None)
-_OVER = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 2.5}
+_OVER: Mapping[str, object] = {"facecolor": theme.PAPER, "edgecolor": "none", "pad": 2.5}
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class _Row:
         if self.effect is None or not numbers.is_known(self.effect["effect"]):
             return True
         return self.is_headline and not self.effect["headline"]
+
+    @property
+    def shown(self) -> Finding:
+        """The effect of a line that has one."""
+        return given(self.effect)
 
 
 def forest(findings: Mapping[str, Any], arms: Sequence[str], page: str | None = "") -> Picture:
@@ -158,7 +164,7 @@ def _draw(
                 zorder=3,
             )
             continue
-        weight = {"weight": "bold"} if row.is_headline else {"color": theme.MUTED}
+        weight: dict[str, Any] = {"weight": "bold"} if row.is_headline else {"color": theme.MUTED}
         axes.text(-edge, y, row.label, transform=sides, va="center", fontsize=8.5, **weight)
         emphasis = {} if row.is_headline else weight
         axes.text(1.03, y, _label(row), transform=sides, va="center", fontsize=8.5, **emphasis)
@@ -189,8 +195,8 @@ def _ticks(limits: tuple[float, float]) -> list[int]:
 def _claim(axes: Axes, y: int, row: _Row) -> None:
     """Shade what was claimed behind all rows of a finding; a band without an end runs to the edge."""
     left, right = axes.get_xlim()
-    low, high = (_log(edge) if numbers.is_known(edge) else None for edge in row.band)
-    levels = len(levels_of(row.effect))
+    low, high = (_log(edge) if numbers.is_known(edge) else None for edge in given(row.band))
+    levels = len(levels_of(row.shown))
     axes.fill_betweenx(
         [y - 0.5, y + 0.5 + (levels if levels > 1 else 0)],
         left if low is None else max(low, left),
@@ -202,24 +208,25 @@ def _claim(axes: Axes, y: int, row: _Row) -> None:
 
 
 def _label(row: _Row) -> str:
-    if not numbers.is_known(row.effect["effect"]):
+    effect = row.shown
+    if not numbers.is_known(effect["effect"]):
         return numbers.NOT_COMPUTED
-    if row.is_headline and not row.effect["headline"]:
+    if row.is_headline and not effect["headline"]:
         return "by threads, see below"
-    if not numbers.is_known(row.effect["low"]):
-        return f"{numbers.percent(row.effect['effect'])}  no interval"
-    is_wide = max(abs(row.effect["low"]), abs(row.effect["high"])) >= 1
-    ends = numbers.span(row.effect["low"], row.effect["high"], 0 if is_wide else 1)
+    if not numbers.is_known(effect["low"]):
+        return f"{numbers.percent(effect['effect'])}  no interval"
+    is_wide = max(abs(effect["low"]), abs(effect["high"])) >= 1
+    ends = numbers.span(effect["low"], effect["high"], 0 if is_wide else 1)
     ends = ends.removesuffix("\N{NO-BREAK SPACE}%")
-    return f"{numbers.percent(row.effect['effect'])}  ({ends})"
+    return f"{numbers.percent(effect['effect'])}  ({ends})"
 
 
 def _mark(axes: Axes, y: int, row: _Row, colour: str) -> float:
     """Draw one effect with its interval, inside the axes; return where its marker stands."""
     left, right = axes.get_xlim()
-    heavy, effect = row.is_headline, _log(row.effect["effect"])
-    if numbers.is_known(row.effect["low"]) and numbers.is_known(row.effect["high"]):
-        low, high = _log(row.effect["low"]), _log(row.effect["high"])
+    found, heavy = row.shown, row.is_headline
+    if numbers.is_known(found["low"]) and numbers.is_known(found["high"]):
+        low, high = _log(found["low"]), _log(found["high"])
         axes.plot(
             [min(max(low, left), right), max(min(high, right), left)],
             [y, y],
@@ -231,8 +238,8 @@ def _mark(axes: Axes, y: int, row: _Row, colour: str) -> float:
         for end, arrow, is_beyond in ((left, "<", low < left), (right, ">", high > right)):
             if is_beyond:
                 axes.plot(end, y, arrow, color=colour, markersize=6, clip_on=False)
-    place = min(max(effect, left), right)
-    is_shown = row.effect.get("label") in _SHOWN
+    place = min(max(_log(found["effect"]), left), right)
+    is_shown = found.get("label") in _SHOWN
     axes.plot(
         place,
         y,
@@ -249,11 +256,10 @@ def _mark(axes: Axes, y: int, row: _Row, colour: str) -> float:
 
 def _limits(rows: Sequence[_Row]) -> tuple[float, float]:
     """Return the ends of the scale: every effect up to a factor of 4 inside, intervals as far as useful."""
-    effects = [min(max(_log(row.effect["effect"]), -_FARTHEST), _FARTHEST) for row in rows]
+    found = [row.shown for row in rows]
+    effects = [min(max(_log(one["effect"]), -_FARTHEST), _FARTHEST) for one in found]
     effects += [_log(edge) for row in rows for edge in row.band or () if numbers.is_known(edge)]
-    ends = [
-        _log(row.effect[key]) for row in rows for key in ("low", "high") if numbers.is_known(row.effect[key])
-    ]
+    ends = [_log(one[key]) for one in found for key in ("low", "high") if numbers.is_known(one[key])]
     low, high = min([0.0, *effects]), max([0.0, *effects])
     low, high = max(min([low, *ends]), low - _ROOM), min(max([high, *ends]), high + _ROOM)
     room = 0.05 * max(high - low, 0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,8 +43,10 @@ def run_order(
         present = [arm for arm in arms if arm in set(order["arm"])]
         for arm in present:
             own, shade = order[order["arm"] == arm], theme.colour(arm, arms)
-            dots = {"markersize": 5, "markeredgecolor": theme.PAPER, "markeredgewidth": 0.6, "alpha": 0.9}
-            axes.plot(own["minute"], own["change"], theme.marker(arm, arms), color=shade, **dots)
+            axes.plot(
+                *(own["minute"], own["change"], theme.marker(arm, arms)), color=shade, markersize=5,
+                markeredgecolor=theme.PAPER, markeredgewidth=0.6, alpha=0.9,
+            )  # fmt: skip
         axes.axhline(0, color=theme.MUTED, linewidth=0.9, zorder=1)
         _blocks(axes, blocks)
         extra = _voids(axes, voids, blocks)
@@ -79,7 +82,7 @@ def _voids(axes: Axes, voids: pd.DataFrame, blocks: pd.DataFrame) -> dict[str, L
         return {}
     minute = voids["started_s"] / 60 if "started_s" in voids else voids["block"].map(blocks.mean(axis=1))
     minute = minute.dropna()
-    mark = {"color": theme.INK, "marker": "X", "markersize": 7, "linestyle": ""}
+    mark: dict[str, Any] = {"color": theme.INK, "marker": "X", "markersize": 7, "linestyle": ""}
     axes.plot(minute, [axes.get_ylim()[0]] * len(minute), clip_on=False, zorder=5, **mark)
     return {"voided": Line2D([], [], **mark)}
 
