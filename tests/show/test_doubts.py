@@ -24,6 +24,15 @@ def test_a_difference_where_there_is_none_asks_for_care(made):
         assert _by_name({**made.findings, "aa": aa}, made.runs)["A/A"].is_care
 
 
+def test_a_pair_that_could_hide_a_difference_is_no_comfort(made):
+    """Equal arms within ±19 % show no difference, and would not show one either."""
+    aa = {**made.findings["aa"], "label": "not shown", "low": -0.192, "high": 0.137}
+    text = _by_name({**made.findings, "aa": aa}, made.runs)["A/A"].text.replace("\xa0", " ")
+    assert "has room for one of 19.2 %." in text and "as it should be" not in text
+    near = {**aa, "label": "no practical difference", "low": -0.008, "high": 0.009}
+    assert "as it should be" in _by_name({**made.findings, "aa": near}, made.runs)["A/A"].text
+
+
 def test_equal_arms_that_differ_by_threads_ask_for_care(made):
     """The trap: no difference over all thread counts, and an opposite one at each of them."""
     steps = [{"threads": 1, "effect": -0.046}, {"threads": 8, "effect": 0.03}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.show.standing import is_opposite
+from benchbook.show.standing import is_opposite, opposite_parts
 
 
 def finding(low: float, high: float, is_headline: bool = True) -> dict[str, object]:
@@ -33,3 +33,12 @@ def test_only_what_lies_wholly_on_the_other_side_of_zero_is_opposite(
 def test_a_number_that_is_no_share_or_is_withheld_has_no_direction():
     assert not is_opposite(finding(-0.3, -0.2), {"is_share": False, "band": [5.0, 12.0]})
     assert not is_opposite(finding(-0.3, -0.2, is_headline=False), {"is_share": True, "band": [0.3, None]})
+
+
+def test_parts_of_a_claim_that_was_put_to_a_study_are_held_to_its_band_alike():
+    later = {"low": 0.55, "high": 0.68, "scale": "share", "band": [None, -0.02]}
+    sooner = {"low": -0.2, "high": -0.1, "scale": "share", "band": [None, -0.02]}
+    assert opposite_parts({"kind": "effect", "parts": [later]}) == "all"
+    assert opposite_parts({"kind": "effect", "parts": [later, sooner]}) == "1 of 2"
+    assert opposite_parts({"kind": "effect", "parts": [sooner, {**later, "low": None}]}) == ""
+    assert opposite_parts({"kind": "trend", "parts": [later]}) == ""

@@ -45,7 +45,7 @@ def client(run: Evidence, limits: Limits) -> list[str]:
 
 
 def machine(run: Evidence, limits: Limits) -> list[str]:
-    """V16: no core stolen, no process killed for memory, no step of the clock.
+    """V16: no more time stolen than the limits allow, no process killed for memory, no step of the clock.
 
     In turns the arms of a group share each second of what the host takes, so more of it is allowed.
     """

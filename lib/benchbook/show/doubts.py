@@ -13,6 +13,7 @@ import pandas as pd
 from benchbook.compare import partners, words
 from benchbook.compare import turns as of_turns
 from benchbook.compare.doubts import leaves_zero_out
+from benchbook.compare.verdicts import MARGIN
 from benchbook.show import numbers
 from benchbook.show.markup import Html, element
 
@@ -90,6 +91,12 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
     if leaves_zero_out(aa):
         care = "It is small, but leaves zero out: take effects of about this size for noise."
         return Doubt("A/A", f"{sentence} {care}", True)
+    room = max(abs(aa["low"]), abs(aa["high"]))
+    if room > MARGIN:
+        most = numbers.percent(room, signed=False)
+        return Doubt(
+            "A/A", f"{sentence} No difference was shown, but the interval has room for one of {most}."
+        )
     return Doubt("A/A", f"{sentence} No difference was shown where there is none, as it should be.")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from benchbook.compare import words
+from benchbook.compare.doubts import leaves_zero_out
 from benchbook.show import numbers, standing
 from benchbook.show.badge import badge
 from benchbook.show.figures import forest
@@ -29,10 +30,15 @@ def opening(known: Studies) -> Html:
     labels = [aa["label"] for _, aa in pairs]
     if pairs:
         shown, depends = labels.count("higher") + labels.count("lower"), labels.count("depends on threads")
-        more = f", and {depends} a difference that depends on threads" if depends else ""
+        small = sum(aa["label"] == "no practical difference" and leaves_zero_out(aa) for _, aa in pairs)
+        told = [
+            f"{shown or 'none'} showed a difference where there is none",
+            *([f"{depends} a difference that depends on threads"] if depends else []),
+            *([f"{small} a difference of less than a percentage point"] if small else []),
+        ]
         text = (
             f"Of {numbers.count(len(pairs), 'study', 'studies')} that compared an arm with itself (A/A), "
-            f"{shown or 'none'} showed a difference where there is none{more}."
+            f"{numbers.listing(told)}."
         )
     else:
         text = "No study has compared an arm with itself yet."

@@ -14,7 +14,7 @@ from benchbook.show.badge import badge
 from benchbook.show.markup import ADDRESS, Html, element, join, slug
 from benchbook.show.picture import Picture
 from benchbook.show.record import recomputed
-from benchbook.show.standing import Measured, Overview, is_opposite, load
+from benchbook.show.standing import Measured, Overview, is_opposite, load, opposite_parts
 from benchbook.show.table import Column, Table, long, number
 from benchbook.show.tables import levels_of
 
@@ -228,7 +228,7 @@ def _standing(seen: Overview, claim: Mapping[str, Any]) -> Html:
 def _lines(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
     """Write what stands behind a claim, in lines: answers, else illustrations and what would answer it."""
     answers = [_answer(study, found) for study, found in seen.answers(claim["id"])]
-    answers += [_put(study, one) for study, one in seen.asked(claim["id"], True)]
+    answers += [_put(study, one, claim) for study, one in seen.asked(claim["id"], True)]
     if answers:
         return answers
     shown = _illustrations(seen, claim)[:_MOST_SHOWN]
@@ -240,18 +240,19 @@ def _answer(study: Measured, found: Mapping[str, Any]) -> Html:
     return element("span", "Measured: ", _effect(found), " ", verdict, " ", _way(study, found["id"]))
 
 
-def _put(study: Measured, one: Mapping[str, Any]) -> Html:
-    """Write what a claim of another kind came to: judged with its badge, or illustrated."""
+def _put(study: Measured, one: Mapping[str, Any], claim: Mapping[str, Any]) -> Html:
+    """Write what a claim of another kind came to and how it was read: with its badge, or illustrated."""
+    told = one["sentence"] + (f" Read as: {claim['put']} " if claim.get("put") else " ")
     if one["judged"]:
         verdict = badge(one["verdict"] or "not judged")
-        return element("span", "Measured: ", one["sentence"], " ", verdict, " ", _way(study, one["claim"]))
+        return element("span", "Measured: ", told, verdict, " ", _way(study, one["claim"]))
     note = element("i", "Illustrated, not judged: ")
-    return element("span", note, one["sentence"], " ", _way(study, one["claim"]))
+    return element("span", note, told, _against(opposite_parts(one)), _way(study, one["claim"]))
 
 
 def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
     """Write what illustrates a claim: what it was put to a study as, else the effects of its arms."""
-    asked = [_put(study, one) for study, one in seen.asked(claim["id"], False)]
+    asked = [_put(study, one, claim) for study, one in seen.asked(claim["id"], False)]
     is_effect = claim["kind"] in ("effect", "text_only", "value")
     if not is_effect:
         return asked
@@ -266,17 +267,17 @@ def _shown(study: Measured, own: Sequence[Mapping[str, Any]], claim: Mapping[str
     """Write what one pair of arms showed, workload by workload, and what went the other way."""
     note = element("i", "Illustrated, not judged: ")
     arms = f"{words.of(own[0], 'treatment')} against {words.of(own[0], 'baseline')}: "
-    against = _opposite(own, claim)
-    return element("span", note, arms, "; ".join(map(_effect, own)), ". ", against, _way(study, own[0]["id"]))
+    turned = [words.of(one, "workload") for one in own if is_opposite(one, claim)]
+    told = "; ".join(map(_effect, own))
+    against = _against("all" if len(turned) == len(own) else listing(turned))
+    return element("span", note, arms, told, ". ", against, _way(study, own[0]["id"]))
 
 
-def _opposite(own: Sequence[Mapping[str, Any]], claim: Mapping[str, Any]) -> str:
-    """Say which effects lie wholly on the other side of zero than what was published; nothing of none."""
-    turned = [one for one in own if is_opposite(one, claim)]
-    if not turned:
+def _against(on: str) -> str:
+    """Say on what an illustration went the other way than what was published; nothing where on nothing."""
+    if not on:
         return ""
-    on = f" on {listing([words.of(one, 'workload') for one in turned])}" if len(turned) < len(own) else ""
-    return f"The direction is opposite to the published one{on}. "
+    return f"The direction is opposite to the published one{'' if on == 'all' else f' on {on}'}. "
 
 
 def _by_threads(found: Mapping[str, Any]) -> str:
