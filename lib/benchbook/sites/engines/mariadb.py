@@ -155,15 +155,9 @@ class MariaDB(Server):
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
-        variables: dict[str, str] = {str(name): value for name, value in rows}
-        return settings.taken(self.asked, self.engine.settings, variables, self.folder) | {
-            "binary": self.binary,
-            "binary_sha256": self.machine.sha256(self.binary),
-            "config_hash": self.config_hash,
-            "started_with": self.started_with,
-        }
+        variables = sql.variables(self.admin())
+        read = settings.taken(self.asked, self.engine.settings, variables, self.folder)
+        return read | self.program_facts(self.binary)
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1

@@ -19,7 +19,7 @@ from benchbook.sites import sql
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
-from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
+from benchbook.sites.engines.postgresql_dialect import ADMIN
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine import prepared
 from benchbook.sites.machine.abilities import install_command
@@ -36,10 +36,6 @@ HARMLESS = re.compile(
 )
 INSTALL_S = 180.0
 HBA = "hba.conf"
-IDENTITY = """
-SELECT system_identifier, current_setting('server_version'), current_setting('data_directory'),
-       current_setting('port')::int, pg_postmaster_start_time()::text, current_setting('cluster_name')
-FROM pg_control_system()"""
 STARTED = """
 SELECT current_setting('data_directory'), current_setting('port')::int, current_setting('listen_addresses'),
        current_setting('cluster_name'), extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())"""
@@ -130,17 +126,10 @@ class PostgreSQL(Server):
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account over the socket, one new connection each time.
 
-        The server knows it by our user there (peer), so there is no password. Each connection
-        carries in `info` its words (`dialect`) and how many have been opened.
+        The server knows it by our user there (peer), so there is no password.
         """
         if self._admin is None:
-            self._admin = sqlalchemy.create_engine(
-                "postgresql+psycopg://",
-                creator=self._connect,
-                poolclass=sqlalchemy.NullPool,
-                hide_parameters=True,
-            )
-            sqlalchemy.event.listen(self._admin, "connect", self._inform)
+            self._admin = accounts.engine(self._connect, lambda: self._opened)
         return self._admin
 
     def let_in(self, account: int) -> None:
@@ -161,38 +150,14 @@ class PostgreSQL(Server):
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
-        seen = self.seen()
-        try:
-            with self._connect() as connection:
-                row = connection.execute(IDENTITY).fetchone()
-        except psycopg.Error as error:
-            raise SiteError(f"{self._named} (its log: {self.log}) does not answer: {error}") from None
-        assert row is not None
-        names = ("server_uid", "version", "datadir", "port", "postmaster_started", "word")
-        said = dict(zip(names, row, strict=True)) | {"server_uid": str(row[0])}
-        said["version"] = str(row[1]).split(" ")[0]
-        return seen | said
+        return self.seen() | accounts.identity(self._connect, f"{self._named} (its log: {self.log})")
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql(server_settings.QUERY).all()
-            comment = str(connection.exec_driver_sql("SELECT version()").scalar_one())
-        read = server_settings.taken(self.asked, self.engine.settings, rows)
-        return {
-            "name": "postgresql",
-            "version": self.version,
-            "version_comment": comment,
-            "tls": "off",
-            "settings": read,
-            "variables": len(rows),
-            "variables_sha256": server_settings.digest(rows, self.folder),
-            "binary": self.binary,
-            "binary_sha256": self.machine.sha256(self.binary),
-            "config_hash": self.config_hash,
-            "started_with": self.started_with,
-        }
+        asked = (self.asked, self.engine.settings)
+        said = server_settings.facts(self.admin(), self.version, *asked, self.folder)
+        return said | self.program_facts(self.binary)
 
     def log_errors(self, mark: int) -> list[str]:
         """Return the lines since a place that tell of an error or a crash."""
@@ -218,9 +183,6 @@ class PostgreSQL(Server):
     def _connect(self) -> psycopg.Connection:
         self._opened += 1
         return accounts.connect(self.machine, self.socket)
-
-    def _inform(self, _: Any, record: Any) -> None:
-        record.info.update(dialect=WORDS, opened=lambda: self._opened)
 
     def _answers(self, database: str = labs.SCHEMA) -> bool:
         """Say whether the server takes a connection now; one that is crashing or stopped does not."""

@@ -14,7 +14,7 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import admin_account, settings
+from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine import prepared
@@ -128,26 +128,12 @@ class TiDB(Server):
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
-        variables: dict[str, str] = {str(name): value for name, value in rows}
+        variables = sql.variables(self.admin())
         read = self.asked.taken(self.engine.settings, self.status.config(), variables)
         is_here = self.machine.host is None
-        return {
-            "name": "tidb",
-            "version": self.version,
-            "version_comment": variables["version_comment"],
-            "storage": STORAGE,
-            "binary": self.binary,
-            "binary_sha256": self.machine.sha256(self.binary),
-            **({"built_with": (build.built(Path(self.binary)) or {}).get("go")} if is_here else {}),
-            "tls": variables.get("have_ssl", "unknown"),
-            "settings": read,
-            "variables": len(variables),
-            "variables_sha256": data.digest(variables, self.folder),
-            "config_hash": self.config_hash,
-            "started_with": self.started_with,
-        }
+        built = {"built_with": (build.built(Path(self.binary)) or {}).get("go")} if is_here else {}
+        said = data.facts(self.version, STORAGE, read, variables, self.folder)
+        return said | self.program_facts(self.binary) | built
 
     def _connect(self) -> pymysql.Connection:
         self._opened += 1

@@ -191,9 +191,24 @@ def admin(
     return made
 
 
-def digest(variables: Mapping[str, str], folder: PurePath) -> str:
-    """Return the SHA-256 of all variables that mean the same at the next start and in another place."""
-    return settings.digest({key: value for key, value in variables.items() if key not in VOLATILE}, folder)
+def facts(
+    version: str | None, storage: str, read: dict[str, Any], variables: Mapping[str, str], folder: PurePath
+) -> dict[str, Any]:
+    """Return what a TiDB says it is, wherever it runs; `read` are its settings as they were read back.
+
+    The digest is of all variables that mean the same at the next start and in another place.
+    """
+    kept = {key: value for key, value in variables.items() if key not in VOLATILE}
+    return {
+        "name": "tidb",
+        "version": version,
+        "version_comment": variables["version_comment"],
+        "storage": storage,
+        "tls": variables.get("have_ssl", "unknown"),
+        "settings": read,
+        "variables": len(variables),
+        "variables_sha256": settings.digest(kept, folder),
+    }
 
 
 def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)) -> None:
