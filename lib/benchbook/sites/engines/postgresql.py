@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import time
-import uuid
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,7 +19,6 @@ from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import ADMIN
 from benchbook.sites.engines.server import Server
-from benchbook.sites.machine import prepared
 from benchbook.sites.machine.abilities import install_command
 from benchbook.sites.machine.contract import Machine
 
@@ -69,8 +66,8 @@ class PostgreSQL(Server):
         # Sockets are named after the port.
         name = f".s.PGSQL.{place.port}"
         self.socket = f"{self.role}/{name}"
-        self.leftovers = (name, f"{name}.lock")
-        self.word, self._opened = "", 0
+        machine.socket(self.socket)
+        self.leftovers, self._opened = (name, f"{name}.lock"), 0
         self._admin: sqlalchemy.Engine | None = None
 
     @staticmethod
@@ -85,35 +82,23 @@ class PostgreSQL(Server):
         """What a data folder depends on: another value needs another folder."""
         return {"engine": "postgresql", "version": self.version, "settings": {}}
 
-    def ensure(self) -> None:
-        """Start the server unless it runs and answers, making its data at need; prove that it is ours.
-
-        To see that it answers costs one connection.
-        """
-        if self.is_up and self._answers():
-            return
-        self.stop()
-        self._must_have_ports(self.place.port)
-        self.machine.socket(self.socket)
-        prepared.make(self)
-        self.word, begun_s = uuid.uuid4().hex, time.monotonic()
-        self._write_config()
+    def _command(self) -> list[str]:
         here = {"listen_addresses": self.place.address, "port": self.place.port, "cluster_name": self.word}
         places = [f"--{key}={value}" for key, value in here.items()]
-        argv = [self.binary, f"--config-file={self.config}", *places]
+        return [self.binary, f"--config-file={self.config}", *places]
+
+    def _is_ready_now(self) -> bool:
         # Before there is a database to measure.
-        self._begin(argv, lambda: self._answers("postgres"))
+        return self._answers("postgres")
+
+    def _admit(self, started_s: float) -> None:
         try:
             accounts.set_up(lambda name: accounts.connect(self.machine, self.socket, name), self._password())
-            self._prove(begun_s)
+            self._prove(started_s)
         except psycopg.Error as error:
-            self.stop()
             raise SiteError(
                 f"the server can't be set up: {' '.join(str(error).split())}; see {self.log}"
             ) from None
-        except BaseException:
-            self.stop()
-            raise
 
     def create(self) -> None:
         """Make a new data folder; only the socket is open before the first account has its password."""
@@ -138,7 +123,6 @@ class PostgreSQL(Server):
             accounts.let_in(connection, labs.user_of(account), self._password(account))
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
-        """Say whether the benchmark's account reaches this very server from a machine; one connection."""
         try:
             return accounts.word_seen(machine, address, port) == self.word
         except psycopg.Error as error:
@@ -165,11 +149,7 @@ class PostgreSQL(Server):
 
     def _find(self) -> str:
         """Return its program: the one that is named, else the newest of the version asked for."""
-        if (given := self.engine.binary) is not None:
-            if (found := self.machine.program(given)) is None:
-                raise SiteError(
-                    f"engine.binary: {given}: no program there; write the path of a postgres, or null"
-                )
+        if (found := self._named_program(accounts.PROGRAM)) is not None:
             return found
         there = self.machine.programs(accounts.PROGRAM)
         if not there:
@@ -185,7 +165,6 @@ class PostgreSQL(Server):
         return accounts.connect(self.machine, self.socket)
 
     def _answers(self, database: str = labs.SCHEMA) -> bool:
-        """Say whether the server takes a connection now; one that is crashing or stopped does not."""
         try:
             self._opened += database == labs.SCHEMA
             accounts.connect(self.machine, self.socket, database).close()
@@ -193,12 +172,8 @@ class PostgreSQL(Server):
             return False
         return True
 
-    def _prove(self, begun_s: float) -> None:
-        """Check that socket and port lead to the process just started; SiteError names each difference.
-
-        Its `cluster_name` is the word drawn for this start. Clients on other hosts look by themselves
-        (`seen_from`).
-        """
+    def _prove(self, started_s: float) -> None:
+        """Check that socket and port lead to the process just started, by its `cluster_name` too."""
         place = self.place
         with accounts.connect(self.machine, self.socket) as connection:
             row = connection.execute(STARTED).fetchone()
@@ -208,13 +183,7 @@ class PostgreSQL(Server):
         seen = {"pid": int(first), "data folder": folder, "port": port, "address": address}
         wanted = {"pid": self.running().pid, "data folder": str(self.data)}
         wanted |= {"port": place.port, "address": place.address}
-        wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
-        is_reached = self.machine.host is not None or self.seen_from(self.machine, place.address, place.port)
-        if word != self.word or not is_reached:
-            wrong.append("it was not started by us just now")
-        if float(uptime_s) > time.monotonic() - begun_s + 2:
-            wrong.append(f"it has been up for {float(uptime_s):.0f} s, longer than ours")
-        self.must_be_ours(wrong)
+        self._must_be_the_one(seen, wanted, word, float(uptime_s), started_s)
 
     def _write_config(self) -> None:
         text = accounts.access(self.place.peers(), self.machine.user)

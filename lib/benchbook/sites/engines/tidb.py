@@ -17,7 +17,6 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
 from benchbook.sites.engines.server import Server
-from benchbook.sites.machine import prepared
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.here import Here
 from benchbook.sites.tidb import build, config, data
@@ -59,8 +58,7 @@ class TiDB(Server):
         return build.obstacle(engine.version, engine.binary)
 
     @property
-    def env(self) -> dict[str, str]:
-        """What its program finds in its environment."""
+    def env(self) -> dict[str, str]:  # type: ignore[override]  # of its own folder
         return {"HOME": str(self.folder), "TMPDIR": str(self.folder / "tmp")}
 
     @property
@@ -70,28 +68,24 @@ class TiDB(Server):
         made = {"engine": "tidb", "version": self.version, "settings": variables}
         return made | {"locks": admin_account.locks(self.lab)}
 
-    def ensure(self) -> None:
-        """Start the server unless it runs and answers, making its data at need; prove that it is ours.
+    @property
+    def _ports(self) -> tuple[int, ...]:
+        return self.place.port, self.status.port
 
-        To see that it answers opens no session.
-        """
-        if self.is_up and self.status.answers:
-            return
-        self.stop()
-        self._must_have_ports(self.place.port, self.status.port)
-        prepared.make(self)
-        self._write_config()
+    def _answers(self) -> bool:
+        # It opens no session.
+        return self.status.answers
+
+    def _command(self) -> list[str]:
         here = [f"-host={self.place.address}", f"-P={self.place.port}"]
         here += [f"-status-host={self.place.address}", f"-status={self.status.port}"]
-        self._begin([*self._argv("data", data.SOCKET), *here], self._is_ready_now, self.env)
-        try:
-            with self._connect() as connection, connection.cursor() as cursor:
-                data.set_variables(cursor, self.asked.variables)
-                data.admit(cursor, self.lab.password(), tuple(self.place.peers()))
-            data.prove(self, self._connect, str(self.data))
-        except BaseException:
-            self.stop()
-            raise
+        return [*self._argv("data", data.SOCKET), *here]
+
+    def _admit(self, started_s: float) -> None:
+        with self._connect() as connection, connection.cursor() as cursor:
+            data.set_variables(cursor, self.asked.variables)
+            data.admit(cursor, self.lab.password(), tuple(self.place.peers()))
+        data.prove(self, self._connect, str(self.data))
 
     def create(self) -> None:
         """Make a new data folder: a first start with a socket alone, after which no account lacks a
@@ -112,7 +106,6 @@ class TiDB(Server):
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
-        """Say whether the benchmark's account reaches this very server from a machine; one connection."""
         return data.is_seen([self._connect], machine, address, port)
 
     def identity(self) -> dict[str, Any]:
