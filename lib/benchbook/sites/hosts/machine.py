@@ -17,7 +17,7 @@ from benchbook.core.errors import SiteError
 from benchbook.sites.hosts import stream, through_agent
 from benchbook.sites.hosts.host import AgentGone, Host, Unreachable
 from benchbook.sites.lab import Lab
-from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine.contract import Machine, Request
 from benchbook.sites.processes.before_exec import ANYWHERE, Where
 
 if TYPE_CHECKING:
@@ -155,16 +155,8 @@ class OnHost(Machine):
     def ask(self, name: str, line: str) -> str:
         return through_agent.ask(self.on, name, line)
 
-    def request(
-        self,
-        address: str,
-        port: int,
-        method: str,
-        path: str,
-        body: str | None = None,
-        kind: str = "application/json",
-    ) -> str:
-        return through_agent.request(self.on, address, port, method, path, body, kind)
+    def request(self, address: str, port: int, asked: Request) -> str:
+        return through_agent.request(self.on, address, port, asked)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any

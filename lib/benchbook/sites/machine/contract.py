@@ -6,6 +6,7 @@ import abc
 import signal
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +31,16 @@ class Process(Protocol):
 
     @property
     def is_alive(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of an HTTP server; `kind` is what the body is."""
+
+    path: str
+    method: str = "GET"
+    body: str | None = None
+    kind: str = "application/json"
 
 
 class Machine(abc.ABC):
@@ -157,15 +168,7 @@ class Machine(abc.ABC):
         """Return what a program answers to a line on its socket, a file below the folder."""
 
     @abc.abstractmethod
-    def request(
-        self,
-        address: str,
-        port: int,
-        method: str,
-        path: str,
-        body: str | None = None,
-        kind: str = "application/json",
-    ) -> str:
+    def request(self, address: str, port: int, asked: Request) -> str:
         """Return what an HTTP server answers that this machine reaches."""
 
     @abc.abstractmethod
