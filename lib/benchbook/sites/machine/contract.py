@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pymysql
 
 from benchbook.sites.lab import Lab
-from benchbook.sites.processes.before_exec import ANYWHERE, Where
+from benchbook.sites.processes.before_exec import Where
 
 if TYPE_CHECKING:
     import psycopg
+
+
+# What a program finds in its environment beside what all have; None: nothing.
+Env = Mapping[str, str] | None
 
 
 class Process(Protocol):
@@ -144,15 +148,7 @@ class Machine(abc.ABC):
         """Return ADDRESS:PORT of what a process listens on beside loopback and one address it may have."""
 
     @abc.abstractmethod
-    def start(
-        self,
-        role: str,
-        argv: Sequence[str],
-        *,
-        user: str | None = None,
-        where: Where = ANYWHERE,
-        env: Mapping[str, str] | None = None,
-    ) -> Process:
+    def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Process:
         """Start a program in the folder of its role; what it prints is added to `run/ROLE.log`."""
 
     @abc.abstractmethod

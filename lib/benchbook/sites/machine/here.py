@@ -10,7 +10,7 @@ import signal
 import socket
 import ssl
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,10 @@ import pymysql
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.agent.files import Files
-from benchbook.sites.machine.contract import Machine, Request
+from benchbook.sites.machine.contract import Env, Machine, Request
 from benchbook.sites.processes import process
-from benchbook.sites.processes.before_exec import ANYWHERE, Where
+from benchbook.sites.processes.before_exec import Where
+from benchbook.sites.processes.process import Child
 
 if TYPE_CHECKING:
     import psycopg
@@ -91,15 +92,7 @@ class Here(Files, Machine):
     def socket(self, name: str) -> str:
         return str(self.lab.socket(self.folder / name))
 
-    def start(
-        self,
-        role: str,
-        argv: Sequence[str],
-        *,
-        user: str | None = None,
-        where: Where = ANYWHERE,
-        env: Mapping[str, str] | None = None,
-    ) -> process.Child:
+    def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Child:
         self.own("run")
         return process.start(
             role,

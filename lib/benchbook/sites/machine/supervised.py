@@ -222,9 +222,7 @@ class Supervised:
             try:
                 self.machine.own(self.role, self.user)
                 self._clear()
-                self.child = self.machine.start(
-                    self.role, argv, user=self.user, where=self.place.where, env=env
-                )
+                self.child = self.machine.start(self.role, argv, self.user, self.place.where, env)
                 self._wait(is_ready, mark)
                 return
             except SiteError:
