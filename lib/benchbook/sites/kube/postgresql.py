@@ -28,22 +28,9 @@ from benchbook.sites.kube.layout import Part, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import CONFIG, HOME
 from benchbook.sites.kube.server import Server
-from benchbook.sites.kube.tunnel import Tunnel
 
 # Always there, and not measured: a session in it is in no book of the measured schema.
 FIRST = "postgres"
-
-
-class Way:
-    """A forwarded connection as `postgresql_carried.Carrier` takes one."""
-
-    def __init__(self, tunnel: Tunnel) -> None:
-        self.settimeout, self.sendall, self.close = tunnel.settimeout, tunnel.sendall, tunnel.close
-        self._tunnel = tunnel
-
-    def receive(self) -> bytes:
-        """Wait for the bytes that come next; none at the end."""
-        return self._tunnel.receive(carried.PIECE)
 
 
 class Tunnelled(carried.FarConnection):
@@ -159,7 +146,7 @@ class PostgreSQL(Server):
     def _connect(self, database: str = labs.SCHEMA) -> Tunnelled:
         """Open the administrator's connection; what it adds to the server's counters is in them at once."""
         try:
-            far = Way(self.reach())
+            far = self.reach()
         except (OSError, SiteError) as error:
             raise psycopg.OperationalError(f"no way to the server: {error}") from None
         self._opened += 1
