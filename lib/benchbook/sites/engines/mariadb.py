@@ -14,7 +14,6 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
-from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
@@ -57,10 +56,7 @@ class MariaDB(Server):
         self.binary = self._find()
         self.version = self._said_version()
         self._must_be(engine.version, f"{self.remedy} in that version, or name its program", self.version)
-        if forbidden := reserved.OF_ENGINE[self.name](engine.settings):
-            raise SiteError(
-                f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study"
-            )
+        settings.must_be_free(engine)
         self.asked = self._complete(engine.settings)
 
     @property
@@ -113,11 +109,7 @@ class MariaDB(Server):
         except pymysql.err.Error as error:
             if error.args[0] in accounts.UNKNOWN_THERE:
                 return False
-            seen_by = "" if machine.host is None else f" {machine.host}"
-            raise SiteError(
-                f"{address}:{port} does not answer{seen_by}: {error.args[-1]}; look at the end of "
-                f"{self.log}, at firewalls between hosts, and at `address` in the inventory"
-            ) from None
+            raise self._unseen(machine, address, port, error.args[-1]) from None
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""

@@ -10,10 +10,9 @@ from typing import Any
 import psycopg
 import sqlalchemy
 
-from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import sql
+from benchbook.sites import settings, sql
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
@@ -58,10 +57,7 @@ class PostgreSQL(Server):
         self.version = accounts.said_version(self.binary, machine.says)
         remedy = f"install that version (`{accounts.INSTALL}-{engine.version}`), or name its program"
         self._must_be(engine.version, remedy, self.version)
-        if forbidden := reserved.postgresql(engine.settings):
-            raise SiteError(
-                f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
-            )
+        settings.must_be_free(engine)
         self.asked = server_settings.complete(engine.settings)
         # Sockets are named after the port.
         name = f".s.PGSQL.{place.port}"
@@ -126,11 +122,7 @@ class PostgreSQL(Server):
         try:
             return accounts.word_seen(machine, address, port) == self.word
         except psycopg.Error as error:
-            seen_by = "" if machine.host is None else f" {machine.host}"
-            raise SiteError(
-                f"{address}:{port} does not answer{seen_by}: {' '.join(str(error).split())}; look at the end "
-                f"of {self.log}, at firewalls between hosts, and at `address` in the inventory"
-            ) from None
+            raise self._unseen(machine, address, port, " ".join(str(error).split())) from None
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""

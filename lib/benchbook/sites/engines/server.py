@@ -91,6 +91,14 @@ class Server(Supervised, abc.ABC):
             wrong.append(f"it has been up for {uptime_s:.0f} s, longer than ours")
         self.must_be_ours(wrong)
 
+    def _unseen(self, machine: Machine, address: str, port: int, said: str) -> SiteError:
+        """Return what to raise where no server answers a machine at an address."""
+        seen_by = "" if machine.host is None else f" {machine.host}"
+        return SiteError(
+            f"{address}:{port} does not answer{seen_by}: {said}; look at the end of {self.log}, at firewalls "
+            "between hosts, and at `address` in the inventory"
+        )
+
     def _named_program(self, name: str) -> str | None:
         """Return the program that the study names; None if it names none."""
         if (given := self.engine.binary) is None:

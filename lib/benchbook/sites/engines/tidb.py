@@ -43,10 +43,7 @@ class TiDB(Server):
         self.version = build.said_version(self.binary, machine.says)
         known = (self.version, self.version.partition("-")[0])
         self._must_be(engine.version, "name another program", *known)
-        if forbidden := config.reserved(engine.settings):
-            raise SiteError(
-                f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
-            )
+        settings.must_be_free(engine)
         self.asked = config.complete(engine.settings, self.version)
         self.status = MachineStatus(place.address, place.port + 1, machine=machine)
         self._admin: sqlalchemy.Engine | None = None
