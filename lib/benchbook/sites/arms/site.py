@@ -117,7 +117,7 @@ class ArrangedSite(HeldSite, Generic[Where]):
             raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
 
     def _server(self, arm: str | None) -> Any:
-        return self._servers_of(arm)[0]
+        return self._made(self._chain(arm).server)
 
     def _servers_of(self, arm: str | None) -> list[Any]:
         return [self._made(part) for part in self._chain(arm).servers]
