@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from benchbook.sites.local import ports as listening
+from tests import ports as listening
 
 # Below what the kernel gives to connections that go out, and below site.port of a study file.
 FIRST, ROOM, ROOMS = 12000, 500, 20

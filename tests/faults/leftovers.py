@@ -13,8 +13,9 @@ from pathlib import Path
 
 from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_id
-from benchbook.sites.local import network, ports
+from benchbook.sites.local import network
 from benchbook.sites.processes import procfs
+from tests import ports
 
 SECONDS = 5.0
 COMMENT = "benchbook-fault"

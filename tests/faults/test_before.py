@@ -25,8 +25,8 @@ from benchbook.core.errors import SiteError
 from benchbook.measure import dataset, matrix, preflight
 from benchbook.measure.ledger import session
 from benchbook.measure.preflight import NotReady
-from benchbook.sites.local import ports
 from benchbook.sites.processes import process, procfs
+from tests import ports
 from tests.faults import leftovers
 from tests.faults.scene import Scene
 from tests.limits import LIMITS

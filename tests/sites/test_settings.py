@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from benchbook.core import reserved
+from benchbook.core.errors import SiteError
 from benchbook.sites import settings
 
 
@@ -62,10 +65,11 @@ def test_the_study_wins_over_the_defaults_and_may_switch_the_binary_log_on() -> 
 
 
 def test_places_and_doors_are_not_for_the_study() -> None:
-    assert settings.reserved({"bind_address": "0.0.0.0", "datadir": "/", "max_connections": 5}) == [
-        "bind_address",
-        "datadir",
-    ]
+    asked = {"bind_address": "0.0.0.0", "datadir": "/", "max_connections": 5}
+    assert reserved.mariadb(asked) == ["bind_address", "datadir"]
+    for name, key in (("mariadb", "bind_address"), ("tidb", "status.status-host")):
+        with pytest.raises(SiteError, match=rf"engine\.settings\.{key}: not a study's to set"):
+            settings.must_be_free(SimpleNamespace(name=name, settings={key: "0.0.0.0"}))
 
 
 def test_the_digest_ignores_where_the_lab_is_and_what_changes_by_itself() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from benchbook.core import reserved as core_reserved
-from benchbook.core.errors import SettingsDiffer
+from benchbook.core import reserved
+from benchbook.core.errors import SettingsDiffer, SiteError
 
 Value = int | float | str | bool
 
@@ -102,9 +102,10 @@ def complete(
     return {**merged, **asked}
 
 
-def reserved(asked: Mapping[str, Value]) -> list[str]:
-    """Return the settings that a study may not make, sorted."""
-    return core_reserved.mariadb(asked)
+def must_be_free(engine: Any) -> None:
+    """Raise SiteError for a setting that is not a study's to make, in the words that refuse its file."""
+    for wrong in reserved.mistakes("engine", engine.name, engine.settings):
+        raise SiteError(wrong)
 
 
 def text(value: Value) -> str:

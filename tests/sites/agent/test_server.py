@@ -30,7 +30,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.hosts import archive
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.machine import supervised
-from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine.contract import Machine, Request
 from benchbook.sites.machine.here import Here
 from benchbook.sites.processes import process, procfs
 
@@ -393,7 +393,7 @@ def asked_of(machine: Machine) -> dict[str, Any]:
         with pytest.raises(OSError):
             machine.ask("server/none.sock", "show info")
         with pytest.raises(OSError):
-            machine.request("127.0.0.1", 1, "GET", "/")
+            machine.request("127.0.0.1", 1, Request("/"))
     finally:
         seen["clean"] = part.stop()
     seen["log"] = part.log_since(0)

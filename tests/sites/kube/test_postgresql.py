@@ -131,8 +131,8 @@ class Direct:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=5)
         self.settimeout, self.sendall = self.socket.settimeout, self.socket.sendall
 
-    def receive(self, size: int) -> bytes:
-        return self.socket.recv(size)
+    def receive(self) -> bytes:
+        return self.socket.recv(1 << 16)
 
     def close(self) -> None:
         self.socket.close()

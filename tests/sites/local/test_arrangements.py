@@ -21,10 +21,10 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
 from benchbook.sites.contract import Start
-from benchbook.sites.local import cgroups, network, obstacles, ports, running
+from benchbook.sites.local import cgroups, network, obstacles, running
 from benchbook.sites.machine import abilities, here
 from benchbook.sites.proxies import tiproxy
-from tests import rooms
+from tests import ports, rooms
 
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
 LACKING = [ability.name for ability in (*abilities.network()[:3], abilities.cpu_quota()) if not ability.ok]

@@ -19,11 +19,10 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
-from benchbook.sites.local import ports
 from benchbook.sites.local.site import LocalSite
 from benchbook.sites.machine import lock
 from benchbook.sites.processes import process, procfs
-from tests import rooms
+from tests import ports, rooms
 
 pytestmark = pytest.mark.server
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchbook.core import reserved
 from benchbook.sites.tidb import config, status
 
 METRICS = """# HELP tidb_executor_statement_total Counter of StmtNode.
@@ -81,4 +82,4 @@ def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
 
 def test_what_would_open_the_server_is_the_labs_to_say() -> None:
     asked = {"security.skip-grant-table": True, "status.status-host": "0.0.0.0", "log.level": "info"}
-    assert config.reserved(asked) == ["security.skip-grant-table", "status.status-host"]
+    assert reserved.tidb(asked) == ["security.skip-grant-table", "status.status-host"]

@@ -16,6 +16,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.lab import LOOPBACK
+from benchbook.sites.machine.contract import Request
 
 MIB = 1024 * 1024
 FORM = "application/x-www-form-urlencoded"
@@ -41,8 +42,10 @@ def beside(proxy: Any, is_asked: bool) -> Iterator[dict[str, Any]]:
     machine, port, name = proxy.machine, proxy.place.port + 1, f"{proxy.role}/capture"
 
     def ask(path: str, form: dict[str, str] | None) -> str:
-        body = None if form is None else urllib.parse.urlencode(form)
-        return str(machine.request(LOOPBACK, port, "GET" if form is None else "POST", path, body, FORM))
+        asked = Request(path)
+        if form is not None:
+            asked = Request(path, "POST", urllib.parse.urlencode(form), FORM)
+        return str(machine.request(LOOPBACK, port, asked))
 
     machine.remove(name)
     try:

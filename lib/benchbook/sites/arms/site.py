@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import contextlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,8 +17,10 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms.parts import Chain, Part, Where
 from benchbook.sites.contract import Site
-from benchbook.sites.machine import lock
+from benchbook.sites.machine import lock, prepared
 from benchbook.sites.processes import end_signals
+
+LOOK_S = 1.0
 
 
 class HeldSite(Site):
@@ -50,6 +54,12 @@ class HeldSite(Site):
             self._lock.release()
             self._signals.leave()
 
+    def hold(self) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                self._must_be_alive()
+                time.sleep(LOOK_S)
+
     @abc.abstractmethod
     def _open(self) -> None:
         """Make ready what the site has beside its lab."""
@@ -57,6 +67,9 @@ class HeldSite(Site):
     @abc.abstractmethod
     def _close(self, error: BaseException | None) -> None:
         """End all that was started; `error` is why the site is left, if it is for one."""
+
+    def _must_be_alive(self) -> None:
+        """Raise SiteError if a part that is up has ended by itself."""
 
 
 class ArrangedSite(HeldSite, Generic[Where]):
@@ -84,6 +97,15 @@ class ArrangedSite(HeldSite, Generic[Where]):
         except SiteError as error:
             return [f"[ERROR] the log can't be read: {error}"]
 
+    def snapshot(self, label: str = "", arm: str | None = None) -> None:
+        prepared.keep(self._server(arm), self._servers(), label)
+
+    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
+        return prepared.is_kept(self._server(arm), label)
+
+    def restore(self, label: str | None = None) -> None:
+        prepared.put_back(self._servers(), label)
+
     @abc.abstractmethod
     def _made(self, part: Part[Where]) -> Any:
         """Return what a part is, made but not started."""
@@ -95,7 +117,7 @@ class ArrangedSite(HeldSite, Generic[Where]):
             raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
 
     def _server(self, arm: str | None) -> Any:
-        return self._servers_of(arm)[0]
+        return self._made(self._chain(arm).server)
 
     def _servers_of(self, arm: str | None) -> list[Any]:
         return [self._made(part) for part in self._chain(arm).servers]

@@ -7,8 +7,6 @@ Each start therefore carries a word, and socket and port must both return it.
 from __future__ import annotations
 
 import re
-import time
-import uuid
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -16,14 +14,12 @@ from typing import Any
 import pymysql
 import sqlalchemy
 
-from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.engines import mariadb_accounts as accounts
 from benchbook.sites.engines import tls
 from benchbook.sites.engines.server import Server
-from benchbook.sites.machine import prepared
 from benchbook.sites.machine.contract import Machine
 
 CRASH = re.compile(
@@ -55,15 +51,12 @@ class MariaDB(Server):
     ) -> None:
         super().__init__(machine, place, machine.account("mysql"))
         self.engine, self.lab, self.tls_from = engine, machine.lab, tls_from
-        self.socket, self.word, self._opened = f"{self.role}/{SOCKET}", "", 0
+        self.socket, self._opened = f"{self.role}/{SOCKET}", 0
         self._admin: sqlalchemy.Engine | None = None
         self.binary = self._find()
         self.version = self._said_version()
         self._must_be(engine.version, f"{self.remedy} in that version, or name its program", self.version)
-        if forbidden := reserved.OF_ENGINE[self.name](engine.settings):
-            raise SiteError(
-                f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study"
-            )
+        settings.must_be_free(engine)
         self.asked = self._complete(engine.settings)
 
     @property
@@ -71,30 +64,6 @@ class MariaDB(Server):
         """What a data folder depends on: another value needs another folder."""
         fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
         return {"engine": self.name, "version": self.version, "settings": fixed}
-
-    def ensure(self) -> None:
-        """Start the server unless it runs and answers, making its data at need; prove that it is ours.
-
-        To see that it answers costs one connection.
-        """
-        if self.is_up and self._answers():
-            return
-        self.stop()
-        self._must_have_ports(self.place.port)
-        prepared.make(self)
-        self.word = uuid.uuid4().hex
-        if self.tls_from is not None:
-            for name, text in tls.of_server(self.lab).items():
-                self.machine.write(f"{self.role}/{name}", text, self.user)
-        self._configure(self._text())
-        started_s = time.monotonic()
-        argv = [self.binary, f"--defaults-file={self.config}", f"--report-host={self.word}"]
-        self._begin(argv, self._answers)
-        try:
-            self._admit(started_s)
-        except BaseException:
-            self.stop()
-            raise
 
     def create(self) -> None:
         """Make a new data folder.
@@ -135,17 +104,12 @@ class MariaDB(Server):
             cursor.execute("SET GLOBAL userstat = 1")
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
-        """Say whether the benchmark's account reaches this very server from a machine; one connection."""
         try:
             return bool(self._from(machine, address, port, "SELECT @@report_host")[0] == self.word)
         except pymysql.err.Error as error:
             if error.args[0] in accounts.UNKNOWN_THERE:
                 return False
-            seen_by = "" if machine.host is None else f" {machine.host}"
-            raise SiteError(
-                f"{address}:{port} does not answer{seen_by}: {error.args[-1]}; look at the end of "
-                f"{self.log}, at firewalls between hosts, and at `address` in the inventory"
-            ) from None
+            raise self._unseen(machine, address, port, error.args[-1]) from None
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
@@ -155,22 +119,24 @@ class MariaDB(Server):
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
-        variables: dict[str, str] = {str(name): value for name, value in rows}
-        return settings.taken(self.asked, self.engine.settings, variables, self.folder) | {
-            "binary": self.binary,
-            "binary_sha256": self.machine.sha256(self.binary),
-            "config_hash": self.config_hash,
-            "started_with": self.started_with,
-        }
+        variables = sql.variables(self.admin())
+        read = settings.taken(self.asked, self.engine.settings, variables, self.folder)
+        return read | self.program_facts(self.binary)
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1
         return self.machine.connect(self.socket, user=self.machine.user, **how)
 
+    def _write_config(self) -> None:
+        if self.tls_from is not None:
+            for name, text in tls.of_server(self.lab).items():
+                self.machine.write(f"{self.role}/{name}", text, self.user)
+        self._configure(self._text())
+
+    def _command(self) -> list[str]:
+        return [self.binary, f"--defaults-file={self.config}", f"--report-host={self.word}"]
+
     def _answers(self) -> bool:
-        """Say whether the server takes a connection now; one that is crashing or stopped does not."""
         try:
             self._connect(read_timeout=5).close()
         except (pymysql.err.Error, OSError):
@@ -178,10 +144,6 @@ class MariaDB(Server):
         return True
 
     def _admit(self, started_s: float) -> None:
-        """Make the benchmark's account; SiteError if what answers is not the server just started.
-
-        Clients on other hosts look by themselves (`seen_from`).
-        """
         place, wanted = self.place, {"data folder": self.data, "pid file": self.folder / PID}
         with self._connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@datadir, @@pid_file, @@port, @@bind_address, @@report_host")
@@ -194,13 +156,7 @@ class MariaDB(Server):
         seen: dict[str, Any] = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
         seen |= {"pid": its_pid, "port": port, "bind_address": address}
         wanted |= {"pid": self.running().pid, "port": place.port, "bind_address": place.address}  # type: ignore[dict-item]
-        wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
-        is_reached = self.machine.host is not None or self.seen_from(self.machine, place.address, place.port)
-        if word != self.word or not is_reached:
-            wrong.append("it was not started by us just now")
-        if uptime_s > time.monotonic() - started_s + 2:
-            wrong.append(f"it has been up for {uptime_s} s, longer than ours")
-        self.must_be_ours(wrong)
+        self._must_be_the_one(seen, wanted, word, uptime_s, started_s)
 
     def _from(self, machine: Machine, address: str, port: int, statement: str) -> Any:
         account = {"user": labs.USER, "password": self.lab.password(), "database": labs.SCHEMA}
@@ -235,12 +191,7 @@ class MariaDB(Server):
         return settings.complete(asked)
 
     def _find(self) -> str:
-        given = self.engine.binary
-        found = self.machine.program(given or self.program)
-        if found is None and given is not None:
-            raise SiteError(
-                f"engine.binary: {given}: no program there; write the path of a {self.program}, or null"
-            )
+        found = self._named_program(self.program) or self.machine.program(self.program)
         if found is None:
             raise SiteError(f"{self.program} is not installed{self._where}; {self.remedy}")
         return found

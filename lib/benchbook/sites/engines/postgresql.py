@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import re
 import signal
-import time
-import uuid
 from pathlib import PurePosixPath
 from typing import Any
 
 import psycopg
 import sqlalchemy
 
-from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import sql
+from benchbook.sites import settings, sql
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
-from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
+from benchbook.sites.engines.postgresql_dialect import ADMIN
 from benchbook.sites.engines.server import Server
-from benchbook.sites.machine import prepared
 from benchbook.sites.machine.abilities import install_command
 from benchbook.sites.machine.contract import Machine
 
@@ -36,10 +32,6 @@ HARMLESS = re.compile(
 )
 INSTALL_S = 180.0
 HBA = "hba.conf"
-IDENTITY = """
-SELECT system_identifier, current_setting('server_version'), current_setting('data_directory'),
-       current_setting('port')::int, pg_postmaster_start_time()::text, current_setting('cluster_name')
-FROM pg_control_system()"""
 STARTED = """
 SELECT current_setting('data_directory'), current_setting('port')::int, current_setting('listen_addresses'),
        current_setting('cluster_name'), extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())"""
@@ -65,16 +57,13 @@ class PostgreSQL(Server):
         self.version = accounts.said_version(self.binary, machine.says)
         remedy = f"install that version (`{accounts.INSTALL}-{engine.version}`), or name its program"
         self._must_be(engine.version, remedy, self.version)
-        if forbidden := reserved.postgresql(engine.settings):
-            raise SiteError(
-                f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
-            )
+        settings.must_be_free(engine)
         self.asked = server_settings.complete(engine.settings)
         # Sockets are named after the port.
         name = f".s.PGSQL.{place.port}"
         self.socket = f"{self.role}/{name}"
-        self.leftovers = (name, f"{name}.lock")
-        self.word, self._opened = "", 0
+        machine.socket(self.socket)
+        self.leftovers, self._opened = (name, f"{name}.lock"), 0
         self._admin: sqlalchemy.Engine | None = None
 
     @staticmethod
@@ -89,35 +78,23 @@ class PostgreSQL(Server):
         """What a data folder depends on: another value needs another folder."""
         return {"engine": "postgresql", "version": self.version, "settings": {}}
 
-    def ensure(self) -> None:
-        """Start the server unless it runs and answers, making its data at need; prove that it is ours.
-
-        To see that it answers costs one connection.
-        """
-        if self.is_up and self._answers():
-            return
-        self.stop()
-        self._must_have_ports(self.place.port)
-        self.machine.socket(self.socket)
-        prepared.make(self)
-        self.word, begun_s = uuid.uuid4().hex, time.monotonic()
-        self._write_config()
+    def _command(self) -> list[str]:
         here = {"listen_addresses": self.place.address, "port": self.place.port, "cluster_name": self.word}
         places = [f"--{key}={value}" for key, value in here.items()]
-        argv = [self.binary, f"--config-file={self.config}", *places]
+        return [self.binary, f"--config-file={self.config}", *places]
+
+    def _is_ready_now(self) -> bool:
         # Before there is a database to measure.
-        self._begin(argv, lambda: self._answers("postgres"))
+        return self._answers("postgres")
+
+    def _admit(self, started_s: float) -> None:
         try:
             accounts.set_up(lambda name: accounts.connect(self.machine, self.socket, name), self._password())
-            self._prove(begun_s)
+            self._prove(started_s)
         except psycopg.Error as error:
-            self.stop()
             raise SiteError(
                 f"the server can't be set up: {' '.join(str(error).split())}; see {self.log}"
             ) from None
-        except BaseException:
-            self.stop()
-            raise
 
     def create(self) -> None:
         """Make a new data folder; only the socket is open before the first account has its password."""
@@ -130,17 +107,10 @@ class PostgreSQL(Server):
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account over the socket, one new connection each time.
 
-        The server knows it by our user there (peer), so there is no password. Each connection
-        carries in `info` its words (`dialect`) and how many have been opened.
+        The server knows it by our user there (peer), so there is no password.
         """
         if self._admin is None:
-            self._admin = sqlalchemy.create_engine(
-                "postgresql+psycopg://",
-                creator=self._connect,
-                poolclass=sqlalchemy.NullPool,
-                hide_parameters=True,
-            )
-            sqlalchemy.event.listen(self._admin, "connect", self._inform)
+            self._admin = accounts.engine(self._connect, lambda: self._opened)
         return self._admin
 
     def let_in(self, account: int) -> None:
@@ -149,50 +119,21 @@ class PostgreSQL(Server):
             accounts.let_in(connection, labs.user_of(account), self._password(account))
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
-        """Say whether the benchmark's account reaches this very server from a machine; one connection."""
         try:
             return accounts.word_seen(machine, address, port) == self.word
         except psycopg.Error as error:
-            seen_by = "" if machine.host is None else f" {machine.host}"
-            raise SiteError(
-                f"{address}:{port} does not answer{seen_by}: {' '.join(str(error).split())}; look at the end "
-                f"of {self.log}, at firewalls between hosts, and at `address` in the inventory"
-            ) from None
+            raise self._unseen(machine, address, port, " ".join(str(error).split())) from None
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other; costs one connection."""
-        seen = self.seen()
-        try:
-            with self._connect() as connection:
-                row = connection.execute(IDENTITY).fetchone()
-        except psycopg.Error as error:
-            raise SiteError(f"{self._named} (its log: {self.log}) does not answer: {error}") from None
-        assert row is not None
-        names = ("server_uid", "version", "datadir", "port", "postmaster_started", "word")
-        said = dict(zip(names, row, strict=True)) | {"server_uid": str(row[0])}
-        said["version"] = str(row[1]).split(" ")[0]
-        return seen | said
+        return self.seen() | accounts.identity(self._connect, f"{self._named} (its log: {self.log})")
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql(server_settings.QUERY).all()
-            comment = str(connection.exec_driver_sql("SELECT version()").scalar_one())
-        read = server_settings.taken(self.asked, self.engine.settings, rows)
-        return {
-            "name": "postgresql",
-            "version": self.version,
-            "version_comment": comment,
-            "tls": "off",
-            "settings": read,
-            "variables": len(rows),
-            "variables_sha256": server_settings.digest(rows, self.folder),
-            "binary": self.binary,
-            "binary_sha256": self.machine.sha256(self.binary),
-            "config_hash": self.config_hash,
-            "started_with": self.started_with,
-        }
+        asked = (self.asked, self.engine.settings)
+        said = server_settings.facts(self.admin(), self.version, *asked, self.folder)
+        return said | self.program_facts(self.binary)
 
     def log_errors(self, mark: int) -> list[str]:
         """Return the lines since a place that tell of an error or a crash."""
@@ -200,11 +141,7 @@ class PostgreSQL(Server):
 
     def _find(self) -> str:
         """Return its program: the one that is named, else the newest of the version asked for."""
-        if (given := self.engine.binary) is not None:
-            if (found := self.machine.program(given)) is None:
-                raise SiteError(
-                    f"engine.binary: {given}: no program there; write the path of a postgres, or null"
-                )
+        if (found := self._named_program(accounts.PROGRAM)) is not None:
             return found
         there = self.machine.programs(accounts.PROGRAM)
         if not there:
@@ -219,11 +156,7 @@ class PostgreSQL(Server):
         self._opened += 1
         return accounts.connect(self.machine, self.socket)
 
-    def _inform(self, _: Any, record: Any) -> None:
-        record.info.update(dialect=WORDS, opened=lambda: self._opened)
-
     def _answers(self, database: str = labs.SCHEMA) -> bool:
-        """Say whether the server takes a connection now; one that is crashing or stopped does not."""
         try:
             self._opened += database == labs.SCHEMA
             accounts.connect(self.machine, self.socket, database).close()
@@ -231,12 +164,8 @@ class PostgreSQL(Server):
             return False
         return True
 
-    def _prove(self, begun_s: float) -> None:
-        """Check that socket and port lead to the process just started; SiteError names each difference.
-
-        Its `cluster_name` is the word drawn for this start. Clients on other hosts look by themselves
-        (`seen_from`).
-        """
+    def _prove(self, started_s: float) -> None:
+        """Check that socket and port lead to the process just started, by its `cluster_name` too."""
         place = self.place
         with accounts.connect(self.machine, self.socket) as connection:
             row = connection.execute(STARTED).fetchone()
@@ -246,13 +175,7 @@ class PostgreSQL(Server):
         seen = {"pid": int(first), "data folder": folder, "port": port, "address": address}
         wanted = {"pid": self.running().pid, "data folder": str(self.data)}
         wanted |= {"port": place.port, "address": place.address}
-        wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
-        is_reached = self.machine.host is not None or self.seen_from(self.machine, place.address, place.port)
-        if word != self.word or not is_reached:
-            wrong.append("it was not started by us just now")
-        if float(uptime_s) > time.monotonic() - begun_s + 2:
-            wrong.append(f"it has been up for {float(uptime_s):.0f} s, longer than ours")
-        self.must_be_ours(wrong)
+        self._must_be_the_one(seen, wanted, word, float(uptime_s), started_s)
 
     def _write_config(self) -> None:
         text = accounts.access(self.place.peers(), self.machine.user)

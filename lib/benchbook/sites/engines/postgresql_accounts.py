@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import psycopg
+import sqlalchemy
 from psycopg import sql as quoting
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites.engines.postgresql_dialect import ADMIN
+from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
 from benchbook.sites.machine.contract import Machine
 
 INSTALL = "apt-get install postgresql"
 PROGRAM = "postgres"
 DRIVER = "pgsql"
 OLDEST = 15
+IDENTITY = """
+SELECT system_identifier, current_setting('server_version'), current_setting('data_directory'),
+       current_setting('port')::int, pg_postmaster_start_time()::text, current_setting('cluster_name')
+FROM pg_control_system()"""
 EXTENSIONS = ("pg_stat_statements", "pg_prewarm")
 
 
@@ -47,6 +53,34 @@ def access(peers: Sequence[str], owner: str) -> dict[str, str]:
         for peer in peers
     ]
     return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
+
+
+def engine(
+    connect: Callable[[], psycopg.Connection[Any]], opened: Callable[[], int]
+) -> sqlalchemy.Engine:
+    """Return an engine whose every connection is a new one; in its `info` are its words (`dialect`) and what
+    says how many have been opened."""
+    made = sqlalchemy.create_engine(
+        "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
+    )
+    sqlalchemy.event.listen(
+        made, "connect", lambda _, record: record.info.update(dialect=WORDS, opened=opened)
+    )
+    return made
+
+
+def identity(connect: Callable[[], psycopg.Connection[Any]], what: str) -> dict[str, Any]:
+    """Return what tells a server from any other; costs one connection. SiteError, which names `what`, if it
+    does not answer."""
+    try:
+        with connect() as connection:
+            row = connection.execute(IDENTITY).fetchone()
+    except psycopg.Error as error:
+        raise SiteError(f"{what} does not answer: {error}") from None
+    assert row is not None
+    names = ("server_uid", "version", "datadir", "port", "postmaster_started", "word")
+    said = dict(zip(names, row, strict=True)) | {"server_uid": str(row[0])}
+    return said | {"version": str(row[1]).split(" ")[0]}
 
 
 def connect(machine: Machine, socket: str, database: str = labs.SCHEMA) -> psycopg.Connection:

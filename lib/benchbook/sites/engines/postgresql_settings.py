@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
+import sqlalchemy
+
 from benchbook.core.errors import SettingsDiffer
 from benchbook.sites.settings import Value, text
 
@@ -83,6 +85,28 @@ def taken(asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterabl
             "from": "study" if key in chosen else "benchbook",
         }
         for key, value in sorted(asked.items())
+    }
+
+
+def facts(
+    engine: sqlalchemy.Engine,
+    version: str,
+    asked: Mapping[str, Value],
+    chosen: Mapping[str, Value],
+    folder: PurePath,
+) -> dict[str, Any]:
+    """Return what a server says it is, wherever it runs; SettingsDiffer if it did not take what was asked."""
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(QUERY).all()
+        comment = str(connection.exec_driver_sql("SELECT version()").scalar_one())
+    return {
+        "name": "postgresql",
+        "version": version,
+        "version_comment": comment,
+        "tls": "off",
+        "settings": taken(asked, chosen, rows),
+        "variables": len(rows),
+        "variables_sha256": digest(rows, folder),
     }
 
 

@@ -2,18 +2,110 @@
 
 from __future__ import annotations
 
+import abc
+import time
+import uuid
+from collections.abc import Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import sql
+from benchbook.sites.machine import prepared
+from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised import Supervised
 
 
-class Server(Supervised):
-    """One server with its program (`binary`) and a data folder, which `prepared.make` makes."""
+class Server(Supervised, abc.ABC):
+    """One server with its program (`binary`) and a data folder, which `prepared.make` makes.
+
+    `word` is drawn at each start, for a server that can say it. `env` is what its program finds in its
+    environment.
+    """
 
     binary: str
     socket: str
+    engine: Any
+    word = ""
+    env: Mapping[str, str] | None = None
+
+    def ensure(self) -> None:
+        """Start the server unless it runs and answers, making its data at need; prove that it is ours."""
+        if self.is_up and self._answers():
+            return
+        self.stop()
+        self._must_have_ports(*self._ports)
+        prepared.make(self)
+        self.word = uuid.uuid4().hex
+        self._write_config()
+        started_s = time.monotonic()
+        self._begin(self._command(), self._is_ready_now, self.env)
+        try:
+            self._admit(started_s)
+        except BaseException:
+            self.stop()
+            raise
+
+    @abc.abstractmethod
+    def seen_from(self, machine: Machine, address: str, port: int) -> bool:
+        """Say whether the benchmark's account reaches this very server from a machine."""
+
+    @property
+    def _ports(self) -> tuple[int, ...]:
+        """The ports that it listens on."""
+        return (self.place.port,)
+
+    @abc.abstractmethod
+    def _answers(self) -> bool:
+        """Say whether it takes a connection now; one that is crashing or stopped does not."""
+
+    def _is_ready_now(self) -> bool:
+        """Say whether it takes a connection, just started."""
+        return self._answers()
+
+    @abc.abstractmethod
+    def _write_config(self) -> None:
+        """Write what it reads when it starts."""
+
+    @abc.abstractmethod
+    def _command(self) -> list[str]:
+        """Return the command line that it is started with."""
+
+    @abc.abstractmethod
+    def _admit(self, started_s: float) -> None:
+        """Make the benchmark's account; SiteError if what answers is not the server just started."""
+
+    def _must_be_the_one(
+        self, seen: Mapping[str, Any], wanted: Mapping[str, Any], word: str, uptime_s: float, started_s: float
+    ) -> None:
+        """Raise SiteError, naming each difference, unless socket and port lead to the process just started.
+
+        Clients on other hosts look by themselves (`seen_from`).
+        """
+        place = self.place
+        wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
+        is_reached = self.machine.host is not None or self.seen_from(self.machine, place.address, place.port)
+        if word != self.word or not is_reached:
+            wrong.append("it was not started by us just now")
+        if uptime_s > time.monotonic() - started_s + 2:
+            wrong.append(f"it has been up for {uptime_s:.0f} s, longer than ours")
+        self.must_be_ours(wrong)
+
+    def _unseen(self, machine: Machine, address: str, port: int, said: str) -> SiteError:
+        """Return what to raise where no server answers a machine at an address."""
+        seen_by = "" if machine.host is None else f" {machine.host}"
+        return SiteError(
+            f"{address}:{port} does not answer{seen_by}: {said}; look at the end of {self.log}, at firewalls "
+            "between hosts, and at `address` in the inventory"
+        )
+
+    def _named_program(self, name: str) -> str | None:
+        """Return the program that the study names; None if it names none."""
+        if (given := self.engine.binary) is None:
+            return None
+        if (found := self.machine.program(given)) is None:
+            raise SiteError(f"engine.binary: {given}: no program there; write the path of a {name}, or null")
+        return found
 
     @property
     def socket_path(self) -> str:

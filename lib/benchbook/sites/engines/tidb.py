@@ -14,10 +14,9 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import admin_account, settings
+from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
 from benchbook.sites.engines.server import Server
-from benchbook.sites.machine import prepared
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.here import Here
 from benchbook.sites.tidb import build, config, data
@@ -44,10 +43,7 @@ class TiDB(Server):
         self.version = build.said_version(self.binary, machine.says)
         known = (self.version, self.version.partition("-")[0])
         self._must_be(engine.version, "name another program", *known)
-        if forbidden := config.reserved(engine.settings):
-            raise SiteError(
-                f"engine.settings.{forbidden[0]}: set by the lab itself; remove it from the study"
-            )
+        settings.must_be_free(engine)
         self.asked = config.complete(engine.settings, self.version)
         self.status = MachineStatus(place.address, place.port + 1, machine=machine)
         self._admin: sqlalchemy.Engine | None = None
@@ -59,8 +55,7 @@ class TiDB(Server):
         return build.obstacle(engine.version, engine.binary)
 
     @property
-    def env(self) -> dict[str, str]:
-        """What its program finds in its environment."""
+    def env(self) -> dict[str, str]:  # type: ignore[override]  # of its own folder
         return {"HOME": str(self.folder), "TMPDIR": str(self.folder / "tmp")}
 
     @property
@@ -70,28 +65,24 @@ class TiDB(Server):
         made = {"engine": "tidb", "version": self.version, "settings": variables}
         return made | {"locks": admin_account.locks(self.lab)}
 
-    def ensure(self) -> None:
-        """Start the server unless it runs and answers, making its data at need; prove that it is ours.
+    @property
+    def _ports(self) -> tuple[int, ...]:
+        return self.place.port, self.status.port
 
-        To see that it answers opens no session.
-        """
-        if self.is_up and self.status.answers:
-            return
-        self.stop()
-        self._must_have_ports(self.place.port, self.status.port)
-        prepared.make(self)
-        self._write_config()
+    def _answers(self) -> bool:
+        # It opens no session.
+        return self.status.answers
+
+    def _command(self) -> list[str]:
         here = [f"-host={self.place.address}", f"-P={self.place.port}"]
         here += [f"-status-host={self.place.address}", f"-status={self.status.port}"]
-        self._begin([*self._argv("data", data.SOCKET), *here], self._is_ready_now, self.env)
-        try:
-            with self._connect() as connection, connection.cursor() as cursor:
-                data.set_variables(cursor, self.asked.variables)
-                data.admit(cursor, self.lab.password(), tuple(self.place.peers()))
-            data.prove(self, self._connect, str(self.data))
-        except BaseException:
-            self.stop()
-            raise
+        return [*self._argv("data", data.SOCKET), *here]
+
+    def _admit(self, started_s: float) -> None:
+        with self._connect() as connection, connection.cursor() as cursor:
+            data.set_variables(cursor, self.asked.variables)
+            data.admit(cursor, self.lab.password(), tuple(self.place.peers()))
+        data.prove(self, self._connect, str(self.data))
 
     def create(self) -> None:
         """Make a new data folder: a first start with a socket alone, after which no account lacks a
@@ -112,7 +103,6 @@ class TiDB(Server):
         return self._admin
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
-        """Say whether the benchmark's account reaches this very server from a machine; one connection."""
         return data.is_seen([self._connect], machine, address, port)
 
     def identity(self) -> dict[str, Any]:
@@ -128,26 +118,12 @@ class TiDB(Server):
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
-        variables: dict[str, str] = {str(name): value for name, value in rows}
+        variables = sql.variables(self.admin())
         read = self.asked.taken(self.engine.settings, self.status.config(), variables)
         is_here = self.machine.host is None
-        return {
-            "name": "tidb",
-            "version": self.version,
-            "version_comment": variables["version_comment"],
-            "storage": STORAGE,
-            "binary": self.binary,
-            "binary_sha256": self.machine.sha256(self.binary),
-            **({"built_with": (build.built(Path(self.binary)) or {}).get("go")} if is_here else {}),
-            "tls": variables.get("have_ssl", "unknown"),
-            "settings": read,
-            "variables": len(variables),
-            "variables_sha256": data.digest(variables, self.folder),
-            "config_hash": self.config_hash,
-            "started_with": self.started_with,
-        }
+        built = {"built_with": (build.built(Path(self.binary)) or {}).get("go")} if is_here else {}
+        said = data.facts(self.version, STORAGE, read, variables, self.folder)
+        return said | self.program_facts(self.binary) | built
 
     def _connect(self) -> pymysql.Connection:
         self._opened += 1

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.sites import lab as labs
+from benchbook.sites.machine.arriving import Arriving
 
 # The names under which sysbench looks for them in the folder that it is started in.
 CA, CERTIFICATE, KEY = "cacert.pem", "client-cert.pem", "client-key.pem"
 DAYS = 30
 FOLDER = "secrets/tls"
+PIECE = 1 << 16
 
 
 def folder(lab: labs.Lab) -> Path:
@@ -69,7 +71,7 @@ class _FarTls:
         self._work(lambda: self._session.write(data))
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Reader(self), 1 << 16)
+        return io.BufferedReader(Arriving(self.receive), PIECE)
 
     def settimeout(self, seconds: float | None) -> None:
         self._raw.settimeout(seconds)
@@ -77,8 +79,8 @@ class _FarTls:
     def close(self) -> None:
         self._raw.close()
 
-    def read(self, most: int) -> bytes:
-        return bytes(self._work(lambda: self._session.read(most)))
+    def receive(self) -> bytes:
+        return bytes(self._work(lambda: self._session.read(PIECE)))
 
     def _work(self, do: Any) -> Any:
         while True:
@@ -96,19 +98,6 @@ class _FarTls:
             if not data:
                 raise ConnectionError("the other side ended it")
             self._in.write(data)
-
-
-class _Reader(io.RawIOBase):
-    def __init__(self, source: _FarTls) -> None:
-        self._source = source
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._source.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def _is_old(path: Path) -> bool:

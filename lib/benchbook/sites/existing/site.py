@@ -6,7 +6,6 @@ import contextlib
 import os
 import ssl
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -182,12 +181,6 @@ class ExistingSite(HeldSite):
         """Take the tables as they are: what reads left whole is whole, what was changed is loaded again."""
         if not self.has_snapshot(label):
             raise SiteError("the endpoint holds no tables of this data set; run the prepare stage again")
-
-    def hold(self) -> None:
-        """Wait for Ctrl-C; there is nothing to hold."""
-        with contextlib.suppress(KeyboardInterrupt):
-            while True:
-                time.sleep(1.0)
 
     def _arm(self, arm: str | None) -> str:
         return self.study.baseline if arm is None else arm

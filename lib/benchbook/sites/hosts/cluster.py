@@ -29,6 +29,7 @@ from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.machine import READ_S, OnHost
 from benchbook.sites.hosts.tiup import Commands
 from benchbook.sites.lab import Lab
+from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import data as accounts
 from benchbook.sites.tidb import pools
 from benchbook.sites.tidb.status import MachineStatus
@@ -186,7 +187,7 @@ class Cluster:
             for rank in range(most if role == "tikv" else 0):
                 host, port = self.hosts[name], base + 2 * rank + 1
                 try:
-                    told = through_agent.request(host, host.target.address, port, "GET", pools.PATH)
+                    told = through_agent.request(host, host.target.address, port, Request(pools.PATH))
                 except OSError:
                     return None
                 found.append(pools.seconds(told))

@@ -12,11 +12,13 @@ from sqlalchemy import Connection, text
 from benchbook.core.errors import SettingsDiffer
 from benchbook.core.study_hosts import Numa
 from benchbook.sites import settings as values
+from benchbook.sites import sql
 from benchbook.sites.hosts.arrange import PD_AT, TIKV_AT, Part
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.tidb import data
 from benchbook.sites.tidb.status import MachineStatus
 
+STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
 NOT_READ = "not read back: this version doesn't tell"
 
 
@@ -41,18 +43,11 @@ def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
     told, differing = settings(cluster, cluster.statuses)
     if differing:
         raise SettingsDiffer(differing)
+    variables = sql.variables(cluster.admin())
     with cluster.admin().connect() as connection:
-        variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
         kept = stored(connection, cluster.configs)
     parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
-    return {
-        "name": "tidb",
-        "version": cluster.engine.version,
-        "version_comment": variables["version_comment"],
-        "storage": "TiKV, as tiup made it; no copy of the tables is kept",
-        "settings": told,
-        "variables": len(variables),
-        "variables_sha256": data.digest(variables, PurePath("DATA")),
+    return data.facts(cluster.engine.version, STORAGE, told, variables, PurePath("DATA")) | {
         "config_hash": cluster.config_hash,
         "cluster": {
             "version": shown["cluster_meta"].get("cluster_version"),
@@ -74,8 +69,7 @@ def settings(cluster: Any, statuses: Sequence[MachineStatus]) -> tuple[dict[str,
     told: dict[str, Any] = {}
     differing: dict[str, Any] = {}
     for number, status in enumerate(statuses):
-        with cluster.admin(number).connect() as connection:
-            variables = dict(connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all())
+        variables = sql.variables(cluster.admin(number))
         items = status.config()
         differing |= {
             key: pair

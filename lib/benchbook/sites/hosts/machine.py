@@ -17,8 +17,8 @@ from benchbook.core.errors import SiteError
 from benchbook.sites.hosts import stream, through_agent
 from benchbook.sites.hosts.host import AgentGone, Host, Unreachable
 from benchbook.sites.lab import Lab
-from benchbook.sites.machine.contract import Machine
-from benchbook.sites.processes.before_exec import ANYWHERE, Where
+from benchbook.sites.machine.contract import Env, Machine, Request
+from benchbook.sites.processes.before_exec import Where
 
 if TYPE_CHECKING:
     import psycopg
@@ -124,15 +124,7 @@ class OnHost(Machine):
     def strays(self, pid: int, allowed: str) -> list[str]:
         return list(self.on.call("strays", pid=pid, allowed=allowed))
 
-    def start(
-        self,
-        role: str,
-        argv: Sequence[str],
-        *,
-        user: str | None = None,
-        where: Where = ANYWHERE,
-        env: Mapping[str, str] | None = None,
-    ) -> Job:
+    def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Job:
         self.own("run")
         name = f"{role}.{uuid.uuid4().hex[:8]}"
         how = {"user": user, "env": env, "cpus": where.cpus, "nofile": where.nofile}
@@ -155,16 +147,8 @@ class OnHost(Machine):
     def ask(self, name: str, line: str) -> str:
         return through_agent.ask(self.on, name, line)
 
-    def request(
-        self,
-        address: str,
-        port: int,
-        method: str,
-        path: str,
-        body: str | None = None,
-        kind: str = "application/json",
-    ) -> str:
-        return through_agent.request(self.on, address, port, method, path, body, kind)
+    def request(self, address: str, port: int, asked: Request) -> str:
+        return through_agent.request(self.on, address, port, asked)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any

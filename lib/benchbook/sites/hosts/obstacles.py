@@ -57,7 +57,10 @@ def absent(programs: Iterable[str], look: Mapping[str, Any]) -> Iterator[str]:
     """Yield which of some programs a host lacks."""
     for program in programs:
         if not look["tools"][program]:
-            yield f"{program} is not installed there; install it, or write its path into `programs` there"
+            yield (
+                f"{program} is not installed there; install it, or write its path under `programs` in the "
+                "inventory"
+            )
 
 
 def of_root(study: Study, arm: str, role: str) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import getpass
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.roles import summary
 from benchbook.sites.hosts.running import Running
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.machine import prepared
 from benchbook.sites.tidb import pools
 
 
@@ -191,27 +189,13 @@ class HostsSite(ArrangedSite[OnHosts]):
         if any(lost.values()):
             record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
 
-    def snapshot(self, label: str = "", arm: str | None = None) -> None:
-        """Shut an arm's server down cleanly, copy its data under a label, and start it again.
-
-        Other servers with the same data get them, on other hosts too. Of a cluster there is no copy: it is
-        noted that its tables are loaded.
-        """
-        prepared.keep(self._server(arm), self._servers(), label)
-
-    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        return prepared.is_kept(self._server(arm), label)
-
     def restore(self, label: str | None = None) -> None:
-        self._running.persevere(lambda: prepared.put_back(self._servers(), label))
+        self._running.persevere(lambda: super(HostsSite, self).restore(label))
 
-    def hold(self) -> None:
-        with contextlib.suppress(KeyboardInterrupt):
-            while True:
-                for part in self._running.parts.values():
-                    if part.child is not None:
-                        part.running()
-                time.sleep(1.0)
+    def _must_be_alive(self) -> None:
+        for part in self._running.parts.values():
+            if part.child is not None:
+                part.running()
 
     def _chain(self, arm: str | None) -> arrange.Chain:
         name = self.study.baseline if arm is None else arm

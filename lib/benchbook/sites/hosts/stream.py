@@ -13,6 +13,7 @@ import pymysql
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.hosts.host import Host
+from benchbook.sites.machine.arriving import Arriving
 
 LOOK_S = 2.0
 BUFFER = 1 << 16
@@ -34,7 +35,7 @@ class FarSocket:
 
     def makefile(self, mode: str) -> io.BufferedReader:
         """Return what reads from it."""
-        return io.BufferedReader(_Reader(self), BUFFER)
+        return io.BufferedReader(Arriving(self.receive), BUFFER)
 
     def settimeout(self, seconds: float | None) -> None:
         """Set how long a read may take; None: for ever."""
@@ -62,22 +63,6 @@ class FarSocket:
         except SiteError as error:
             # PyMySQL makes of this what it makes of any connection that breaks.
             raise ConnectionError(str(error)) from None
-
-
-class _Reader(io.RawIOBase):
-    def __init__(self, source: FarSocket) -> None:
-        self._source, self._left = source, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._left:
-            self._left = self._source.receive()
-        taken = min(len(buffer), len(self._left))
-        buffer[:taken] = self._left[:taken]
-        self._left = self._left[taken:]
-        return taken
 
 
 def connect(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from benchbook.core.errors import SiteError
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.stream import FarSocket
+from benchbook.sites.machine.contract import Request
 
 WAIT_S = 10.0
 
@@ -21,15 +22,7 @@ class Offset:
     round_trip_s: float
 
 
-def request(
-    host: Host,
-    address: str,
-    port: int,
-    method: str,
-    path: str,
-    body: str | None = None,
-    kind: str = "application/json",
-) -> str:
+def request(host: Host, address: str, port: int, asked: Request) -> str:
     """Return what an HTTP server that a host reaches answers; OSError if it is none, or says no."""
     try:
         link = FarSocket(host, (address, port))
@@ -40,7 +33,7 @@ def request(
     connection.sock = link  # type: ignore[assignment]
     try:
         # Kept alive until we close it: http.client would else close what it still has to read from.
-        connection.request(method, path, body, {"Content-Type": kind})
+        connection.request(asked.method, asked.path, asked.body, {"Content-Type": asked.kind})
         answer = connection.getresponse()
         text = answer.read().decode("utf-8", "replace")
     except http.client.HTTPException as error:
@@ -48,7 +41,7 @@ def request(
     finally:
         link.close()
     if answer.status >= 400:
-        raise ConnectionError(f"{method} {path}: {answer.status} {text[:200]}")
+        raise ConnectionError(f"{asked.method} {asked.path}: {answer.status} {text[:200]}")
     return text
 
 

@@ -10,7 +10,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings
@@ -93,9 +92,7 @@ def files(engine: Any, port: int) -> dict[str, str]:
 
 def my_cnf(engine: Any, port: int) -> str:
     """Return a server's settings file; its user reads accounts from a file of the Secret."""
-    forbidden = settings.reserved(engine.settings)
-    if forbidden:
-        raise SiteError(f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study")
+    settings.must_be_free(engine)
     places = {
         "port": port,
         # Who may come in is for the account, which has a password, and for the cluster's own rules.
@@ -116,8 +113,7 @@ def my_cnf(engine: Any, port: int) -> str:
 
 def postgresql_conf(engine: Any, port: int) -> str:
     """Return a PostgreSQL's settings file; who may come in is in a file beside it."""
-    if forbidden := reserved.postgresql(engine.settings):
-        raise SiteError(f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study")
+    settings.must_be_free(engine)
     places = {
         "port": port,
         # As for MariaDB: who may come in is for the accounts, and for the cluster's own rules.
@@ -144,9 +140,7 @@ def tidb_toml(engine: Any) -> str:
 
 def tidb_asked(engine: Any) -> config.Asked:
     """Return what TiDB is asked to be; SiteError for what is the site's own, or for a version too old."""
-    forbidden = config.reserved(engine.settings)
-    if forbidden:
-        raise SiteError(f"engine.settings.{forbidden[0]}: set by the site itself; remove it from the study")
+    settings.must_be_free(engine)
     if old := too_old(engine):
         raise SiteError(old)
     return config.complete(engine.settings, engine.version or str(TIDB_FROM))

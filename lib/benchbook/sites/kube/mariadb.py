@@ -52,9 +52,7 @@ class MariaDB(Server):
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
-        variables: dict[str, str] = {str(name): value for name, value in rows}
+        variables = sql.variables(self.admin())
         asked, version = self.space.study.engine, variables["version"]
         if not sql.is_version(version.split("-")[0], asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")

@@ -21,30 +21,16 @@ from benchbook.sites import sql
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_carried as carried
 from benchbook.sites.engines import postgresql_settings as settings
-from benchbook.sites.engines.postgresql import CRASH, HARMLESS, IDENTITY
-from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
+from benchbook.sites.engines.postgresql import CRASH, HARMLESS
+from benchbook.sites.engines.postgresql_dialect import ADMIN
 from benchbook.sites.kube.connect import SILENT_S
 from benchbook.sites.kube.layout import Part, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import CONFIG, HOME
 from benchbook.sites.kube.server import Server
-from benchbook.sites.kube.tunnel import Tunnel
 
 # Always there, and not measured: a session in it is in no book of the measured schema.
 FIRST = "postgres"
-NAMES = ("server_uid", "version", "datadir", "port", "postmaster_started", "word")
-
-
-class Way:
-    """A forwarded connection as `postgresql_carried.Carrier` takes one."""
-
-    def __init__(self, tunnel: Tunnel) -> None:
-        self.settimeout, self.sendall, self.close = tunnel.settimeout, tunnel.sendall, tunnel.close
-        self._tunnel = tunnel
-
-    def receive(self) -> bytes:
-        """Wait for the bytes that come next; none at the end."""
-        return self._tunnel.receive(carried.PIECE)
 
 
 class Tunnelled(carried.FarConnection):
@@ -126,48 +112,20 @@ class PostgreSQL(Server):
 
     def who(self) -> dict[str, Any]:
         """Return version, datadir, port, server_uid and word; costs one connection."""
-        try:
-            with self._connect() as connection:
-                row = connection.execute(IDENTITY).fetchone()
-        except psycopg.Error as error:
-            raise SiteError(f"{pod_of(self.part)}: the server does not answer: {error}") from None
-        assert row is not None
-        said = dict(zip(NAMES, row, strict=True)) | {"server_uid": str(row[0])}
-        return said | {"version": str(row[1]).split(" ")[0]}
+        return accounts.identity(self._connect, f"{pod_of(self.part)}: the server")
 
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account; each connection is new, and carries in `info` its words
-        (`dialect`) and how many have been opened."""
-        engine = sqlalchemy.create_engine(
-            "postgresql+psycopg://",
-            creator=self._lasting,
-            poolclass=sqlalchemy.NullPool,
-            hide_parameters=True,
-        )
-        sqlalchemy.event.listen(engine, "connect", self._inform)
-        return engine
+        """Return the administrative account; each connection is new."""
+        return accounts.engine(self._lasting, lambda: self._opened)
 
     def facts(self) -> dict[str, Any]:
         """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         asked, version = self.space.study.engine, str(self.who()["version"])
         if not sql.is_version(version, asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql(settings.QUERY).all()
-            comment = str(connection.exec_driver_sql("SELECT version()").scalar_one())
-        return {
-            "name": "postgresql",
-            "version": version,
-            "version_comment": comment,
-            "tls": "off",
-            "settings": settings.taken(self.asked, asked.settings, rows),
-            "variables": len(rows),
-            "variables_sha256": settings.digest(rows, PurePosixPath(HOME)),
-            "image": self.space.here.images.server,
-            "binary_sha256": self.run("sh", "-c", f'. {CONFIG}/engine.sh; sha256sum "$bin/postgres"').split()[
-                0
-            ],
-        }
+        said = settings.facts(self.admin(), version, self.asked, asked.settings, PurePosixPath(HOME))
+        program = self.run("sh", "-c", f'. {CONFIG}/engine.sh; sha256sum "$bin/postgres"')
+        return said | {"image": self.space.here.images.server, "binary_sha256": program.split()[0]}
 
     def log_errors(self, mark: int) -> list[str]:
         """Return the lines since a place that tell of an error or a crash."""
@@ -188,7 +146,7 @@ class PostgreSQL(Server):
     def _connect(self, database: str = labs.SCHEMA) -> Tunnelled:
         """Open the administrator's connection; what it adds to the server's counters is in them at once."""
         try:
-            far = Way(self.reach())
+            far = self.reach()
         except (OSError, SiteError) as error:
             raise psycopg.OperationalError(f"no way to the server: {error}") from None
         self._opened += 1
@@ -198,6 +156,3 @@ class PostgreSQL(Server):
         connection.prepare_threshold = None
         connection.execute("SELECT pg_stat_force_next_flush()")
         return connection
-
-    def _inform(self, _: Any, record: Any) -> None:
-        record.info.update(dialect=WORDS, opened=lambda: self._opened)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -223,11 +222,8 @@ class KubernetesSite(ArrangedSite[InPod]):
             return loaded.must_have(self.lab.folder, label, self._servers())
         copies.put_back(self._awake(), label)
 
-    def hold(self) -> None:
-        with contextlib.suppress(KeyboardInterrupt):
-            while True:
-                self._arms.must_be_alive()
-                time.sleep(2.0)
+    def _must_be_alive(self) -> None:
+        self._arms.must_be_alive()
 
     def down(self, arm: str | None = None) -> None:
         """Put the servers to sleep; proxies and clients hold nothing and stay until the site is left."""

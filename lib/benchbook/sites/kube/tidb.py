@@ -16,6 +16,7 @@ from benchbook.core.study_kubernetes import Kubernetes, Selector
 from benchbook.sites.kube import layout
 from benchbook.sites.kube.layout import Chain, Names, asked, room, service_of
 from benchbook.sites.kube.pods import HOSTNAME, resources, tolerations
+from benchbook.sites.settings import must_be_free
 from benchbook.sites.tidb import config
 
 API, KIND = "pingcap.com/v1alpha1", "TidbCluster"
@@ -95,8 +96,7 @@ def asked_of(study: Study, arm: str) -> config.Asked:
     """Return what every TiDB of an arm is asked to be: its settings, with those of its own part on top."""
     here = asked(study)
     assert here.tidb is not None
-    if forbidden := config.reserved(study.engine.settings):
-        raise SiteError(f"engine.settings.{forbidden[0]}: set by the operator; remove it from the study")
+    must_be_free(study.engine)
     wanted = configs(study, arm)["tidb"]
     own = {key: value for key, value in wanted.items() if not isinstance(value, tuple)}
     whole = config.complete(study.engine.settings, here.tidb.version.removeprefix("v"))

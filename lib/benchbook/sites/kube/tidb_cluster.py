@@ -15,6 +15,7 @@ import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
+from benchbook.sites import sql
 from benchbook.sites.kube import connect, engines, tidb, tidb_wait
 from benchbook.sites.kube.layout import Part
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -110,9 +111,7 @@ class TidbCluster:
 
     def facts(self) -> dict[str, Any]:
         """Return what the cluster says it is; SettingsDiffer if a TiDB did not take what was asked."""
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
-        variables: dict[str, str] = {str(name): value for name, value in rows}
+        variables = sql.variables(self.admin())
         return self.parts.facts(self.asked, self.space.study.engine, variables)
 
     def applied(self) -> list[tuple[str, str]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import settings
 from benchbook.sites.engines.tidb import CRASH
 from benchbook.sites.kube import connect, wait
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -18,7 +17,7 @@ from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import PARTS
 from benchbook.sites.kube.tidb_pod import PodStatus
 from benchbook.sites.kube.tunnel import get
-from benchbook.sites.tidb import config, pools
+from benchbook.sites.tidb import config, data, pools
 from benchbook.sites.tidb.placement import Placement
 from benchbook.sites.tidb.status import flat
 
@@ -91,17 +90,10 @@ class Parts:
     def facts(self, asked: config.Asked, engine: Any, variables: dict[str, str]) -> dict[str, Any]:
         """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
         read = [asked.taken(engine.settings, self._items(pod), variables) for pod in self.pods["tidb"]]
-        kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
         nodes = {pod.metadata.name: pod.spec.node_name for pod in self.all}
-        return {
-            "name": "tidb",
-            "version": self.statuses[0].who()["version"].partition("TiDB-v")[2] or None,
-            "version_comment": variables["version_comment"],
-            "storage": f"{len(self.pods['tikv'])} TiKV, {len(self.pods['pd'])} PD, by TiDB Operator",
-            "tls": variables.get("have_ssl", "unknown"),
-            "settings": read[0],
-            "variables": len(variables),
-            "variables_sha256": settings.digest(kept, Path(HOME)),
+        version = self.statuses[0].who()["version"].partition("TiDB-v")[2] or None
+        storage = f"{len(self.pods['tikv'])} TiKV, {len(self.pods['pd'])} PD, by TiDB Operator"
+        return data.facts(version, storage, read[0], variables, Path(HOME)) | {
             "parts": {
                 part: {
                     "pods": len(self.pods[part]),

@@ -19,7 +19,7 @@ from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tunnel import get
-from benchbook.sites.tidb import build, config, data
+from benchbook.sites.tidb import build, data
 from benchbook.sites.tidb.status import ABSENT, Status
 
 
@@ -97,19 +97,9 @@ class TidbPod(Server):
         asked, version = self.space.study.engine, build.version_in(self.run("tidb-server", "-V"))
         if version is None or not sql.is_version(version, asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
-        variables: dict[str, str] = {str(name): value for name, value in rows}
-        kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
-        return {
-            "name": "tidb",
-            "version": version,
-            "version_comment": variables["version_comment"],
-            "storage": STORAGE,
-            "tls": variables.get("have_ssl", "unknown"),
-            "settings": self.asked.taken(asked.settings, self.status.config(), variables),
-            "variables": len(variables),
-            "variables_sha256": settings.digest(kept, Path(HOME)),
+        variables = sql.variables(self.admin())
+        read = self.asked.taken(asked.settings, self.status.config(), variables)
+        return data.facts(version, STORAGE, read, variables, Path(HOME)) | {
             "image": self.space.here.images.server,
             "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v tidb-server)"').split()[0],
         }

@@ -7,11 +7,12 @@ to its request: one connection in some dozens then stood still until the server 
 from __future__ import annotations
 
 import http.client
-import io
 from typing import Any
 
 from kubernetes.stream.ws_client import create_websocket, get_websocket_url
 from websocket import ABNF, WebSocketException, WebSocketTimeoutException
+
+from benchbook.sites.machine.arriving import Arriving
 
 # Each forwarded port has two channels, and each begins with two bytes: the port's number.
 DATA, ERROR = 0, 1
@@ -54,11 +55,11 @@ class Tunnel:
         found, self._read = self._read[:size], self._read[size:]
         return found
 
-    def receive(self, size: int) -> bytes:
-        """Return what has arrived, so many bytes at most; nothing if the other side has ended."""
+    def receive(self) -> bytes:
+        """Wait for the bytes that come next; none at the end."""
         while not self._read and self._more():
             pass
-        found, self._read = self._read[:size], self._read[size:]
+        found, self._read = self._read, b""
         return found
 
     def close(self) -> None:
@@ -98,7 +99,7 @@ def get(tunnel: Tunnel, path: str, wait_s: float = 5.0) -> str:
     try:
         tunnel.settimeout(wait_s)
         tunnel.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-        answer = http.client.HTTPResponse(_Arriving(tunnel))  # type: ignore[arg-type]
+        answer = http.client.HTTPResponse(Arriving(tunnel.receive))  # type: ignore[arg-type]
         answer.begin()
         if answer.status != http.client.OK:
             raise ConnectionError(f"{path}: {answer.status} {answer.reason}")
@@ -107,21 +108,3 @@ def get(tunnel: Tunnel, path: str, wait_s: float = 5.0) -> str:
         raise ConnectionError(f"{path}: {error}") from None
     finally:
         tunnel.close()
-
-
-class _Arriving(io.RawIOBase):
-    """What arrives through a tunnel as the standard library reads it."""
-
-    def __init__(self, tunnel: Tunnel) -> None:
-        self._tunnel = tunnel
-
-    def makefile(self, mode: str = "rb") -> io.BufferedReader:
-        return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        found = self._tunnel.receive(len(buffer))
-        buffer[: len(found)] = found
-        return len(found)

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from benchbook.core import registry
 from benchbook.sites import load
-from benchbook.sites.agent import files
+from benchbook.sites.agent import files, listening
 from benchbook.sites.arms import capture, loads
 from benchbook.sites.engines import postgresql_accounts as postgresql
 from benchbook.sites.lab import free_bytes, lab_root
-from benchbook.sites.local import ports
 from benchbook.sites.machine import abilities, here, lock
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine.abilities import Ability, install_command, judge, manager
@@ -112,8 +111,8 @@ def _open_files() -> Ability:
 
 
 def _port(number: int) -> Ability:
-    is_free = not ports.listeners(number)
-    held = [] if is_free else [_named(pid) for pid in ports.holders(number)]
+    there = listening.on(number)
+    is_free, held = not there, [_named(one["pid"]) for one in there if one["pid"]]
     detail = "free" if is_free else f"taken by {', '.join(held) or 'a process of another user'}"
     return judge(f"port {number}", is_free, detail, "`make down` if it is ours, else another site.port")
 

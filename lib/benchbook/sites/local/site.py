@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from benchbook.sites.contract import Start
 from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.local.layout import InLab, Part
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine import monitor, prepared
+from benchbook.sites.machine import monitor
 from benchbook.sites.processes import process, procfs, start_at
 from benchbook.sites.processes.before_exec import Where
 
@@ -193,23 +192,10 @@ class LocalSite(ArrangedSite[InLab]):
         hops = self._parts.hops(self._chain(arm))
         return monitor.Monitor(watched, path, *pids, hops=hops, families=families)
 
-    def snapshot(self, label: str = "", arm: str | None = None) -> None:
-        """Keep a copy of the data of an arm's server under a label, for all arms that share them."""
-        prepared.keep(self._server(arm), self._servers(), label)
-
-    def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        return prepared.is_kept(self._server(arm), label)
-
-    def restore(self, label: str | None = None) -> None:
-        prepared.put_back(self._servers(), label)
-
-    def hold(self) -> None:
-        with contextlib.suppress(KeyboardInterrupt):
-            while True:
-                for part in self._parts.alive.values():
-                    if part.child is not None and not part.child.is_alive:
-                        raise SiteError(f"the {part.role} ended by itself; see {part.log}")
-                time.sleep(0.5)
+    def _must_be_alive(self) -> None:
+        for part in self._parts.alive.values():
+            if part.child is not None and not part.child.is_alive:
+                raise SiteError(f"the {part.role} ended by itself; see {part.log}")
 
     def down(self, arm: str | None = None) -> None:
         names = [] if arm is None else [part.name for part in self._chain(arm).hops]

@@ -20,7 +20,7 @@ import sqlalchemy
 from benchbook.core import files
 from benchbook.core.errors import SiteError
 from benchbook.core.study_cluster import Cluster as Asked
-from benchbook.sites import admin_account, settings
+from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
 from benchbook.sites.local import tidb_events, tidb_members
 from benchbook.sites.local.delay import Delay
@@ -208,22 +208,13 @@ class Cluster:
     def facts(self) -> dict[str, Any]:
         """Return what its parts say they are; SettingsDiffer if one did not take what was asked."""
         self.running()
-        with self.admin().connect() as connection:
-            rows = connection.exec_driver_sql("SHOW GLOBAL VARIABLES").all()
-        variables: dict[str, str] = {str(name): value for name, value in rows}
+        variables = sql.variables(self.admin())
         read = [
             self.asked.taken(self.engine.settings, one.status.config(), variables) for one in self.servers
         ]
-        kept = {key: value for key, value in variables.items() if key not in config.VOLATILE}
         size = self.size
-        return {
-            "name": "tidb",
-            "version": self.version,
-            "version_comment": variables["version_comment"],
-            "storage": STORAGE.format(stores=size.stores, replicas=size.replicas),
-            "settings": read[0],
-            "variables": len(variables),
-            "variables_sha256": settings.digest(kept, self.folder),
+        storage = STORAGE.format(stores=size.stores, replicas=size.replicas)
+        return data.facts(self.version, storage, read[0], variables, self.folder) | {
             "config_hash": self.servers[0].config_hash,
             "started_with": self.servers[0].started_with,
             "programs": {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import abc
 import json
 import re
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SettingsDiffer
 from benchbook.sites import lab as labs
+from benchbook.sites.machine.contract import Request
 from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.supervised import Supervised
 from benchbook.sites.settings import Value, same, text
@@ -162,10 +162,7 @@ class Store(Member):
         return bool(self._ask("config"))
 
     def _ask(self, what: str) -> Any:
-        plain = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        address = f"http://{self.place.address}:{self.place.port + 1}/{what}"
-        with plain.open(address, timeout=5.0) as answer:
-            return json.loads(answer.read())
+        return json.loads(self.machine.request(self.place.address, self.place.port + 1, Request(f"/{what}")))
 
 
 class Server(Member):

@@ -6,16 +6,21 @@ import abc
 import signal
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pymysql
 
 from benchbook.sites.lab import Lab
-from benchbook.sites.processes.before_exec import ANYWHERE, Where
+from benchbook.sites.processes.before_exec import Where
 
 if TYPE_CHECKING:
     import psycopg
+
+
+# What a program finds in its environment beside what all have; None: nothing.
+Env = Mapping[str, str] | None
 
 
 class Process(Protocol):
@@ -30,6 +35,16 @@ class Process(Protocol):
 
     @property
     def is_alive(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of an HTTP server; `kind` is what the body is."""
+
+    path: str
+    method: str = "GET"
+    body: str | None = None
+    kind: str = "application/json"
 
 
 class Machine(abc.ABC):
@@ -133,15 +148,7 @@ class Machine(abc.ABC):
         """Return ADDRESS:PORT of what a process listens on beside loopback and one address it may have."""
 
     @abc.abstractmethod
-    def start(
-        self,
-        role: str,
-        argv: Sequence[str],
-        *,
-        user: str | None = None,
-        where: Where = ANYWHERE,
-        env: Mapping[str, str] | None = None,
-    ) -> Process:
+    def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Process:
         """Start a program in the folder of its role; what it prints is added to `run/ROLE.log`."""
 
     @abc.abstractmethod
@@ -157,15 +164,7 @@ class Machine(abc.ABC):
         """Return what a program answers to a line on its socket, a file below the folder."""
 
     @abc.abstractmethod
-    def request(
-        self,
-        address: str,
-        port: int,
-        method: str,
-        path: str,
-        body: str | None = None,
-        kind: str = "application/json",
-    ) -> str:
+    def request(self, address: str, port: int, asked: Request) -> str:
         """Return what an HTTP server answers that this machine reaches."""
 
     @abc.abstractmethod

@@ -10,7 +10,7 @@ import signal
 import socket
 import ssl
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,10 @@ import pymysql
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.agent.files import Files
-from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine.contract import Env, Machine, Request
 from benchbook.sites.processes import process
-from benchbook.sites.processes.before_exec import ANYWHERE, Where
+from benchbook.sites.processes.before_exec import Where
+from benchbook.sites.processes.process import Child
 
 if TYPE_CHECKING:
     import psycopg
@@ -47,6 +48,16 @@ def find(name: str) -> str | None:
 def says(argv: list[str]) -> str:
     """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
     return Files(Path("/")).says(argv)
+
+
+def fetch(address: str, port: int, asked: Request, wait_s: float = WAIT_S) -> str:
+    """Return what an HTTP server answers to this machine, past any proxy of its own; OSError if none does."""
+    data = asked.body.encode() if asked.body is not None else None
+    url = f"http://{address}:{port}{asked.path}"
+    request = urllib.request.Request(url, data, {"Content-Type": asked.kind}, method=asked.method)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=wait_s) as answer:
+        return str(answer.read().decode("utf-8", "replace"))
 
 
 def variable(name: str) -> str:
@@ -81,15 +92,7 @@ class Here(Files, Machine):
     def socket(self, name: str) -> str:
         return str(self.lab.socket(self.folder / name))
 
-    def start(
-        self,
-        role: str,
-        argv: Sequence[str],
-        *,
-        user: str | None = None,
-        where: Where = ANYWHERE,
-        env: Mapping[str, str] | None = None,
-    ) -> process.Child:
+    def start(self, role: str, argv: Sequence[str], user: str | None, where: Where, env: Env) -> Child:
         self.own("run")
         return process.start(
             role,
@@ -133,21 +136,8 @@ class Here(Files, Machine):
             client.sendall(f"{line}\n".encode())
             return b"".join(iter(lambda: client.recv(65536), b"")).decode("utf-8", "replace")
 
-    def request(
-        self,
-        address: str,
-        port: int,
-        method: str,
-        path: str,
-        body: str | None = None,
-        kind: str = "application/json",
-    ) -> str:
-        data = body.encode() if body is not None else None
-        asked = urllib.request.Request(f"http://{address}:{port}{path}", data=data, method=method)
-        asked.add_header("Content-Type", kind)
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(asked, timeout=WAIT_S) as answer:
-            return str(answer.read().decode("utf-8", "replace"))
+    def request(self, address: str, port: int, asked: Request) -> str:
+        return fetch(address, port, asked)
 
     def connect(
         self, target: str | tuple[str, int], tls: ssl.SSLContext | None = None, **account: Any

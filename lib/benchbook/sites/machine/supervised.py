@@ -89,6 +89,15 @@ class Supervised:
         """The digests of what it was started with beside its settings file, by name."""
         return {name: applied.digest(text) for name, text in self._beside()}
 
+    def program_facts(self, binary: str) -> dict[str, Any]:
+        """Return what it was made of: its program and the digests of what that was started with."""
+        return {
+            "binary": binary,
+            "binary_sha256": self.machine.sha256(binary),
+            "config_hash": self.config_hash,
+            "started_with": self.started_with,
+        }
+
     def applied(self) -> list[tuple[str, str]]:
         """Return the settings files and the command line that it was started with, as pairs of name and
         text."""
@@ -213,9 +222,7 @@ class Supervised:
             try:
                 self.machine.own(self.role, self.user)
                 self._clear()
-                self.child = self.machine.start(
-                    self.role, argv, user=self.user, where=self.place.where, env=env
-                )
+                self.child = self.machine.start(self.role, argv, self.user, self.place.where, env)
                 self._wait(is_ready, mark)
                 return
             except SiteError:

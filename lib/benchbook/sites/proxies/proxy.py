@@ -84,12 +84,9 @@ class Proxy(Supervised):
         return {
             "name": self.program,
             "version": self.version(),
-            "binary": self.binary,
-            "binary_sha256": self.machine.sha256(self.binary),
             **({"settings": dict(self.asked.settings)} if self.asked.settings else {}),
             **({"servers": len(self.servers)} if len(self.servers) > 1 else {}),
-            "config_hash": self.config_hash,
-            "started_with": self.started_with,
+            **self.program_facts(self.binary),
         }
 
     def version(self) -> str | None:

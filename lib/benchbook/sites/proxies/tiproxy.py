@@ -9,6 +9,7 @@ from typing import Any
 
 from benchbook.sites.lab import LOOPBACK
 from benchbook.sites.machine import here
+from benchbook.sites.machine.contract import Request
 from benchbook.sites.proxies.proxy import Proxy
 from benchbook.sites.settings import Value
 from benchbook.sites.tidb.config import toml
@@ -70,5 +71,5 @@ class TiProxy(Proxy):
         backend = {"instances": list(self.servers), "selector-type": "random"}
         settings = json.dumps({"namespace": "default", "frontend": {}, "backend": backend})
         for method, path, body in (("PUT", "/default", settings), ("POST", "/commit", None)):
-            path = f"/api/admin/namespace{path}"
-            self.machine.request(LOOPBACK, self.place.port + 1, method, path, body)
+            asked = Request(f"/api/admin/namespace{path}", method, body)
+            self.machine.request(LOOPBACK, self.place.port + 1, asked)

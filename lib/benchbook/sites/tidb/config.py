@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.core import reserved as core_reserved
 from benchbook.core.errors import SettingsDiffer
 from benchbook.sites.settings import Value, same, text
 
@@ -109,11 +108,6 @@ def complete(asked: Mapping[str, Value], version: str) -> Asked:
         {name: value for name, value in sorted(merged.items()) if is_item(name)},
         {name: value for name, value in sorted(merged.items()) if not is_item(name)},
     )
-
-
-def reserved(asked: Mapping[str, Value]) -> list[str]:
-    """Return the settings that a study may not make, sorted."""
-    return core_reserved.tidb(asked)
 
 
 def toml(items: Mapping[str, Value]) -> str:

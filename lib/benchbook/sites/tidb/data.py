@@ -20,6 +20,7 @@ from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
 from benchbook.sites.admin_account import ADMIN
 from benchbook.sites.machine.contract import Machine, Process
+from benchbook.sites.processes.before_exec import ANYWHERE
 from benchbook.sites.settings import Value, same
 from benchbook.sites.tidb.config import VOLATILE, assignment
 from benchbook.sites.tidb.status import ABSENT, Status
@@ -51,7 +52,7 @@ def first_start(part: Any, argv: list[str], socket: str, hosts: Sequence[str] = 
     SiteError if it did not go by itself, so that what it wrote may not be whole. `hosts` as in `close`.
     """
     machine, mark = part.machine, part.log_mark()
-    child = machine.start(part.role, argv, user=part.user, env=part.env)
+    child = machine.start(part.role, argv, part.user, ANYWHERE, part.env)
     try:
         with _first(part, child, socket, mark) as connection, connection.cursor() as cursor:
             close(cursor, admin_account.secret(machine.lab), hosts)
@@ -191,9 +192,24 @@ def admin(
     return made
 
 
-def digest(variables: Mapping[str, str], folder: PurePath) -> str:
-    """Return the SHA-256 of all variables that mean the same at the next start and in another place."""
-    return settings.digest({key: value for key, value in variables.items() if key not in VOLATILE}, folder)
+def facts(
+    version: str | None, storage: str, read: dict[str, Any], variables: Mapping[str, str], folder: PurePath
+) -> dict[str, Any]:
+    """Return what a TiDB says it is, wherever it runs; `read` are its settings as they were read back.
+
+    The digest is of all variables that mean the same at the next start and in another place.
+    """
+    kept = {key: value for key, value in variables.items() if key not in VOLATILE}
+    return {
+        "name": "tidb",
+        "version": version,
+        "version_comment": variables["version_comment"],
+        "storage": storage,
+        "tls": variables.get("have_ssl", "unknown"),
+        "settings": read,
+        "variables": len(variables),
+        "variables_sha256": settings.digest(kept, folder),
+    }
 
 
 def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)) -> None:

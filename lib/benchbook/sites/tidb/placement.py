@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.machine import here
+from benchbook.sites.machine.contract import Request
 from benchbook.sites.settings import Value, same, text
 from benchbook.sites.tidb.status import flat
 
@@ -88,11 +90,9 @@ class Placement:
         return self.names.get(address, "unknown")
 
     def _ask(self, what: str, said: Mapping[str, Any] | None = None) -> Any:
-        plain = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        data = json.dumps(said).encode() if said is not None else None
-        address = f"http://{self.address}:{self.port}/pd/api/v1/{what}"
-        with plain.open(urllib.request.Request(address, data), timeout=self.wait_s) as answer:
-            told = answer.read().decode("utf-8")
+        path = f"/pd/api/v1/{what}"
+        asked = Request(path) if said is None else Request(path, "POST", json.dumps(said))
+        told = here.fetch(self.address, self.port, asked, self.wait_s)
         return json.loads(told) if said is None else told
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 import time
-import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.sites.machine.contract import Machine
+from benchbook.sites.machine import here
+from benchbook.sites.machine.contract import Machine, Request
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -67,9 +67,7 @@ class Status:
         return counters(samples), time.time() - total(samples, "process_start_time_seconds")
 
     def _get(self, path: str) -> str:
-        plain = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with plain.open(f"http://{self.address}:{self.port}{path}", timeout=self.wait_s) as answer:
-            return answer.read().decode("utf-8")
+        return here.fetch(self.address, self.port, Request(path), self.wait_s)
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class MachineStatus(Status):
 
     def _get(self, path: str) -> str:
         assert self.machine is not None
-        return self.machine.request(self.address, self.port, "GET", path)
+        return self.machine.request(self.address, self.port, Request(path))
 
 
 def counters(samples: Samples) -> dict[str, int]:
