@@ -13,7 +13,9 @@ export GIT_CONFIG_COUNT := 1
 export GIT_CONFIG_KEY_0 := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 endif
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# With the last one set, as images of containers do, each stage and each process of the tests would compile all
+# of our modules again; what Python keeps of them lies in folders that git ignores, and `make clean` removes it.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 STUDY ?= quick
 # What verify and rerun look at, and what review compares with.

@@ -32,6 +32,20 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PATH"] += ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let each of several workers begin its collection with another part of a folder."""
+    report = yield
+    worker = getattr(collector.config, "workerinput", None)
+    if worker is not None and isinstance(collector, pytest.Directory):
+        from tests import dealing
+
+        report.result = dealing.turned(report.result, worker["workerid"], worker["workercount"])
+    return report
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several workers, put the tests into the order in which they are dealt out."""
     if hasattr(config, "workerinput"):

@@ -20,13 +20,14 @@ def test_a_text_is_kept_once_and_what_an_earlier_provision_left_goes(tmp_path: P
 
 def test_digests_are_found_wherever_facts_and_identities_have_them():
     facts = {
-        "engine": {"config_hash": "a", "version": "1"},
+        "engine": {"config_hash": "a", "started_with": {"mariadbd.argv": "v"}, "version": "1"},
         "proxy": None,
         "servers": {"server-2": {"config_hash": "b"}},
         "moment": {"manifests": {"study.yaml": "c", "server.yaml": "d"}, "load": "0"},
     }
     assert dict(applied.digests(facts)) == {
         "engine.config_hash": "a",
+        "engine.started_with.mariadbd.argv": "v",
         "servers.server-2.config_hash": "b",
         "moment.manifests.study.yaml": "c",
         "moment.manifests.server.yaml": "d",

@@ -89,7 +89,7 @@ def test_the_plan_says_which_arm_has_several_clients():
         ({"workloads": {"oltp_point_select": {"rate": 2}}}, r"oltp_point_select.rate: 2: arm three has 3"),
         (
             {"site": {"kind": "existing", "existing": {"host": "db", "account_file": "x"}}},
-            r"arms.three.servers: 3: a site of kind existing has one; use kind .*local",
+            r"arms.three.servers: not supported with site.kind: existing",
         ),
     ],
 )

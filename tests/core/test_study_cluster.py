@@ -67,7 +67,7 @@ def test_clusters_side_by_side_get_ports_that_do_not_meet() -> None:
         ({"engine": {"binary": "/bin/true"}}, "engine.binary: /bin/true: the parts of a cluster"),
         (
             {"site": {"kind": "ssh", "inventory": "lab"}},
-            "engine.cluster: made on this machine; write site.kind: local",
+            "engine.cluster: not supported with site.kind: ssh; write site.kind: local, or use site.tiup",
         ),
         (
             {"cluster": {"store_settings": {"server.store-addr": "0.0.0.0:1"}}},

@@ -50,7 +50,12 @@ def study(arms: dict[str, Any], engine: dict[str, Any] | None = None, **site: An
         ),
         ({"access": "tiproxy"}, {"name": "mariadb"}, {"tls": "required"}, "has no certificate of ours"),
         ({}, None, {"tls": "required"}, "site.tls: required: made for mariadb only, and engine.name is tidb"),
-        ({}, {"name": "mariadb"}, {"kind": "local", "inventory": None, "tls": "required"}, "kind: ssh only"),
+        (
+            {},
+            {"name": "mariadb"},
+            {"kind": "local", "inventory": None, "tls": "required"},
+            "site.tls: required: not supported with site.kind: local; remove it, or write site.kind: ssh",
+        ),
     ],
 )
 def test_what_hosts_can_not_give_is_told_with_place_and_remedy(

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from benchbook.core.study import Study
 from benchbook.measure import matrix, sysbench
 from benchbook.plan import schedule
 from benchbook.read import validity
+from benchbook.sites.contract import Start
 from tests.faults import leftovers
 from tests.faults.book import Book
 from tests.limits import LIMITS
@@ -151,13 +152,13 @@ class Scene:
             except BaseException as trouble:
                 troubles.append(trouble)
 
-        def client(argv: Any, out: Path, err: Path, **rest: Any) -> Any:
+        def client(asked: Start) -> Any:
             is_first = self.client is None
             if is_first and fault is not None and when == "before":
                 fault(self)
-            self.client = (self._start if is_first else _plain)(start, argv, out, err, **rest)
+            self.client = start(self._aimed(asked) if is_first else asked)
             if is_first and fault is not None and when == "running":
-                waiting.append(threading.Thread(target=disturb, args=(out,)))
+                waiting.append(threading.Thread(target=disturb, args=(asked.out,)))
                 waiting[0].start()
             return self.client
 
@@ -171,11 +172,13 @@ class Scene:
         if troubles:
             raise troubles[0]
 
-    def _start(self, start: Callable[..., Any], argv: Any, out: Path, err: Path, **rest: Any) -> Any:
+    def _aimed(self, asked: Start) -> Start:
+        """Return a start as the fault wants it: at another endpoint, behind another program."""
+        argv = asked.argv
         if self.endpoint is not None:
-            planned = next(run for run in self.runs if out.parent.name.startswith(run.run_id))
+            planned = next(run for run in self.runs if asked.out.parent.name.startswith(run.run_id))
             argv = sysbench.run(self.endpoint, planned)
-        return start([*self.prefix, *argv], out, err, **rest)
+        return replace(asked, argv=[*self.prefix, *argv])
 
     def voids(self) -> list[dict[str, Any]]:
         """Return the notes of what was voided, first attempt first."""
@@ -223,7 +226,3 @@ class Scene:
         )
         self.book.orphans += left
         assert left == []
-
-
-def _plain(start: Callable[..., Any], argv: Any, out: Path, err: Path, **rest: Any) -> Any:
-    return start(argv, out, err, **rest)

@@ -32,6 +32,14 @@ def test_tests_that_are_alone_come_last_wherever_they_stand(request: pytest.Fixt
     assert collected <= dealing.alone()
 
 
+def test_each_worker_begins_elsewhere_and_all_deal_out_the_same_order():
+    found = list("abcdef")
+    assert [dealing.turned(found, f"gw{one}", 3)[0] for one in range(3)] == ["a", "c", "e"]
+    assert sorted(dealing.turned(found, "gw2", 3)) == found
+    later, first = "tests/core/test_b.py::test_a", "tests/core/test_a.py::test_z"
+    assert sorted([later, first], key=dealing.rank) == [first, later]
+
+
 def test_what_it_names_is_there():
     together = (name for those in dealing.TOGETHER.values() for name in those)
     for name in (*dealing.FIRST, *dealing.APART, *together):

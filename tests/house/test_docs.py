@@ -107,11 +107,10 @@ def test_the_tree_in_readme_is_the_tree():
     assert not floors - set(listed)
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_the_glossary_has_every_word(word: str):
+def test_the_glossary_has_every_word():
     rows = re.findall(r"^(?:\||[-*])\s*([^|:—–]+)", section("README.md", "words|glossary"), re.M)
     terms = {term.strip(" *`_") for row in rows for term in re.split(r",|/| and ", row.lower())}
-    assert word in terms
+    assert not set(WORDS) - terms
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> list[tuple[str, str | None]]:
@@ -131,9 +130,9 @@ def _models(annotation: object) -> list[type[BaseModel]]:
     return [one for part in getattr(annotation, "__args__", ()) for one in _models(part)]
 
 
-@pytest.mark.parametrize(("key", "said"), keys(Study) + keys(Params, "params.yaml: "))
-def test_every_parameter_is_documented(key: str, said: str | None):
-    assert said and said.strip().endswith((".", ";", ")"))
+def test_every_parameter_is_documented():
+    found = keys(Study) + keys(Params, "params.yaml: ")
+    assert not [key for key, said in found if not said or not said.strip().endswith((".", ";", ")"))]
 
 
 def test_every_parameter_with_a_unit_says_it():

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
-
-import pytest
 
 from tests.house import tree
 
@@ -43,15 +42,28 @@ IMPURE = {
     "signal", "socket", "sqlalchemy", "subprocess", "threading", "time", "urllib", "uuid",
 }  # fmt: skip
 CLOCKS = {"now", "utcnow", "today"}
+OF_THE_SYSTEM = {"system", "popen", "fork", "getpid", "urandom", "environ", "getenv"}
 SEEDED = {"Random", "default_rng", "Generator", "SeedSequence", "PCG64", "Philox"}
 MOST_LINES, MOST_OF_A_FUNCTION = 400, 60
 
-modules = pytest.mark.parametrize("path", tree.modules(), ids=tree.dotted)
+# One test for each rule looks at all modules and names every one that breaks it: as a test for each module
+# there were two thousand, and they cost more than what they look at.
 
 
-def of_floors(names: tuple[str, ...]) -> pytest.MarkDecorator:
-    chosen = [path for path in tree.modules() if path.relative_to(tree.PACKAGE).parts[0] in names]
-    return pytest.mark.parametrize("path", chosen, ids=tree.dotted)
+def of_floors(*names: str) -> list[Path]:
+    """Return the modules of some floors."""
+    return [path for path in tree.modules() if path.relative_to(tree.PACKAGE).parts[0] in names]
+
+
+def imports(path: Path) -> frozenset[str]:
+    """Return what a module of ours imports."""
+    module = f"{tree.dotted(path)}.__init__" if path.name == "__init__.py" else tree.dotted(path)
+    return tree.imports(tree.text(path), module)
+
+
+def broken(found: Mapping[Path, object]) -> dict[str, object]:
+    """Return what is wrong by the name of its module, without those of which nothing is wrong."""
+    return {tree.dotted(path): wrong for path, wrong in found.items() if wrong}
 
 
 def test_the_package_has_these_floors_and_no_other():
@@ -59,19 +71,16 @@ def test_the_package_has_these_floors_and_no_other():
     assert folders == set(BELOW)
 
 
-@of_floors(tree.FLOORS)
-def test_imports_go_down_only(path: Path):
+def upwards(path: Path) -> set[str]:
+    """Return what a module imports from floors above its own."""
     floor = path.relative_to(tree.PACKAGE).parts[0]
-    module = f"{tree.dotted(path)}.__init__" if path.name == "__init__.py" else tree.dotted(path)
-    reached = {name for name in tree.imports(path.read_text(), module) if name.startswith("benchbook")}
-    upwards = {
-        name
-        for name in reached
-        if name.count(".")
-        and name.split(".")[1] in tree.FLOORS
-        and name.split(".")[1] not in BELOW[floor] | {floor}
-    }
-    assert not upwards, f"{floor} may import {sorted(BELOW[floor])} only"
+    reached = [name for name in imports(path) if name.startswith("benchbook") and name.count(".")]
+    above = set(tree.FLOORS) - BELOW[floor] - {floor}
+    return {name for name in reached if name.split(".")[1] in above}
+
+
+def test_imports_go_down_only():
+    assert not broken({path: upwards(path) for path in of_floors(*tree.FLOORS)}), BELOW
 
 
 def rooms_below(module: str) -> set[str]:
@@ -86,7 +95,7 @@ def rooms_below(module: str) -> set[str]:
 
 def rooms_reached(path: Path, module: str) -> set[str]:
     """Return the rooms of `sites` that a module imports from, itself included or not."""
-    names = [name.split(".") for name in tree.imports(path.read_text(), module)]
+    names = [name.split(".") for name in tree.imports(tree.text(path), module)]
     return {name[2] for name in names if name[:2] == ["benchbook", "sites"] and len(name) > 2} & set(ROOMS)
 
 
@@ -94,11 +103,10 @@ def test_sites_has_these_rooms_and_no_other():
     assert {path.parent.name for path in (tree.PACKAGE / "sites").glob("*/__init__.py")} == set(ROOMS)
 
 
-@of_floors(("sites",))
-def test_rooms_of_sites_import_down_only(path: Path):
-    module = tree.dotted(path)
-    upwards = rooms_reached(path, module) - rooms_below(module)
-    assert not upwards, f"{module} may import from {sorted(rooms_below(module))} only"
+def test_rooms_of_sites_import_down_only():
+    found = {path: (path, tree.dotted(path)) for path in of_floors("sites")}
+    wrong = {path: rooms_reached(*one) - rooms_below(one[1]) for path, one in found.items()}
+    assert not broken(wrong), "what a room may import stands above it in ROOMS"
 
 
 def test_no_exception_between_rooms_is_left_that_nobody_needs():
@@ -107,18 +115,21 @@ def test_no_exception_between_rooms_is_left_that_nobody_needs():
         assert path is not None and rooms <= rooms_reached(path, module)
 
 
-@of_floors(tree.FLOORS)
-def test_imports_of_ours_exist(path: Path):
-    module = f"{tree.dotted(path)}.__init__" if path.name == "__init__.py" else tree.dotted(path)
-    ours = {node for node in tree.imports(path.read_text(), module) if node.startswith("benchbook.")}
+def absent(path: Path) -> set[str]:
+    """Return what a module imports of ours that is not there."""
+    ours = {node for node in imports(path) if node.startswith("benchbook.")}
     # The last part may be an attribute instead of a module; the part before it may not.
-    assert not {name for name in ours if not tree.file_of(name) and not tree.file_of(name.rpartition(".")[0])}
+    return {name for name in ours if not tree.file_of(name) and not tree.file_of(name.rpartition(".")[0])}
 
 
-@of_floors(PURE)
-def test_pure_floors_have_no_connection_process_clock_or_luck(path: Path):
-    parsed = ast.parse(path.read_text())
-    found = {name for name in tree.imports(path.read_text()) if name.split(".")[0] in IMPURE}
+def test_imports_of_ours_exist():
+    assert not broken({path: absent(path) for path in of_floors(*tree.FLOORS)})
+
+
+def impure(path: Path) -> set[str]:
+    """Return the connections, processes, clocks and luck that a module of a pure floor reaches for."""
+    parsed = tree.parsed(tree.text(path))
+    found = {name for name in tree.imports(tree.text(path)) if name.split(".")[0] in IMPURE}
     for node in ast.walk(parsed):
         if not isinstance(node, ast.Attribute):
             continue
@@ -127,15 +138,7 @@ def test_pure_floors_have_no_connection_process_clock_or_luck(path: Path):
             found.add(f"{owner}.{node.attr}")
         if owner in {"random", "np.random", "numpy.random"} and node.attr not in SEEDED:
             found.add(f"{owner}.{node.attr}")
-        if owner == "os" and node.attr in {
-            "system",
-            "popen",
-            "fork",
-            "getpid",
-            "urandom",
-            "environ",
-            "getenv",
-        }:
+        if owner == "os" and node.attr in OF_THE_SYSTEM:
             found.add(f"os.{node.attr}")
     for node in ast.walk(parsed):
         if isinstance(node, ast.Call) and not node.args and not node.keywords:
@@ -144,7 +147,11 @@ def test_pure_floors_have_no_connection_process_clock_or_luck(path: Path):
                 found.add(f"{called}() without a seed")
         if isinstance(node, ast.ImportFrom) and node.module in {"random", "numpy.random"}:
             found |= {f"{node.module}.{alias.name}" for alias in node.names if alias.name not in SEEDED}
-    assert not found
+    return found
+
+
+def test_pure_floors_have_no_connection_process_clock_or_luck():
+    assert not broken({path: impure(path) for path in of_floors(*PURE)})
 
 
 def _without_words(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -153,29 +160,37 @@ def _without_words(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return node.end_lineno - node.lineno + 1 - said
 
 
-@modules
-def test_a_module_has_a_readable_size(path: Path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= MOST_LINES
-    long = {
+def too_long(path: Path) -> dict[str, int]:
+    """Return how many lines a module or its functions have, where these are too many."""
+    text = tree.text(path)
+    lines = {"the whole module": len(text.splitlines())}
+    found = {
         node.name: length
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(tree.parsed(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (length := _without_words(node)) > MOST_OF_A_FUNCTION
     }
-    assert not long
+    return found | {name: count for name, count in lines.items() if count > MOST_LINES}
 
 
-@modules
-def test_a_module_says_what_it_is_for_in_one_line(path: Path):
-    said = ast.get_docstring(ast.parse(path.read_text()))
-    assert said and said.splitlines()[0].rstrip().endswith((".", ":", "?"))
+def test_a_module_has_a_readable_size():
+    assert not broken({path: too_long(path) for path in tree.modules()})
 
 
-@of_floors(tree.FLOORS)
-def test_public_functions_are_typed_and_described(path: Path):
+def says_what_it_is_for(path: Path) -> bool:
+    """Say whether the first line of a module's docstring is a sentence."""
+    words = ast.get_docstring(tree.parsed(tree.text(path)))
+    return bool(words) and words.splitlines()[0].rstrip().endswith((".", ":", "?"))
+
+
+def test_a_module_says_what_it_is_for_in_one_line():
+    assert not [tree.dotted(path) for path in tree.modules() if not says_what_it_is_for(path)]
+
+
+def undescribed(path: Path) -> list[str]:
+    """Return the public functions of a module without types or a docstring."""
     wanting = []
-    for node in ast.parse(path.read_text()).body:
+    for node in tree.parsed(tree.text(path)).body:
         inside = node.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_") else []
         for function in [node, *inside]:
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function.name.startswith(
@@ -188,4 +203,8 @@ def test_public_functions_are_typed_and_described(path: Path):
                 wanting.append(f"{function.name}: untyped {', '.join(untyped) or 'result'}")
             if function is node and ast.get_docstring(function) is None:
                 wanting.append(f"{function.name}: no docstring")
-    assert not wanting
+    return wanting
+
+
+def test_public_functions_are_typed_and_described():
+    assert not broken({path: undescribed(path) for path in of_floors(*tree.FLOORS)})

@@ -15,11 +15,11 @@ from tests.house import tree
 SUFFIX = "-full"
 FULL = sorted(name for study in paths.studies() for name in sizes.names(study) if study.startswith("lab-"))
 # The sources have no latency at a fixed rate, no run beyond 500 connections, no cold start, no pod network
-# with writes, no system that one machine can have, no level of one thread, and no two ways of which one is a
-# socket.
+# with writes, no system that one machine can have, no level of one thread, no Unix socket beside TCP,
+# and no cluster on one machine.
 WITHOUT = {
     *("lab-latency", "lab-ladder", "lab-connections", "lab-disk", "lab-network-workloads", "lab-system"),
-    *("lab-threads", "lab-socket"),
+    *("lab-threads", "lab-socket", "lab-cluster-zones", "lab-cluster-howto"),
 }
 MINUTES = 20
 

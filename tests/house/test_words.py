@@ -20,7 +20,7 @@ def texts(source: str) -> list[tuple[int, str]]:
     """Return every string and comment of a module with its line; names of code are left out."""
     found = [
         (node.lineno, node.value)
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree.parsed(source))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)

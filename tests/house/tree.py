@@ -66,10 +66,22 @@ def file_of(module: str) -> Path | None:
 
 
 @cache
+def parsed(source: str) -> ast.Module:
+    """Return a source as a tree, made once for all tests; none may change it."""
+    return ast.parse(source)
+
+
+@cache
+def text(path: Path) -> str:
+    """Return the text of a module, read once for all tests."""
+    return path.read_text()
+
+
+@cache
 def imports(source: str, module: str = "") -> frozenset[str]:
     """Return the dotted names a source imports, anywhere in it; relative ones resolved from `module`."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -94,7 +106,7 @@ def reached(source: str) -> frozenset[str]:
         seen.add(name)
         packages = [".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 1)]
         inside = path.name == "__init__.py"
-        waiting += packages + list(imports(path.read_text(), f"{name}.__init__" if inside else name))
+        waiting += packages + list(imports(text(path), f"{name}.__init__" if inside else name))
     return frozenset(seen)
 
 

@@ -174,11 +174,9 @@ class Connection:
 class Client:
     """A sysbench that has done its work when it is waited for."""
 
-    def __init__(
-        self, site: Site, argv: Sequence[str], out: Path, begin_at: float | None, server: Server
-    ) -> None:
-        self.site, self.argv, self.out, self.server = site, list(argv), out, server
-        self.popen, self.pid, self.returncode, self.begun_s = self, 4000, None, begin_at
+    def __init__(self, site: Site, start: contract.Start, server: Server) -> None:
+        self.site, self.argv, self.out, self.server = site, list(start.argv), start.out, server
+        self.popen, self.pid, self.returncode, self.begun_s = self, 4000, None, start.begin_at
         self.lasts_s = 0.0
 
     def wait(self, timeout: float | None = None) -> int:
@@ -315,12 +313,10 @@ class Site(contract.Site):
             tables, indexes = self.kept[str(label)].get(key, first)
             server.tables, server.indexes = dict(tables), dict(indexes)
 
-    def client(
-        self, argv, out, err, *, cwd=None, env=None, arm=None, number=0, begin_at=None, held=False
-    ) -> Client:
-        err.write_text("", encoding="utf-8")
-        servers = self.study.arms[arm or self.study.baseline].servers
-        return Client(self, argv, out, begin_at, self.server(arm, number % servers))
+    def client(self, start: contract.Start) -> Client:
+        start.err.write_text("", encoding="utf-8")
+        servers = self.study.arms[start.arm or self.study.baseline].servers
+        return Client(self, start, self.server(start.arm, start.number % servers))
 
     def watch(self, arm: str, client: Client, path: Path, others: Sequence[Client] = ()) -> Watch:
         plan = files.read_json(path.parent / runfolder.PLAN)

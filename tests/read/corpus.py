@@ -97,9 +97,10 @@ PLACE = {
     "db-driver": "mysql", "mysql-host": "127.0.0.1", "mysql-port": "33060", "mysql-db": "sbtest",
 }  # fmt: skip
 CONFIG = "[mariadbd]\nmax_connections=1024"
+ARGV = "/usr/sbin/mariadbd\n--defaults-file=SERVER/my.cnf"
 WHO = {
     "pid": 10, "started": 5.0, "version": "10.11.6", "datadir": "/d/", "port": 33060,
-    "config_hash": applied.digest(CONFIG),
+    "config_hash": applied.digest(CONFIG), "started_with": {"mariadbd.argv": applied.digest(ARGV)},
 }  # fmt: skip
 
 

@@ -133,8 +133,9 @@ def test_a_study_that_answers_a_claim_fills_its_row(site: Path):
     assert "Networks" in overview.studies(seen)._repr_html_()
 
 
-def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
-    lab = {**finding(""), "claim": None, "verdict": None, "treatment": "host"}
+def illustrate(site: Path, **found: object) -> None:
+    """Write a study of the lab whose arm illustrates a claim, with what it found."""
+    lab = {**finding(""), "claim": None, "verdict": None, "treatment": "host", **found}
     study = {
         "title": "A lab", "question": "Is it faster?", "scope": "this machine, these hours",
         "blocks": {"planned": 5, "complete": 5}, "findings": [lab],
@@ -144,12 +145,27 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     files.write_text(
         site / "studies" / "lab.yaml", f"{text}  host: {{illustrates: [tidb-kubernetes/host-network]}}\n"
     )
+
+
+def shown_of_host(seen: overview.Overview) -> str:
+    """Return what the first page's table says stands behind the claim about host networks."""
+    return next(row for row in rows(overview.claims(seen)._repr_html_()) if "Host network gives" in row[0])[4]
+
+
+def test_an_illustration_that_goes_the_other_way_says_so(site: Path):
+    illustrate(site, effect=-0.05, low=-0.07, high=-0.03)
+    assert "The direction is opposite to the published one." in shown_of_host(overview.load())
+
+
+def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
+    illustrate(site)
     files.write_text(
         site / "studies" / "own.yaml",
         "site: {kind: kubernetes}\nengine: {name: tidb}\narms: {}\nclaims: [tidb-kubernetes/host-network]\n",
     )
     seen = overview.load()
-    host = next(row for row in rows(overview.claims(seen)._repr_html_()) if "Host network gives" in row[0])[4]
+    host = shown_of_host(seen)
+    assert "opposite" not in host
     assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
     assert "Open. <code>make repro STUDY=own</code> would answer it (a cluster, TiDB)." in host
     assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))

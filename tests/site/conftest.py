@@ -51,6 +51,7 @@ FACTS = {
     "engine": {
         "name": "mariadb", "version": "10.11.6",
         "config_hash": corpus.WHO["config_hash"], "variables_sha256": "d" * 64,
+        "started_with": corpus.WHO["started_with"],
         "settings": {"max_connections": {"asked": "1024", "from": "benchbook", "got": "1024"}},
     },
     "machine": {"cores": 2, "cpu_model": "made up", "python": "3.12.1"},
@@ -107,7 +108,7 @@ def measure(root: Path) -> None:
     )
     runfolder.void(aside.path, where.void, "invalid", ["V1 exit code: exit code 1"])
     files.write_json(where.facts, facts)
-    applied.write(where.applied, [("my.cnf", corpus.CONFIG)])
+    applied.write(where.applied, [("my.cnf", corpus.CONFIG), ("mariadbd.argv", corpus.ARGV)])
     files.write_json(where.dataset, data)
     series = tidy.pilot_series(runfolder.listing(where.pilots))
     files.write_json(where.warm_up, {"analyze": [], **asdict(steady.discard_advice(series)), "rates": []})

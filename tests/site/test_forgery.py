@@ -87,7 +87,12 @@ def seal(folder: Path) -> None:
 
 
 def settings_file(where: paths.StudyPaths) -> Path:
-    (found,) = where.applied.iterdir()
+    (found,) = where.applied.glob("my-*")
+    return found
+
+
+def command_line(where: paths.StudyPaths) -> Path:
+    (found,) = where.applied.glob("*.argv")
     return found
 
 
@@ -239,6 +244,14 @@ NAMED: dict[str, tuple[Forgery, str]] = {
     "server's settings file": (
         of_engine(config_hash="x"),
         "identity_before.config_hash is [0-9a-f]{64}, facts.json has x",
+    ),
+    "server's command line": (
+        of_engine(started_with={"mariadbd.argv": "x"}),
+        r"identity_before.started_with is \{.*\}, facts.json has \{'mariadbd.argv': 'x'\}",
+    ),
+    "a word of a command line": (
+        lambda where: text("defaults-file", "defaults-extra-file")(command_line(where)),
+        r"applied/mariadbd-[0-9a-f]{12}\.argv: its bytes have no digest",
     ),
     "a line of a settings file": (
         lambda where: text("1024", "4096")(settings_file(where)),
@@ -551,7 +564,11 @@ def test_settings_files_that_are_not_there_are_no_error_and_are_named_as_not_pro
     shutil.rmtree(root / "data" / "made" / "applied")
     found = prove(root, here)
     assert found.wrong == []
-    last = "no file: engine.config_hash of direct, engine.config_hash of haproxy"
+    last = ", ".join(
+        f"engine.{what} of {arm}"
+        for what in ("config_hash", "started_with.mariadbd.argv")
+        for arm in ("direct", "haproxy")
+    )
     assert [line.endswith(last) for line in found.unproven if line.startswith("applied/")] == [True]
     assert not any(line.startswith("applied/") for line in prove(honest, here).unproven)
 

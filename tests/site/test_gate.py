@@ -105,9 +105,11 @@ def test_a_failure_is_never_taken_for_an_answer(error, monkeypatch, capsys):
 
 @pytest.mark.server
 @pytest.mark.slow
-def test_a_gate_on_a_real_server_keeps_its_evidence_and_leaves_nothing(tmp_path, monkeypatch, capsys):
+def test_a_gate_on_a_real_server_keeps_its_evidence_and_leaves_nothing(
+    open_folder, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "machine.lock"))
-    monkeypatch.setenv("BENCHBOOK_LAB_DIR", "/var/tmp/bb-gate/labs")
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / "gate" / "labs"))
     before = sorted((paths.root() / "data").iterdir())
     keep = tmp_path / "kept"
     code = cli.main(["gate", "gate", "--slower", "60%", "--minutes", "2", "--keep", str(keep)])
@@ -121,4 +123,4 @@ def test_a_gate_on_a_real_server_keeps_its_evidence_and_leaves_nothing(tmp_path,
     assert not any("V12" in json.dumps(one) for one in reasons)
     assert len(list((keep / "raw").iterdir())) == 2 * record["blocks"]
     assert sorted((paths.root() / "data").iterdir()) == before
-    assert not list(Path("/var/tmp/bb-gate").glob("gate-*"))
+    assert not list((open_folder / "gate").glob("gate-*"))

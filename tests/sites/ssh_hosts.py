@@ -20,6 +20,7 @@ from tests import rooms
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
 PRIVILEGES = Path("/run/sshd")
+NAMESPACES = Path("/run/netns")
 CONFIG = """Port 22
 ListenAddress {address}
 HostKey {key}
@@ -127,9 +128,16 @@ class Machine:
         return {line.split()[3] for line in lines} - {f"{self.address}:22"}
 
 
+_standing: set[int] = set()
+
+
 @dataclass
 class Rack:
-    """Some hosts on one bridge; a context manager that leaves nothing."""
+    """Some hosts on one bridge; a context manager that leaves nothing.
+
+    The number is this process's own (`tests/rooms.py`), so that what carries it already is left over from a
+    process that was killed.
+    """
 
     folder: Path
     number: int
@@ -155,6 +163,9 @@ class Rack:
         self.known_hosts.touch()
         self._privileges = _privileges()
         self._privileges.__enter__()
+        assert self.number not in _standing, "another rack of this process has this number"
+        self._clear()
+        _standing.add(self.number)
         run("ip", "link", "add", self.bridge, "type", "bridge")
         run("ip", "addr", "add", f"10.97.{self.number}.1/24", "dev", self.bridge)
         run("ip", "link", "set", self.bridge, "up")
@@ -168,7 +179,18 @@ class Rack:
                     os.kill(pid, signal.SIGKILL)
             run("ip", "netns", "del", host.namespace)
         run("ip", "link", "del", self.bridge)
+        _standing.discard(self.number)
         self._privileges.__exit__()
+
+    def _clear(self) -> None:
+        """Take away what a killed process left under this number; its cables go with their namespaces."""
+        for left in NAMESPACES.glob(f"bbn{self.number}-*"):
+            for pid in run("ip", "netns", "pids", left.name).split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            run("ip", "netns", "del", left.name)
+        if Path("/sys/class/net", self.bridge).exists():
+            run("ip", "link", "del", self.bridge)
 
     def add(self, name: str) -> Machine:
         """Plug a new host in and switch it on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import os
@@ -25,7 +26,7 @@ from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import obstacles
-from benchbook.sites.contract import Site
+from benchbook.sites.contract import Site, Start
 from benchbook.sites.machine.monitor import COLUMNS
 from tests import rooms
 from tests.limits import LIMITS
@@ -161,7 +162,11 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
         named = {digest for _, digest in applied.digests(site.identity(arm))}
         assert {applied.digest(text) for text in texts.values()} == named
         assert not any(password in text for text in texts.values())
-        due = {"direct": {"my.cnf"}, "proxy": {"my.cnf", "haproxy.cfg"}}[arm]
+        for line in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                assert password.encode() not in line.read_bytes(), line
+        server = {"my.cnf", "mariadbd.argv"}
+        due = {"direct": server, "proxy": server | {"haproxy.cfg", "haproxy.argv"}}[arm]
         assert set(texts) == (due if site.study.site.kind != "existing" else set())
 
 
@@ -185,7 +190,7 @@ def test_the_monitor_and_the_kernel_agree_on_what_a_client_used(site: Site, tmp_
     ends, a second at most; a loaded machine gives both less."""
     out, err, path = tmp_path / "out", tmp_path / "err", tmp_path / "monitor.csv"
     site.up("direct")
-    client = site.client(["python3", "-c", BUSY], out, err, cwd=tmp_path, arm="direct")
+    client = site.client(Start(["python3", "-c", BUSY], out, err, tmp_path, arm="direct"))
     watch = site.watch("direct", client, path)
     watch.start()
     assert client.popen.wait(timeout=60) == 0
@@ -202,7 +207,7 @@ def test_the_monitor_and_the_kernel_agree_on_what_a_client_used(site: Site, tmp_
 @pytest.mark.server
 def test_a_client_that_is_ended_says_by_which_signal_and_its_words_are_here(site: Site, tmp_path: Path):
     out, err = tmp_path / "out", tmp_path / "err"
-    client = site.client(["sh", "-c", "echo begun; sleep 60"], out, err, cwd=tmp_path, arm="direct")
+    client = site.client(Start(["sh", "-c", "echo begun; sleep 60"], out, err, tmp_path, arm="direct"))
     assert client.popen.poll() is None
     client.popen.send_signal(signal.SIGTERM)
     if client.popen.wait(timeout=30) != -signal.SIGTERM:

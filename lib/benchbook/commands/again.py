@@ -50,8 +50,9 @@ def _one(name: str, entry: record.Entry) -> tuple[list[str], record.Entry | None
         where = paths.StudyPaths(name, root)
         claimed = {part: (where.data / part).read_bytes() for part in verify.MADE}
         settings = (root / "params.yaml").read_bytes()
-        verify.make_root(root, name)
-        verify.make(name, root)
+        verify.settle(root, name)
+        for done in verify.STAGES:
+            made_again.execute(done, name, paths.root(), root)
         made = made_again.made(where.data)
         changed = list(verify.differing(claimed, where.data))
         changed += ["tidy: other tables"] if made["tidy"] != entry.made.get("tidy") else []

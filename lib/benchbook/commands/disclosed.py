@@ -15,6 +15,7 @@ from benchbook.core.study import Study
 from benchbook.measure import store
 from benchbook.plan import binding
 from benchbook.read import validity
+from benchbook.read.binding import STARTED
 
 WHO = (
     "who measured, where and when: a hash has no author; hold the manifest's sha256 against the one that "
@@ -106,6 +107,7 @@ def unproven(held: Unpacked) -> Iterator[str]:
 def _in_identities(held: Unpacked) -> Iterator[str]:
     """Yield the facts that the runs' own looks at server and proxy repeat."""
     looks = [folder.evidence().get("identity_before") or {} for folder in held.folders]
-    for name, fact in (("config_hash", "engine.config_hash"), ("proxy_config_hash", "proxy.config_hash")):
-        if any(isinstance(look.get(name), str) for look in looks):
-            yield fact
+    for part, prefix in (("engine", ""), ("proxy", "proxy_")):
+        for name in STARTED:
+            if any(look.get(f"{prefix}{name}") for look in looks):
+                yield f"{part}.{name}"

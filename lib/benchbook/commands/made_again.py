@@ -41,24 +41,24 @@ def _made(name: str, where: paths.RecordedPaths, entry: record.Entry, ours: Path
     files.write_text(where.base / registration.RECORDED, entry.registered + "\n")
     commit, edited = stage.commit(), stage.edited()
     os.environ["BENCHBOOK_ROOT"] = str(where.base)
-    for done in ("parse", "analyze"):
-        _execute(done, ours, where)
+    for done in verify.STAGES:
+        execute(done, name, ours, where.base)
     wrong = [f"data/record/{name}.tar.xz: {text}" for text in _differing(claimed, where.data, entry)]
     if wrong:
         return wrong
     for done, page in (("report", where.base_report), ("runs", where.base_runs)):
-        target = _execute(done, ours, where)
+        target = execute(done, name, ours, where.base)
         stage.render(target, page, name, where.base, commit, edited)
     stage.summarise(name, commit, edited)
     _move(where)
     return []
 
 
-def _execute(done: str, ours: Path, where: paths.RecordedPaths) -> Path:
+def execute(done: str, name: str, ours: Path, root: Path) -> Path:
+    """Execute our notebook of a stage for a study below `root`, in this process; return what it became."""
     stem = stage.STAGES[done]
-    target = where.notebooks / f"{stem}.ipynb"
-    given = {"study": where.name}
-    return notebooks.execute(ours / "notebooks" / f"{stem}.ipynb", target, where.base, given)
+    target = paths.StudyPaths(name, root).notebooks / f"{stem}.ipynb"
+    return notebooks.execute(ours / "notebooks" / f"{stem}.ipynb", target, root, {"study": name})
 
 
 def _differing(claimed: dict[str, bytes], data: Path, entry: record.Entry) -> Iterator[str]:

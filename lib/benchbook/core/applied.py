@@ -1,9 +1,9 @@
-"""The settings files and manifests that were applied to arms: `data/STUDY/applied`, one file a content.
+"""The settings files, command lines and manifests that were applied to arms: `data/STUDY/applied`.
 
-Facts and runs name each by its SHA-256, as `config_hash` and its like, and a file's own name has the first
-letters of it: my-14bcbd2ddc46.cnf. They are the same wherever a lab is, so in place of its folder stands
-SERVER, and where a server listens is left out. No account is in them: passwords have files of their own,
-which nothing here reads.
+Facts and runs name each by its SHA-256, as `config_hash`, `started_with` and their like, and a file's own
+name has the first letters of it: my-14bcbd2ddc46.cnf. They are the same wherever a lab is, so in place of its
+folder stands SERVER, and where a server listens is left out. No account is in them: passwords have files of
+their own, which nothing here reads, and no command line has one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any
 from benchbook.core import files
 
 # Under these names facts and identities hold a digest, or one a part.
-DIGESTS = frozenset({"config_hash", "proxy_config_hash", "topology_sha256", "manifests"})
+DIGESTS = frozenset(
+    {"config_hash", "proxy_config_hash", "topology_sha256", "manifests", "started_with", "proxy_started_with"}
+)
 # A part without a settings file, such as a hop, has the digest of no text.
 NOTHING = hashlib.sha256(b"").hexdigest()
 _LETTERS = 12

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import registry, reserved
+from benchbook.core import registry, reserved, supported
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_cluster import Cluster
 from benchbook.core.study_sections import Engine
@@ -87,7 +87,7 @@ def mistakes(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str
         name = (one.engine.name if one.engine is not None else None) or engine.name
         yield from _of_driver(arm, one, name)
         if one.access == registry.SOCKET:
-            yield from _of_socket(arm, one, name, kind)
+            yield from _of_socket(arm, one, name)
     yield from _misplaced(kind, engine, arms)
 
 
@@ -102,17 +102,11 @@ def _misplaced(kind: str, engine: Engine, arms: Mapping[str, Arm]) -> Iterator[s
     for place, name in names.items():
         kinds = registry.ENGINES_ON.get(name)
         if kinds is not None and kind not in kinds:
-            able = ", ".join(sorted(kinds))
-            yield f"{place}: {name}: not supported with site.kind: {kind}; write site.kind: {able}"
+            yield supported.refusal(f"{place}: {name}", kind, kinds)
 
 
-def _of_socket(name: str, arm: Arm, engine: str, kind: str) -> Iterator[str]:
+def _of_socket(name: str, arm: Arm, engine: str) -> Iterator[str]:
     """Yield what of an arm can't be with a socket, which is a file of the server's machine."""
-    if kind != "local":
-        yield (
-            f"arms.{name}.access: socket: not supported with site.kind: {kind}, whose clients are on other "
-            "machines; write kind: local, or another access"
-        )
     if engine not in registry.WITH_SOCKET:
         yield f"arms.{name}.access: socket: not supported with engine.name: {engine}; write another access"
     for key in ("zones", "load"):

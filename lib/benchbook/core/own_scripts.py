@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import files, paths
+from benchbook.core import files, paths, supported
 from benchbook.core.errors import BenchbookError
 
 LUA = ".lua"
@@ -130,7 +130,7 @@ def refused(kind: str, engines: set[str], arms: Mapping[str, Any], study: Any) -
                 f"{where}: {one.script}: another machine lacks this path; write it from the repository"
             )
         if kind != "local":
-            wrong.append(f"{where}: not supported with site.kind: {kind}; write kind: local")
+            wrong.append(supported.refusal(where, kind, ("local",)))
         for engine in sorted(engines - {"mariadb"}):
             wrong.append(
                 f"{where}: not supported with engine.name: {engine}, whose tables and counters of an account "

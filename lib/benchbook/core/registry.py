@@ -12,10 +12,6 @@ SITES = {
     "ssh": "benchbook.sites.hosts.site:HostsSite",
     "existing": "benchbook.sites.existing.site:ExistingSite",
 }
-# Kinds of site on which an arm can have several clients and several servers.
-SEVERAL = frozenset({"kubernetes", "local", "ssh"})
-# Where others run the server, several clients are ours to start all the same.
-SEVERAL_CLIENTS = SEVERAL | {"existing"}
 ENGINES = {
     "mariadb": "benchbook.sites.engines.mariadb:MariaDB",
     "mysql": "benchbook.sites.engines.mysql:MySQL",

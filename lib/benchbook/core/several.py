@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchbook.core import registry
-
 # Keys of an arm's setting.
 CLIENTS, SERVERS, OPTIONS_BY = "clients", "servers", "options_by"
 KEYS = (CLIENTS, SERVERS)
@@ -53,7 +51,7 @@ def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, int]:
 
 
 def refused(
-    kind: str, arms: Mapping[str, Any], threads: Sequence[int], rates: Mapping[str, Any]
+    arms: Mapping[str, Any], threads: Sequence[int], rates: Mapping[str, Any]
 ) -> Iterator[str]:
     """Yield what does not go with several clients or servers, each as `path.to.key: what is wrong; what to
     write`.
@@ -62,10 +60,6 @@ def refused(
     """
     for name, arm in arms.items():
         place, count = f"arms.{name}", arm.clients
-        for key, kinds in ((CLIENTS, registry.SEVERAL_CLIENTS), (SERVERS, registry.SEVERAL)):
-            if getattr(arm, key) > 1 and kind not in kinds:
-                able = ", ".join(sorted(kinds))
-                yield f"{place}.{key}: {getattr(arm, key)}: a site of kind {kind} has one; use kind {able}"
         if count % arm.servers:
             yield (
                 f"{place}.{SERVERS}: {arm.servers}: {count} clients can't be shared out evenly among them; "

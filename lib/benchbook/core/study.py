@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core import own_scripts, registry, several, study_cluster, study_existing, study_hosts, turns
+from benchbook.core import (
+    own_scripts,
+    registry,
+    several,
+    study_cluster,
+    study_existing,
+    study_hosts,
+    supported,
+    turns,
+)
 from benchbook.core.engines import mistakes
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_arm import Arm, conflicts
@@ -171,17 +180,18 @@ class Study(Model):
             if arm.endswith(TWIN):
                 yield f"arms.{arm}: names ending in _again belong to the A/A pair; choose another name"
         yield from conflicts(self.arms)
+        yield from supported.mistakes(self.site.kind, self.arms)
         yield from mistakes(self.engine, self.arms, self.site.kind)
         yield from study_cluster.refused(self)
         yield from refused(self.site.kind, self.site.kubernetes, self.arms)
-        yield from study_existing.refused(self.site.kind, self.site.existing, self.arms)
+        yield from study_existing.refused(self.site.kind, self.site.existing)
         here = self.site.kubernetes
         yield from study_hosts.refused(
             *(self.site.kind, self.site.tls, self.site.tiup, self.engine, self.arms),
             has_operator=here is not None and here.tidb is not None,
         )
         fixed = {name: one.rate for name, one in self.workloads.items() if not isinstance(one.rate, Rate)}
-        yield from several.refused(self.site.kind, self.arms, self.threads, fixed)
+        yield from several.refused(self.arms, self.threads, fixed)
         engines = {
             self.engine.name,
             *(one.engine.name for one in self.arms.values() if one.engine and one.engine.name),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from benchbook.core import reserved
+from benchbook.core import reserved, supported
 from benchbook.core.study_base import Model
 from benchbook.core.study_hosts import Item, Scalar
 
@@ -164,10 +164,8 @@ def _of_engine(
     place: str, kind: str, name: str, version: str | None, binary: str | None, cluster: Cluster
 ) -> Iterator[str]:
     if kind != "local":
-        yield (
-            f"{place}.cluster: made on this machine; write site.kind: local, or use site.tiup or "
-            "site.kubernetes.tidb"
-        )
+        instead = f"{supported.to_write(('local',))}, or use site.tiup or site.kubernetes.tidb"
+        yield supported.refusal(f"{place}.cluster", kind, ("local",), remedy=instead)
     if name != "tidb":
         yield f"{place}.cluster: made of TiDB, and engine.name is {name}; write tidb, or remove it"
     elif binary is not None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core.study_base import Model
 
 HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
-
-
-# What of an arm is a matter of our clients, not of the endpoint.
-OURS = frozenset({"endpoint", "clients", "options_by"})
 
 
 def _no_socket(value: str) -> str:
@@ -69,16 +65,7 @@ class Existing(Model):
         return self
 
 
-def refused(kind: str, asked: Existing | None, arms: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an arm asks of a site that can't give it, each as `path.to.key: what is wrong; what to
-    write`."""
+def refused(kind: str, asked: Existing | None) -> Iterator[str]:
+    """Yield where kind of site and section do not go together, as `path.to.key: wrong; what to write`."""
     if (kind == "existing") != (asked is not None):
         yield f"site.existing: goes with kind existing, and kind is {kind}; write both or neither"
-    for name, arm in arms.items():
-        if kind != "ssh" and arm.hosts:
-            yield f"arms.{name}.hosts: names of an inventory; remove it, or set site.kind: ssh"
-        if kind != "existing" and arm.endpoint is not None:
-            yield f"arms.{name}.endpoint: a place that exists; remove it, or set site.kind: existing"
-        for key, value in arm.setting.items() if kind == "existing" else ():
-            if key not in OURS and (key, value) != ("access", "direct"):
-                yield f"arms.{name}.{key} is not ours to arrange here; write endpoint, and stands_in_for"

@@ -19,6 +19,16 @@ TAKEN_BY_GKE = frozenset(
     )]
     + [f"net.ipv4.{name}" for name in ("tcp_rmem", "tcp_wmem", "tcp_tw_reuse")]
 )  # fmt: skip
+_MANY = (16, 24)
+# The numbers of local SSDs that Compute Engine documents for a machine type, by its family and from how many
+# CPUs on. Families that are not here are not held to any.
+LOCAL_SSDS: dict[str, dict[int, tuple[int, ...]]] = {
+    "n1": {1: (*range(1, 9), *_MANY)},
+    "n2": {2: (1, 2, 4, 8, *_MANY), 12: (2, 4, 8, *_MANY), 22: (4, 8, *_MANY), 42: (8, *_MANY), 82: _MANY},
+    "n2d": {2: (1, 2, 4, 8, *_MANY), 32: (2, 4, 8, *_MANY), 64: (4, 8, *_MANY), 96: (8, *_MANY)},
+    "c2": {4: (1, 2, 4, 8), 16: (2, 4, 8), 30: (4, 8), 60: (8,)},
+    "c2d": {2: (1, 2, 4, 8), 32: (2, 4, 8), 56: (4, 8), 112: (8,)},
+}
 
 
 class Pool(Model):
@@ -33,7 +43,8 @@ class Pool(Model):
     zones: tuple[Zone, ...] | None = None
     """Zones of this pool; null takes those of the cluster."""
     local_ssds: int = Field(0, ge=0, le=32, examples=[1])
-    """Local SSDs of each node, which a DaemonSet formats and mounts with `ssd_options`."""
+    """Local SSDs of each node, which a DaemonSet formats and mounts with `ssd_options`. A machine type takes
+    certain numbers only: `c2-standard-16` 2, 4 or 8."""
     ssd_interface: Literal["nvme", "scsi"] = "nvme"
     """How local SSDs are attached: `nvme` as raw blocks (`--local-nvme-ssd-block`), or `scsi`
     (`--local-ssd-count`), which GKE formats and mounts itself before the DaemonSet mounts them again."""
@@ -41,6 +52,19 @@ class Pool(Model):
     """CPU manager of the nodes' kubelets: `static` gives guaranteed pods with whole cores their own cores."""
     is_dedicated: bool = True
     """Taint the nodes `benchbook=POOL:NoSchedule`, so that nothing else is put there."""
+
+    @model_validator(mode="after")
+    def _takes_so_many_disks(self) -> Pool:
+        family, cpus = self.machine.split("-")[0], self.machine.rpartition("-")[2]
+        known = LOCAL_SSDS.get(family, {}) if cpus.isdigit() else {}
+        taken = [numbers for least, numbers in known.items() if int(cpus) >= least]
+        if self.local_ssds and taken and self.local_ssds not in taken[-1]:
+            *some, last = map(str, taken[-1])
+            allowed = f"{', '.join(some)} or {last}" if some else last
+            raise ValueError(
+                f"local_ssds: {self.local_ssds}: {self.machine} takes {allowed}; write one of these"
+            )
+        return self
 
 
 class Gke(Model):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from benchbook.core import supported
 from benchbook.core.study_base import Model, distinct
 
 Scalar = int | float | str | bool
@@ -108,6 +109,9 @@ class Numa(Model):
         return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
+ON_HOSTS = f"remove it, or {supported.to_write(('ssh',))}"
+
+
 def refused(
     kind: str,
     tls: Literal["off", "required"],
@@ -120,27 +124,25 @@ def refused(
     write`; `has_operator` says that TiDB Operator makes a cluster instead of tiup."""
     if kind != "ssh":
         if tiup is not None:
-            yield f"site.tiup: a cluster on hosts; remove it, or set site.kind: ssh (kind is {kind})"
+            yield supported.refusal("site.tiup", kind, ("ssh",), remedy=ON_HOSTS)
         if tls != "off":
-            yield f"site.tls: {tls}: made with site.kind: ssh only; remove it"
+            yield supported.refusal(f"site.tls: {tls}", kind, ("ssh",), remedy=ON_HOSTS)
     elif tls != "off" and engine.name != "mariadb":
         yield f"site.tls: {tls}: made for mariadb only, and engine.name is {engine.name}; remove it"
     elif tiup is not None and engine.name != "tidb":
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
     for name, arm in arms.items():
-        if arm.parts is not None and (tiup is None and not has_operator):
+        if "parts" in supported.MAKES[kind] and arm.parts is not None and tiup is None and not has_operator:
             yield (
                 f"arms.{name}.parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
                 "remove it"
             )
-        if arm.proxy is not None:
-            if kind != "ssh":
-                yield f"arms.{name}.proxy: a proxy on a host; remove it, or set site.kind: ssh"
-            elif arm.access not in ("haproxy", "tiproxy"):
+        if arm.proxy is not None and kind == "ssh":
+            if arm.access not in ("haproxy", "tiproxy"):
                 yield f"arms.{name}.proxy: access is {arm.access}; write haproxy or tiproxy, or remove it"
             elif arm.access == "haproxy" and (odd := sorted(set(arm.proxy.settings) - set(HAPROXY))):
                 yield f"arms.{name}.proxy.settings.{odd[0]}: not taken; use {', '.join(HAPROXY)}"
-        if arm.numa is not None and tiup is None:
+        if kind == "ssh" and arm.numa is not None and tiup is None:
             yield f"arms.{name}.numa: binds parts of a cluster; write site.tiup, or cpu.server.cores"
         if tls != "off" and arm.access == "tiproxy":
             yield f"arms.{name}.access: tiproxy: has no certificate of ours; write haproxy or direct"

@@ -193,8 +193,6 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
     write`."""
     for name, arm in arms.items():
         if kind != "kubernetes":
-            if arm.placement is not None:
-                yield f"arms.{name}.placement: nodes are a cluster's; remove it, or set site.kind: kubernetes"
             continue
         here = asked or Kubernetes()
         server = arm.cpu.get("server")
@@ -219,24 +217,12 @@ def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Ite
                 yield f"arms.{name}.cpu.client: with client_in: server the client has no limits; remove it"
             if here.tidb is not None:
                 yield "site.kubernetes.client_in: server: not made in pods of TiDB Operator; write pod"
-        pinned = [part for part, room in arm.cpu.items() if room.cores is not None]
-        if pinned:
-            yield f"arms.{name}.cpu.{pinned[0]}.cores: a pod chooses no cores; write quota"
-        if arm.zones is not None:
-            yield f"arms.{name}.zones: a cluster has real zones; choose them by placement.nodes"
-        if arm.kernel is not None:
-            yield f"arms.{name}.kernel: kernel settings are the nodes'; set them there, or in gke.sysctls"
-        for key in ("engine", "data", "load"):
-            if getattr(arm, key) is not None:
-                yield f"arms.{name}.{key}: not made in a cluster; remove it"
         if arm.access == "load_balancer" and here.outside is None:
             yield (
                 f"arms.{name}.access: load_balancer: a pod or node of the cluster that dials a balancer's "
                 "address never leaves it (kube-proxy leads it to the Service), so the Service would be "
                 "measured; write site.kubernetes.outside, the inventory of a client outside the cluster"
             )
-        if arm.access in ("pgbouncer", "tiproxy"):
-            yield f"arms.{name}.access: {arm.access}: not made in a cluster; write haproxy or service"
     is_split = kind == "kubernetes" and asked is not None and asked.split_cores
     if is_split and asked is not None and (asked.tidb is not None or asked.client_in == "server"):
         yield (

@@ -13,7 +13,7 @@ from typing import Any
 from benchbook.core import runfolder, several, turns
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.measure import options, own, sysbench
-from benchbook.sites.contract import Site
+from benchbook.sites.contract import Site, Start
 
 # How often one of several is looked at; `subprocess` itself looks every 0.05 s.
 LOOK_S = 0.1
@@ -78,8 +78,7 @@ def start(
         for number, endpoint in enumerate(endpoints):
             argv = sysbench.run(endpoint, shares[number], files[number] if files else None)
             out, err = (part / runfolder.of_client(number, name) for name in (runfolder.OUT, runfolder.ERR))
-            where: dict[str, Any] = {"cwd": cwd, "arm": arm, "number": number}
-            client = site.client(argv, out, err, **where, begin_at=begin_at, held=is_held)
+            client = site.client(Start(argv, out, err, cwd, None, arm, number, begin_at, is_held))
             server = several.server_of(number, servers)
             running.append(Running(number, argv, client, server, taken[number]))
     except BaseException:

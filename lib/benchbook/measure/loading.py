@@ -13,7 +13,7 @@ from benchbook.core.engines import engine_of
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.measure import sysbench
-from benchbook.sites.contract import Site
+from benchbook.sites.contract import Site, Start
 
 ROWS_A_SECOND = 2_000
 
@@ -46,7 +46,7 @@ def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple
                 while waiting and len(running) < (os.cpu_count() or 1):
                     number, argv = waiting.pop(0)
                     out, err = Path(scratch) / f"{number}.out", Path(scratch) / f"{number}.err"
-                    running[number] = site.client(argv, out, err, cwd=Path(scratch), arm=arm)
+                    running[number] = site.client(Start(argv, out, err, Path(scratch), arm=arm))
                 for number in [number for number, child in running.items() if child.popen.poll() is not None]:
                     code = running.pop(number).popen.returncode
                     text = "".join(

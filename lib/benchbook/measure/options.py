@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.measure import sysbench
-from benchbook.sites.contract import Site
+from benchbook.sites.contract import Site, Start
 
 SHOW = Path(__file__).with_name("lua") / "options.lua"
 ANSWER_S = 30.0
@@ -32,7 +32,7 @@ def write(
     file.write_text(in_file(asked), encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
-        child = site.client(show(file), out, err, cwd=Path(scratch), arm=arm)
+        child = site.client(Start(show(file), out, err, Path(scratch), arm=arm))
         try:
             child.popen.wait(timeout=ANSWER_S)
         finally:

@@ -16,6 +16,7 @@ from benchbook.core.own_scripts import OwnScript
 from benchbook.core.study import Study
 from benchbook.measure import sysbench
 from benchbook.plan import order
+from benchbook.sites.contract import Start
 
 PREPARE = Path(__file__).with_name("lua") / "own.lua"
 PREPARE_S = 3600.0
@@ -35,7 +36,7 @@ def _prepare(site: Any, study: Study, arm: str, endpoint: Endpoint, one: OwnScri
     env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(study.dataset.seed)}
     with tempfile.TemporaryDirectory() as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
-        child = site.client(argv(study, endpoint, one), out, err, cwd=one.folder, env=env, arm=arm)
+        child = site.client(Start(argv(study, endpoint, one), out, err, one.folder, env, arm))
         try:
             code = child.popen.wait(timeout=PREPARE_S)
         except subprocess.TimeoutExpired:

@@ -22,6 +22,8 @@ CONNECTION = frozenset(
     )
 )
 PROXY = "proxy_config_hash"
+# What server and proxy were started with, by its digests.
+STARTED = ("config_hash", "started_with")
 # Both clocks are read one after the other, and their difference is itself recorded.
 CLOCK_SLACK_S = 0.25
 # sysbench gives its threads 30 s to connect, and its end takes a while on a busy machine.
@@ -87,7 +89,8 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
     `tells_proxy` says that runs here name their proxy, so that a run without one had none.
     """
     engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
-    known = {"config_hash": engine.get("config_hash"), PROXY: proxy.get("config_hash")}
+    known = {name: engine.get(name) for name in STARTED}
+    known |= {f"proxy_{name}": proxy.get(name) for name in STARTED}
     if engine.get("name") in ("mariadb", "mysql", "postgresql"):
         # TiDB says its version in another way when it is asked for its status.
         known["version"] = engine.get("version")
@@ -97,7 +100,7 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
             which = "has a proxy that facts.json lacks" if PROXY in look else "lacks the proxy of facts.json"
             yield f"evidence.json: {when} {which}"
         for name, fact in known.items():
-            if fact is not None and isinstance(look.get(name), str) and look[name] != fact:
+            if fact is not None and isinstance(look.get(name), str | Mapping) and look[name] != fact:
                 yield f"evidence.json: {when}.{name} is {look[name]}, facts.json has {fact}"
 
 

@@ -1,4 +1,4 @@
-"""The settings files and manifests that the arms were started with, each to be unfolded."""
+"""The settings files, command lines and manifests that the arms were started with, each to be unfolded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from benchbook.show.markup import Html, element, join
 
 ABOUT = (
     "As the programs read them, but for where they are: SERVER or FOLDER stands for the lab's folder, and "
-    "the line that says where a server listens is left out. Passwords have files of their own."
+    "the line that says where a server listens is left out. A file .argv is a command line, an argument a "
+    "line. Passwords have files of their own."
 )
 
 
@@ -30,5 +31,5 @@ def shown(texts: Mapping[str, str], facts: Mapping[str, Any] | None) -> list[Htm
         arms = ", ".join(dict.fromkeys(named.get(applied.digest(text), [])))
         pre = element("pre", text, tabindex="0")
         blocks.append(element("details", element("summary", f"{name}{f': {arms}' if arms else ''}"), pre))
-    heading = element("h3", "Settings files", id="applied")
+    heading = element("h3", "Settings files and command lines", id="applied")
     return [join([heading, element("p", ABOUT, class_="caption"), *blocks])]

@@ -7,13 +7,14 @@ from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from benchbook.compare import verdicts, words
+from benchbook.compare.sentences import listing
 from benchbook.core import paths
 from benchbook.show import figures, numbers, prose
 from benchbook.show.badge import badge
 from benchbook.show.markup import ADDRESS, Html, element, join, slug
 from benchbook.show.picture import Picture
 from benchbook.show.record import recomputed
-from benchbook.show.standing import Measured, Overview, load
+from benchbook.show.standing import Measured, Overview, is_opposite, load
 from benchbook.show.table import Column, Table, long, number
 from benchbook.show.tables import levels_of
 
@@ -258,14 +259,24 @@ def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
     for study, found in seen.shows(claim["id"]):
         arms = words.of(found, "treatment"), words.of(found, "baseline")
         pairs.setdefault((study.name, study.is_recorded, *arms), (study, []))[1].append(found)
-    return asked + [_shown(study, own) for study, own in pairs.values()]
+    return asked + [_shown(study, own, claim) for study, own in pairs.values()]
 
 
-def _shown(study: Measured, own: Sequence[Mapping[str, Any]]) -> Html:
-    """Write what one pair of arms showed, workload by workload."""
+def _shown(study: Measured, own: Sequence[Mapping[str, Any]], claim: Mapping[str, Any]) -> Html:
+    """Write what one pair of arms showed, workload by workload, and what went the other way."""
     note = element("i", "Illustrated, not judged: ")
     arms = f"{words.of(own[0], 'treatment')} against {words.of(own[0], 'baseline')}: "
-    return element("span", note, arms, "; ".join(map(_effect, own)), ". ", _way(study, own[0]["id"]))
+    against = _opposite(own, claim)
+    return element("span", note, arms, "; ".join(map(_effect, own)), ". ", against, _way(study, own[0]["id"]))
+
+
+def _opposite(own: Sequence[Mapping[str, Any]], claim: Mapping[str, Any]) -> str:
+    """Say which effects lie wholly on the other side of zero than what was published; nothing of none."""
+    turned = [one for one in own if is_opposite(one, claim)]
+    if not turned:
+        return ""
+    on = f" on {listing([words.of(one, 'workload') for one in turned])}" if len(turned) < len(own) else ""
+    return f"The direction is opposite to the published one{on}. "
 
 
 def _by_threads(found: Mapping[str, Any]) -> str:

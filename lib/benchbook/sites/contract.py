@@ -8,6 +8,7 @@ from __future__ import annotations
 import abc
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -18,6 +19,27 @@ from benchbook.core.engines import data_groups
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a load client is started with: a command line, and the files of ours that have its output at its
+    end.
+
+    `number` is its place among the clients of an `arm` (None: the baseline), `begin_at` a moment of this
+    machine's monotonic clock: it is made ready now and its program begins then (at once, if the moment has
+    passed); None: now. Only a site that `holds_clients` is asked for one that is `held`.
+    """
+
+    argv: Sequence[str]
+    out: Path
+    err: Path
+    cwd: Path | None = None
+    env: Mapping[str, str] | None = None
+    arm: str | None = None
+    number: int = 0
+    begin_at: float | None = None
+    held: bool = False
 
 
 class Handle(Protocol):
@@ -118,8 +140,8 @@ class Site(abc.ABC):
     (`clients`, `servers`): client i then uses server i modulo their number. Server 0 is the one that arms
     without several share, and two arms whose `server_of` is the same share the others too. `up`, `down`,
     `facts`, `identity`, `log_mark`, `log_errors`, `snapshot`, `restore` and `during` are about all servers of
-    an arm. A kind of site that has several stands in `core.registry.SEVERAL` (with several clients alone in
-    `SEVERAL_CLIENTS`), and studies that ask the others for it are refused.
+    an arm. What a kind of site makes of this stands in `core.supported.MAKES`, and studies that ask others
+    for it are refused.
     """
 
     study: Study
@@ -196,8 +218,8 @@ class Site(abc.ABC):
         """
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        """Return the settings files and manifests that were applied for an arm that is up, as pairs of name
-        and text.
+        """Return the settings files, command lines and manifests that were applied for an arm that is up, as
+        pairs of name and text.
 
         Facts and identity name each by its SHA-256 (`core.applied`). None holds the word of an account.
         """
@@ -224,27 +246,11 @@ class Site(abc.ABC):
         """Return how many cores' time the clients may use."""
 
     @abc.abstractmethod
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        arm: str | None = None,
-        number: int = 0,
-        begin_at: float | None = None,
-        held: bool = False,
-    ) -> Client:
-        """Start a load client where an arm's client runs; its output is in these files of ours at its end.
+    def client(self, start: Start) -> Client:
+        """Start a load client where an arm's client runs.
 
-        `number` is its place among the arm's clients, `begin_at` a moment of this machine's monotonic clock:
-        it is made ready now and its program begins then (at once, if the moment has passed); None: now. Only
-        a site that `holds_clients` is asked for one that is `held`.
-
-        Paths in `argv` are of this machine: a site elsewhere carries the account, and scripts that are named,
-        over to where the client runs, and puts its own paths in their place.
+        Paths in its command line are of this machine: a site elsewhere carries the account, and scripts that
+        are named, over to where the client runs, and puts its own paths in their place.
         """
 
     @abc.abstractmethod

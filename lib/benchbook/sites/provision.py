@@ -22,7 +22,8 @@ from benchbook.sites.lab import lab_folder
 def run(name: str, study: Study, path: Path) -> dict[str, Any]:
     """Start each arm of a study, ask it what it is, write `facts.json` and return it.
 
-    Beside it, in `applied`, are the settings files and manifests that the arms were started with.
+    Beside it, in `applied`, are the settings files, command lines and manifests that the arms were started
+    with.
 
     The result has `study`, `arms`: for each arm what `site.facts` says, and, if there are any, `skipped`: the
     arms that this machine can't make, with the reason. SettingsDiffer if a server did not take what was

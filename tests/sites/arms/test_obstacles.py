@@ -44,7 +44,8 @@ def test_of_hosts_all_reasons_are_told_at_once_from_the_inventory(monkeypatch: p
     found = obstacles.foreseen(test_arrange.study({"direct": {}, "odd": odd}))
     assert list(found) == ["odd"]
     first, second = found["odd"].split("; ")[:2]
-    assert first.startswith("hosts.server: gen1: no host") and second.startswith("cpu.quota is not made")
+    assert first.startswith("hosts.server: gen1: no host")
+    assert second.startswith("cpu.server.quota: not supported with site.kind: ssh")
 
 
 def test_an_inventory_that_is_not_there_is_no_reason_of_an_arm(tmp_path: Path, monkeypatch):

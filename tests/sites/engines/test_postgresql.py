@@ -381,11 +381,17 @@ def test_a_wrong_password_and_another_database_are_refused(loaded: Any) -> None:
 @pytest.mark.server
 @needs
 def test_the_settings_files_are_named_by_each_run_and_hold_no_password(loaded: Any) -> None:
-    files = {"direct": [], "relay": ["haproxy.cfg"], "bouncer": ["pgbouncer.ini"]}
+    files = {
+        "direct": [],
+        "relay": ["haproxy.cfg", "haproxy.argv"],
+        "bouncer": ["pgbouncer.ini", "pgbouncer.argv"],
+    }
     for arm in loaded.study.arms:
         loaded.up(arm)
         texts = loaded.applied(arm)
-        assert [name for name, _ in texts] == ["postgresql.conf", *files[arm]]
+        assert [name for name, _ in texts] == ["postgresql.conf", "hba.conf", "postgres.argv", *files[arm]]
+        assert dict(texts)["hba.conf"].startswith("local all ") and "scram-sha-256" in dict(texts)["hba.conf"]
+        assert "--config-file=SERVER/postgresql.conf" in dict(texts)["postgres.argv"].splitlines()
         named = {digest for _, digest in applied.digests(loaded.identity(arm))}
         assert {applied.digest(text) for _, text in texts} == named
         assert not any(loaded.lab.password(0, accounts.DRIVER) in text for _, text in texts)

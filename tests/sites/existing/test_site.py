@@ -284,8 +284,8 @@ def test_an_endpoint_that_does_not_answer_is_told(study, open_folder):
         ({"host": "localhost"}, {}, "leads to a socket"),
         ({"user": None}, {}, "write either user and password_env, or account_file"),
         ({"tls": "required"}, {}, "go together"),
-        ({}, {"access": "haproxy"}, "not ours to arrange here"),
-        ({}, {"cpu": {"server": {"quota": 1.0}}}, "not ours to arrange here"),
+        ({}, {"access": "haproxy"}, "access: haproxy: not supported with site.kind: existing"),
+        ({}, {"cpu": {"server": {"quota": 1.0}}}, "two.cpu.server.quota: not supported with site.kind: ex"),
     ],
 )
 def test_what_can_not_be_is_refused_before_anything_is_asked(existing: dict, arm: dict, said: str):

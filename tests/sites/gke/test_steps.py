@@ -28,7 +28,7 @@ ZONES = ("us-central1-a", "us-central1-b", "us-central1-c")
 def asked(zones: tuple[str, ...] = ZONES[:1], **other: object) -> Gke:
     pools = {
         "pd": {"machine": "n1-standard-4", "nodes": 3},
-        "tikv": {"machine": "c2-standard-16", "image": "UBUNTU_CONTAINERD", "nodes": 3, "local_ssds": 1},
+        "tikv": {"machine": "c2-standard-16", "image": "UBUNTU_CONTAINERD", "nodes": 3, "local_ssds": 2},
     }
     whole = {"name": "tidb", "project": "my-project", "zones": zones, "pools": pools, "version": "1.31"}
     whole |= {"ssd_options": "defaults,nodelalloc,noatime,discard,nobarrier"}
@@ -92,7 +92,7 @@ def test_a_cluster_in_one_zone_is_these_commands_exactly(tmp_path: Path):
         "gcloud container node-pools create tikv --cluster tidb --project=my-project "
         "--location=us-central1-a --quiet --machine-type=c2-standard-16 --image-type=UBUNTU_CONTAINERD "
         "--num-nodes=3 --node-locations=us-central1-a --node-labels=benchbook-pool=tikv "
-        "--node-taints=benchbook=tikv:NoSchedule --local-nvme-ssd-block=count=1 "
+        "--node-taints=benchbook=tikv:NoSchedule --local-nvme-ssd-block=count=2 "
         f"--system-config-from-file={file} --no-enable-autoupgrade --no-enable-autorepair",
     ]
     assert file.read_text() == "linuxConfig:\n  sysctl:\n    net.core.somaxconn: '32768'\n"
@@ -185,11 +185,33 @@ def test_local_ssds_are_mounted_with_the_sources_options_on_their_pools_alone():
     volumes = disks.volumes(asked(), NAMES, {"tikv": ["node-b", "node-a"], "pd": ["node-c"]}, 300)
     assert [one["metadata"]["name"] for one in volumes] == [
         "benchbook-tidb-0123abcd-node-a-0",
+        "benchbook-tidb-0123abcd-node-a-1",
         "benchbook-tidb-0123abcd-node-b-0",
+        "benchbook-tidb-0123abcd-node-b-1",
     ]
     assert {one["spec"]["storageClassName"] for one in volumes} == {
         disks.storage_class(NAMES)["metadata"]["name"]
     }
+
+
+@pytest.mark.parametrize(
+    ("machine", "count", "told"),
+    [
+        ("c2-standard-16", 1, "c2-standard-16 takes 2, 4 or 8"),
+        ("c2-standard-60", 4, "c2-standard-60 takes 8;"),
+        ("n2-standard-8", 3, "n2-standard-8 takes 1, 2, 4, 8, 16 or 24"),
+    ],
+)
+def test_disks_that_a_machine_does_not_take_are_refused_before_money_is_spent(
+    machine: str, count: int, told: str
+):
+    with pytest.raises(ValidationError, match=told):
+        asked(pools={"tikv": {"machine": machine, "local_ssds": count}})
+
+
+def test_disks_of_other_families_and_none_at_all_are_left_to_gke():
+    pools = {"a": {"machine": "c2-standard-16"}, "b": {"machine": "z9-standard-7", "local_ssds": 3}}
+    assert asked(pools=pools | {"c": {"machine": "n1-standard-4", "local_ssds": 1}}).pools
 
 
 # Names under which nodes of each interface show their disks, from Google's pages: GKE, "Provision Local

@@ -292,9 +292,11 @@ ROOMY = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "max_co
 HELD = {"access": "haproxy", "load": {"idle_connections": 100, "new_connections_per_s": 20}}
 
 
-def drivers() -> list[psutil.Process]:
-    """Return the processes that hold and make connections, on whichever host."""
-    return [one for one in psutil.process_iter(["cmdline"]) if "drive" in (one.info["cmdline"] or [])[2:3]]
+def drivers(rack: Rack) -> list[psutil.Process]:
+    """Return the processes that hold and make connections, on whichever host of this rack."""
+    here = {pid for host in rack.hosts.values() for pid in host.processes()}
+    found = [one for one in psutil.process_iter(["cmdline"]) if one.pid in here]
+    return [one for one in found if "drive" in (one.info["cmdline"] or [])[2:3]]
 
 
 @pytest.mark.slow
@@ -306,8 +308,8 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
 
     def look() -> None:
         while not seen and time.monotonic() < deadline:
-            if list(tmp_path.glob("raw/*.part/sysbench.out")) and drivers():
-                (driver,) = drivers()
+            if list(tmp_path.glob("raw/*.part/sysbench.out")) and drivers(rack):
+                (driver,) = drivers(rack)
                 seen.append(run("ip", "netns", "identify", str(driver.pid)).strip())
             time.sleep(0.05)
 
@@ -326,7 +328,7 @@ def test_connections_from_the_clients_host_are_there_in_the_run_and_in_the_books
         assert load["stayed"] is True
         assert load["short"]["achieved_per_s"] > 15 and load["sessions_before"] > 100
         assert evidence["ledger"]["own_connections"] == load["connections"] > 160
-        assert seen == [rack.hosts["client1"].namespace] and drivers() == []
+        assert seen == [rack.hosts["client1"].namespace] and drivers(rack) == []
         plain = make_run(site, "direct", tmp_path / "plain")
         assert "load" not in plain.evidence()["arrangement"]
 
@@ -339,9 +341,9 @@ def test_a_driver_that_is_killed_on_its_host_voids_the_run(
 
     def kill() -> None:
         while time.monotonic() < deadline:
-            if list(tmp_path.glob("raw/*.part")) and drivers():
+            if list(tmp_path.glob("raw/*.part")) and drivers(rack):
                 time.sleep(2.0)
-                drivers()[0].kill()
+                drivers(rack)[0].kill()
                 return
             time.sleep(0.05)
 

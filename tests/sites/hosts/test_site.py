@@ -448,8 +448,8 @@ def test_arms_that_hosts_do_not_make_are_left_out_by_name(rack: Rack, home: Path
     }
     with sites.open_site(study(arms=arms), home) as site:
         assert site.able == ["direct"]
-        assert "access service" in site.missing("service") and "network" in site.missing("pod")
-        with pytest.raises(SiteError, match="pod: network is not made on the site ssh"):
+        assert "access: service" in site.missing("service") and "network" in site.missing("pod")
+        with pytest.raises(SiteError, match=r"pod: network: not supported with site.kind: ssh"):
             site.up("pod")
 
 

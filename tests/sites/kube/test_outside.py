@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
+from benchbook.sites.contract import Start
 from benchbook.sites.kube import layout, outside, plan
 from benchbook.sites.kube.api import Cluster
 from tests import rooms
@@ -69,7 +70,7 @@ def test_a_client_outside_makes_its_load_there_and_is_watched_there(
     out, err, table = (tmp_path / name for name in ("out", "err", "monitor.csv"))
     spin = "import os, time; print(os.readlink('/proc/self/ns/net'))\nwhile time.process_time() < 1.6: pass"
     try:
-        client = clients.client(["python3", "-c", spin], out, err, None, 0, None)
+        client = clients.client(Start(["python3", "-c", spin], out, err))
         watch = outside.OutsideWatch(Cluster(), "none", (client,), (), table)
         watch.start()
         assert client.wait(60) == 0

@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy
 from pydantic import ValidationError
 
 from benchbook.core import applied
@@ -66,7 +67,7 @@ def test_a_setting_of_the_site_is_no_study_s_to_make():
 
 
 def test_a_pooler_is_not_made_in_a_cluster():
-    with pytest.raises(ValidationError, match=r"arms\.b\.access: pgbouncer: not made in a cluster"):
+    with pytest.raises(ValidationError, match=r"arms\.b\.access: pgbouncer: not supported with site.kind: k"):
         study({"a": {"network": "pod"}, "b": {"network": "pod", "access": "pgbouncer"}})
 
 
@@ -257,6 +258,39 @@ def test_accounts_come_in_by_their_password_alone_and_are_counted(server: Postgr
     digest = server._do("who").split()[2]
     text = "".join(server.space.cluster.moved(one) for _, one in server.applied())
     assert digest == applied.digest(text)
+
+
+@needs
+@pytest.mark.server
+def test_a_silent_connection_that_was_lost_is_opened_again_and_counted(
+    server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+):
+    start(server, "a1")
+    ways, reach = [], server.reach
+    monkeypatch.setattr(server, "reach", lambda: ways.append(reach()) or ways[-1])
+    with server.admin().connect() as connection:
+        opened, mine = connection.info["opened"](), connection.connection.dbapi_connection
+        first = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+        made = []
+        for silent_s in (0, 10, 0):
+            mine.spoke_s -= silent_s
+            connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+            books = "SELECT sessions, xact_commit FROM pg_stat_database WHERE datname = 'sbtest'"
+            made.append(connection.exec_driver_sql(books).one())
+        # To see that it is there is no transaction of the session.
+        assert made[1].xact_commit - made[0].xact_commit == made[2].xact_commit - made[1].xact_commit == 2
+        assert connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one() == first
+        assert server.record == {} and len(ways) == 1
+        ways[0].socket.shutdown(socket.SHUT_RDWR)
+        mine.spoke_s -= 10
+        assert connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one() != first
+        assert server.record == {"reconnects": 1} and connection.info["opened"]() == opened + 1
+        assert mine.carrier.is_alive() and len(ways) == 2
+        # One that was lost while it was in use tells so: what it had asked may have been done.
+        ways[1].socket.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(sqlalchemy.exc.OperationalError):
+            connection.exec_driver_sql("SELECT 1")
+    assert server.record == {"reconnects": 1}
 
 
 @needs

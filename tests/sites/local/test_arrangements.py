@@ -20,6 +20,7 @@ from benchbook import sites
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
+from benchbook.sites.contract import Start
 from benchbook.sites.local import cgroups, network, obstacles, ports, running
 from benchbook.sites.machine import abilities, here
 from benchbook.sites.proxies import tiproxy
@@ -150,9 +151,8 @@ def test_a_quota_holds_server_and_client_back(arranged) -> None:
         server = psutil.Process(pid)
         before, begun = sum(server.cpu_times()[:2]), time.monotonic()
         with site.during("small") as record:
-            client = site.client(
-                ["sysbench", "cpu", "--time=2", "run"], site.lab.run / "o", site.lab.run / "e", arm="small"
-            )
+            busy = ["sysbench", "cpu", "--time=2", "run"]
+            client = site.client(Start(busy, site.lab.run / "o", site.lab.run / "e", arm="small"))
             ask(endpoint, "SELECT BENCHMARK(3000000, MD5('x'))")
             client.popen.wait()
         elapsed = time.monotonic() - begun
@@ -351,6 +351,8 @@ FOREIGN = f"feed{rooms.number():04x}"
 @pytest.fixture
 def foreign() -> Iterator[str]:
     """A namespace, a link and a rule of somebody else's, with names as near to ours as they can be."""
+    # The number is this process's own: what carries it already is left over from a test that was killed.
+    network.clear(FOREIGN)
     name, address = f"bb-{FOREIGN}-1", "192.0.2.99"
     rule = ["OUTPUT", "-t", "nat", "-d", address, "-p", "tcp", "-m", "comment", "--comment"]
     rule += [f"benchbook {FOREIGN} service", "-j", "DNAT", "--to-destination", "127.0.0.1:9"]

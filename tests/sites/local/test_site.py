@@ -296,10 +296,11 @@ import sys, time
 from pathlib import Path
 from benchbook import sites
 from benchbook.core.study import Study
+from benchbook.sites.contract import Start
 study = Study.model_validate_json(Path(sys.argv[1]).read_text(), strict=False)
 with sites.open_site(study, Path(sys.argv[2])) as site:
     site.up("relay")
-    site.client(["/bin/sleep", "60"], Path(sys.argv[1] + ".out"), Path(sys.argv[1] + ".err"))
+    site.client(Start(["/bin/sleep", "60"], Path(sys.argv[1] + ".out"), Path(sys.argv[1] + ".err")))
     print("up", flush=True)
     time.sleep(60)
 """

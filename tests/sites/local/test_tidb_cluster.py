@@ -141,7 +141,8 @@ def test_it_is_whole_closed_and_counted_over_all_tidb(site: Any, study: Study, t
     parts = {line.split(",")[1] for line in table.read_text(encoding="utf-8").splitlines()[1:]}
     assert {"tidb", "tikv", "pd", "server", "proxy", "client"} <= parts
     texts = site.applied("relay")
-    assert [name for name, _ in texts[:2]] == ["pd.toml", "store-1.toml"] and texts[-1][0] == "haproxy.cfg"
+    assert [name for name, _ in texts[:4]] == ["pd.toml", "pd.argv", "store-1.toml", "store-1.argv"]
+    assert [name for name, _ in texts[-2:]] == ["haproxy.cfg", "haproxy.argv"]
     named = {digest for _, digest in applied.digests(site.identity("relay"))} - {applied.NOTHING}
     assert {applied.digest(text) for _, text in texts} == named
     assert not any(site.lab.password() in text for _, text in texts)

@@ -129,21 +129,24 @@ def test_the_exit_code_of_the_stage_is_passed_on_and_orphans_are_collected() -> 
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_a_supervisor_that_is_stopped_and_continued_keeps_the_stage_and_its_exit_code(code: int) -> None:
-    stage = [sys.executable, "-c", f"import sys, time; time.sleep(9); sys.exit({code})"]
+def test_a_supervisor_that_is_stopped_and_continued_keeps_the_stage_and_its_exit_code(
+    code: int, tmp_path: Path
+) -> None:
+    """The stage lasts until the other end of a pipe is closed."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    stage = [sys.executable, "-c", f"import sys; open(sys.argv[1]).read(); sys.exit({code})", str(pipe)]
     supervisor = subprocess.Popen(
         [sys.executable, "-m", "benchbook.sites.processes.supervise", *stage], start_new_session=True
     )
-    time.sleep(1)
-    begin = time.monotonic()
-    # A wait lasts 0.2 s: of stops of 0.05 to 0.35 s, most go past its end, which is what made up a signal.
-    for turn in range(30):
-        os.kill(supervisor.pid, signal.SIGSTOP)
-        time.sleep(0.05 + 0.05 * (turn % 7))
-        os.kill(supervisor.pid, signal.SIGCONT)
-        time.sleep(0.02)
-        assert supervisor.poll() is None, f"ended at stop {turn + 1} with {supervisor.returncode}"
-    assert time.monotonic() - begin < 8
+    with pipe.open("w"):
+        # A wait lasts 0.2 s: most stops of 0.05 to 0.35 s go past its end, which is what made up a signal.
+        for turn in range(30):
+            os.kill(supervisor.pid, signal.SIGSTOP)
+            time.sleep(0.05 + 0.05 * (turn % 7))
+            os.kill(supervisor.pid, signal.SIGCONT)
+            time.sleep(0.02)
+            assert supervisor.poll() is None, f"ended at stop {turn + 1} with {supervisor.returncode}"
     assert supervisor.wait(timeout=15) == code
 
 

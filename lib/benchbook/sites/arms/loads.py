@@ -101,9 +101,17 @@ def ended(lines: list[dict[str, Any]], asked: Load, begun: dict[str, Any]) -> di
     return found
 
 
-def files_needed(asked: Load, is_proxied: bool) -> int:
-    """Return the open files that the busiest process needs: a proxy has two for each connection."""
-    return asked.connections * (2 if is_proxied else 1) + OTHER_FILES
+def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str | None:
+    """Return why a machine that lets a program open so many files (negative: any number) can't bear a load,
+    or None; `where` says whose limit it is."""
+    needed = asked.connections * (2 if is_proxied else 1) + OTHER_FILES
+    if most < 0 or needed <= most:
+        return None
+    who = "a proxy, which has two for each, needs" if is_proxied else "the server needs"
+    return (
+        f"{asked.connections} connections: {who} {needed} open files, {most} are allowed; "
+        f"`ulimit -Hn {needed}` {where}"
+    )
 
 
 def begun(read: Callable[[], str], is_alive: Callable[[], bool], asked: Load) -> dict[str, Any]:

@@ -6,8 +6,9 @@ What only one kind of site knows of a part's place is in its `where`: `local.lay
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from benchbook.core import registry
 from benchbook.core.study_arm import Arm, Kernel
@@ -92,3 +93,11 @@ class Chain(Generic[Where]):
     def of(self, kind: str) -> Part[Where] | None:
         """Return the hop of a kind, or None."""
         return next((part for part in self.hops if part.kind == kind), None)
+
+
+def of_others(said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what is told of an arm's servers after the first, which have the same settings."""
+    return {
+        name: {key: one[key] for key in ("version", "config_hash", "started_with")}
+        for name, one in said.items()
+    }

@@ -43,6 +43,7 @@ class MariaDB(Server):
     name, program, product, remedy = "mariadb", "mariadbd", "MariaDB", REMEDY
     version_words = re.compile(r"Ver ([0-9.]+)-MariaDB")
     config_name, leftovers, crash = "my.cnf", (SOCKET, PID), CRASH
+    own_options = frozenset({"--report-host"})
     start_s, stop_s = 180.0, 120.0
 
     def __init__(
@@ -161,6 +162,7 @@ class MariaDB(Server):
             "binary": self.binary,
             "binary_sha256": self.machine.sha256(self.binary),
             "config_hash": self.config_hash,
+            "started_with": self.started_with,
         }
 
     def _connect(self, **how: Any) -> pymysql.Connection:

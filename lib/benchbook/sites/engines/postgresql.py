@@ -35,6 +35,7 @@ HARMLESS = re.compile(
     r"the database system is (starting up|shutting down)|connection to client lost", re.ASCII
 )
 INSTALL_S = 180.0
+HBA = "hba.conf"
 IDENTITY = """
 SELECT system_identifier, current_setting('server_version'), current_setting('data_directory'),
        current_setting('port')::int, pg_postmaster_start_time()::text, current_setting('cluster_name')
@@ -50,7 +51,8 @@ class PostgreSQL(Server):
     Nothing is started until `ensure`.
     """
 
-    config_name = "postgresql.conf"
+    config_name, config_files = "postgresql.conf", (HBA,)
+    own_options = frozenset({"--listen_addresses", "--port", "--cluster_name"})
     start_s = 180.0
     stop_s = 120.0
     gentle = signal.SIGINT
@@ -101,7 +103,7 @@ class PostgreSQL(Server):
         self.word, begun_s = uuid.uuid4().hex, time.monotonic()
         self._write_config()
         here = {"listen_addresses": self.place.address, "port": self.place.port, "cluster_name": self.word}
-        places = [part for key, value in here.items() for part in ("-c", f"{key}={value}")]
+        places = [f"--{key}={value}" for key, value in here.items()]
         argv = [self.binary, f"--config-file={self.config}", *places]
         # Before there is a database to measure.
         self._begin(argv, lambda: self._answers("postgres"))
@@ -189,6 +191,7 @@ class PostgreSQL(Server):
             "binary": self.binary,
             "binary_sha256": self.machine.sha256(self.binary),
             "config_hash": self.config_hash,
+            "started_with": self.started_with,
         }
 
     def log_errors(self, mark: int) -> list[str]:

@@ -13,7 +13,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import psycopg
 
@@ -54,9 +54,12 @@ class FarConnection(psycopg.Connection[Any]):
             self.carrier.join(CLOSE_S)
 
 
-def connect(far: Far, lab: Lab, **account: Any) -> psycopg.Connection[Any]:
-    """Open a connection by what carries its bytes, which is closed with it; psycopg's own arguments for the
-    account."""
+Kind = TypeVar("Kind", bound=FarConnection)
+
+
+def connect(far: Far, lab: Lab, kind: type[Kind], **account: Any) -> Kind:
+    """Open a connection of a kind by what carries its bytes, which is closed with it; psycopg's own arguments
+    for the account."""
     far.settimeout(READ_S)
     folder = lab.own(f"run/pg-{uuid.uuid4().hex[:8]}", None)
     try:
@@ -67,7 +70,7 @@ def connect(far: Far, lab: Lab, **account: Any) -> psycopg.Connection[Any]:
             entrance.settimeout(ACCEPT_S)
             carrier = Carrier(far, entrance)
             carrier.start()
-            made = FarConnection.connect(host=str(folder), port=1, **account)
+            made = kind.connect(host=str(folder), port=1, **account)
             made.carrier = carrier
             return made
     except BaseException:

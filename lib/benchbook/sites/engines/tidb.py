@@ -34,6 +34,7 @@ class TiDB(Server):
     """
 
     config_name, leftovers, crash = "tidb.toml", (data.SOCKET,), CRASH
+    own_options = frozenset({"-host", "-P", "-status-host", "-status"})
     start_s, stop_s = 180.0, 60.0
 
     def __init__(self, machine: Machine, engine: Any, place: labs.Place) -> None:
@@ -145,6 +146,7 @@ class TiDB(Server):
             "variables": len(variables),
             "variables_sha256": data.digest(variables, self.folder),
             "config_hash": self.config_hash,
+            "started_with": self.started_with,
         }
 
     def _connect(self) -> pymysql.Connection:

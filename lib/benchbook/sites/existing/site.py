@@ -7,9 +7,9 @@ import os
 import ssl
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pymysql
@@ -22,18 +22,20 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
-from benchbook.sites.contract import Site
+from benchbook.sites.arms.client import started
+from benchbook.sites.arms.site import HeldSite
+from benchbook.sites.contract import Start
 from benchbook.sites.existing import server
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine import lock, monitor
-from benchbook.sites.processes import end_signals, process, start_at
+from benchbook.sites.machine import monitor
+from benchbook.sites.processes import process, start_at
 
 MARKS = "existing.json"
 TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")
 NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
 
 
-class ExistingSite(Site):
+class ExistingSite(HeldSite):
     """The endpoints of one study's arms. Use it as a context manager, in the main thread.
 
     Nothing is started there and nothing stopped; tables are made in one schema, which must be ours.
@@ -43,34 +45,23 @@ class ExistingSite(Site):
 
     def __init__(self, study: Study, lab: Path) -> None:
         assert study.site.existing is not None
-        self.study, self._folder, self.asked = study, lab, study.site.existing
+        super().__init__(study, lab)
+        self.asked = study.site.existing
         self.database = self.asked.database
 
-    def __enter__(self) -> ExistingSite:
-        self.lab = labs.open_lab(self._folder)
-        self._clients: list[process.Child] = []
+    def _open(self) -> None:
+        self._clients: list[start_at.Timed] = []
         self._engines: dict[tuple[str, int], sqlalchemy.Engine] = {}
         self._opened: dict[tuple[str, int], int] = {}
         self._servers: dict[tuple[str, int], str] = {}
         self._marked: set[tuple[str, int]] = set()
         self._scratch = tempfile.TemporaryDirectory(dir=self.lab.run)
         self.secret, self._tls = server.account(self.asked, self.lab), self._context()
-        # Last, since nobody would let go of it if any of this failed.
-        self._lock = lock.acquire(self.lab.folder)
-        self._signals = end_signals.Signals()
-        self._signals.catch()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            for client in self._clients:
-                process.stop(client, grace_s=2.0)
-            self._scratch.cleanup()
-        finally:
-            self._lock.release()
-            self._signals.leave()
+    def _close(self, error: BaseException | None) -> None:
+        for one in self._clients:
+            process.stop(one, grace_s=2.0)
+        self._scratch.cleanup()
 
     def obstacles(self, arm: str) -> list[str]:
         """Return why an arm's endpoint can't be used; costs one connection."""
@@ -150,35 +141,11 @@ class ExistingSite(Site):
         """Return how many cores' time the client may use: all of this machine."""
         return float(len(os.sched_getaffinity(0)))
 
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        arm: str | None = None,
-        number: int = 0,
-        begin_at: float | None = None,
-        held: bool = False,
-    ) -> start_at.Timed:
+    def client(self, start: Start) -> start_at.Timed:
         """Start a load client on this machine; with TLS where its certificates are, as sysbench wants it."""
-        note = self.lab.run / f"begun-{number}" if begin_at is not None else None
-        client = process.start(
-            "client",
-            argv if begin_at is None or note is None else start_at.waiting(argv, begin_at, note),
-            token=self.lab.token,
-            folder=self.lab.folder,
-            out=out,
-            err=err,
-            append=False,
-            keep=(self._lock.fd,),
-            cwd=Path(self._scratch.name) if self._tls else cwd,
-            env=env,
-        )
-        self._clients.append(client)
-        return start_at.timed(client, note)
+        cwd = Path(self._scratch.name) if self._tls else start.cwd
+        self._clients.append(started(self.lab, replace(start, cwd=cwd), (self._lock.fd,)))
+        return self._clients[-1]
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.core.files import sha256
+from benchbook.sites.contract import Start
 from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.host import Host
 
@@ -26,21 +27,17 @@ class RemoteClient:
     """One load client, which is its own handle. Its output is here as soon as its end is known.
 
     A lost connection is waited for, as long as the inventory's patience lasts: the client does not notice it.
-    `beside` are files, by name, that it finds in its folder. `begin_at` is a moment of our monotonic clock.
+    `beside` are files, by name, that it finds in its folder.
     """
 
     def __init__(
         self,
         host: Host,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        env: Mapping[str, str] | None,
-        cpus: tuple[int, ...] | None,
+        start: Start,
+        cpus: tuple[int, ...] | None = None,
         beside: Mapping[str, str] | None = None,
-        begin_at: float | None = None,
     ) -> None:
-        self.host, self.out, self.err = host, out, err
+        self.host, self.out, self.err = host, start.out, start.err
         self.begun_s: float | None = None
         self.clock: through_agent.Offset | None = None
         self.job = f"client.{uuid.uuid4().hex[:8]}"
@@ -52,17 +49,17 @@ class RemoteClient:
         for name, text in (beside or {}).items():
             host.call("write", name=f"{self.job}/{name}", text=text)
         when: dict[str, Any] = {}
-        if begin_at is not None:
+        if start.begin_at is not None:
             self.clock = through_agent.clock(host)
-            when = {"begin_at": begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
+            when = {"begin_at": start.begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
         known = host.call(
             "start",
             job=self.job,
-            argv=carried(host, argv),
+            argv=carried(host, start.argv),
             out=f"{self.job}/out",
             err=f"{self.job}/err",
             cwd=self.job,
-            env=dict(env or {}),
+            env=dict(start.env or {}),
             cpus=cpus,
             **when,
         )

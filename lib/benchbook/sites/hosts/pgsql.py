@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.engines import postgresql_carried
+from benchbook.sites.engines import postgresql_carried as carried
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.stream import FarSocket
 from benchbook.sites.lab import Lab
@@ -20,4 +20,4 @@ def connect(host: Host, target: str | tuple[str, int], lab: Lab, **account: Any)
         far = FarSocket(host, target)
     except SiteError as error:
         raise psycopg.OperationalError(str(error)) from None
-    return postgresql_carried.connect(far, lab, **account)
+    return carried.connect(far, lab, carried.FarConnection, **account)

@@ -37,7 +37,7 @@ def roles(study: Study, arm: Arm) -> dict[str, int]:
     """Return how many hosts of each role an arm needs; one host may have several roles."""
     tiup = study.site.tiup
     found = {"server": arm.servers if tiup is None else tiup.tidb.hosts, "client": 1}
-    if arm.access != "direct":
+    if arm.access in registry.PROXIES:
         found["proxy"] = 1
     if tiup is not None:
         found |= {"tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}

@@ -19,6 +19,7 @@ from benchbook.core.study_hosts import HostProxy
 from benchbook.sites import lab as labs
 from benchbook.sites import load
 from benchbook.sites.agent.kernel import OF_MACHINE, OF_NAMESPACE
+from benchbook.sites.arms.parts import of_others
 from benchbook.sites.hosts import clean, through_agent
 from benchbook.sites.hosts.arrange import Chain, Part, Place, chains, client_hosts, hosts_of, reached_at
 from benchbook.sites.hosts.cluster import Cluster
@@ -168,7 +169,7 @@ class Running:
     def others(self, chain: Chain) -> dict[str, dict[str, Any]]:
         """Return what is told of servers after the first, which have the same settings."""
         said = {part.name: self.part(part).facts() for part in chain.servers[1:]}
-        return {name: {key: one[key] for key in ("version", "config_hash")} for name, one in said.items()}
+        return of_others(said)
 
     def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
         """Return the processes of an arm's parts, by part and host; those of a cluster's are the server's

@@ -6,9 +6,8 @@ import contextlib
 import getpass
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import sqlalchemy
@@ -19,22 +18,24 @@ from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.contract import Site
+from benchbook.sites.arms.parts import Part
+from benchbook.sites.arms.site import ArrangedSite
+from benchbook.sites.contract import Start
 from benchbook.sites.engines import tls
 from benchbook.sites.hosts import arrange, obstacles
 from benchbook.sites.hosts import during as during_run
 from benchbook.sites.hosts import facts as found
+from benchbook.sites.hosts.arrange import OnHosts
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.roles import summary
 from benchbook.sites.hosts.running import Running
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.machine import lock, prepared
-from benchbook.sites.processes import end_signals
+from benchbook.sites.machine import prepared
 from benchbook.sites.tidb import pools
 
 
-class HostsSite(Site):
+class HostsSite(ArrangedSite[OnHosts]):
     """The arms of one study on the hosts of its inventory. Use it as a context manager.
 
     Nothing is connected to before the first question. Where no arm is named, the baseline's server is meant.
@@ -43,28 +44,17 @@ class HostsSite(Site):
     database = labs.SCHEMA
 
     def __init__(self, study: Study, lab: Path) -> None:
-        self.study, self._folder = study, lab
+        super().__init__(study, lab)
         assert study.site.inventory is not None
         self.targets = inventory.load(study.site.inventory)
         self.chains = arrange.chains(study, self.targets)
 
-    def __enter__(self) -> HostsSite:
-        self.lab = labs.open_lab(self._folder)
-        self._lock = lock.acquire(self.lab.folder)
+    def _open(self) -> None:
         owner = f"{getpass.getuser()}@{socket.gethostname()}, {self.lab.folder}"
         self._running, self._errors_ms = Running(self.study, self.targets, self.lab, owner), list[float]()
-        self._signals = end_signals.Signals()
-        self._signals.catch()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._running.end()
-        finally:
-            self._lock.release()
-            self._signals.leave()
+    def _close(self, error: BaseException | None) -> None:
+        self._running.end()
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
@@ -146,42 +136,23 @@ class HostsSite(Site):
             seen |= {part.name: said} if part in chain.servers[1:] else said
         return seen
 
-    def server_of(self, arm: str) -> str:
-        return self._chain(arm).server.name
-
-    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
-        """Return the administrative account on a server; each connection is new, and its host holds it."""
-        return self._server(arm).admin()
-
     def admins(self, arm: str) -> list[sqlalchemy.Engine]:
         chain, count = self._chain(arm), self.study.arms[arm].servers
         if chain.server.where.places and count > 1:
             return [self._server(arm).admin(number) for number in range(count)]
-        return [self._running.part(part).admin() for part in chain.servers]
+        return super().admins(arm)
 
     def allowance(self, arm: str) -> float:
         chain = self._chain(arm)
         cores = (self._running.look(name)["facts"]["cores"] for name in arrange.client_hosts(chain))
         return float(len(chain.client.cpus or ()) or sum(cores))
 
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        arm: str | None = None,
-        number: int = 0,
-        begin_at: float | None = None,
-        held: bool = False,
-    ) -> RemoteClient:
-        """Start a load client on its host, in a folder of its own there, now or at a moment."""
-        chain = self._chain(arm)
+    def client(self, start: Start) -> RemoteClient:
+        """Start a load client on its host, in a folder of its own there."""
+        chain = self._chain(start.arm)
         given = tls.of_client(self.lab) if self.study.site.tls != "off" else None
-        host = self._running.host(chain.clients[number].where.host)
-        made = RemoteClient(host, argv, out, err, env, chain.client.cpus, given, begin_at)
+        host = self._running.host(chain.clients[start.number].where.host)
+        made = RemoteClient(host, start, chain.client.cpus, given)
         if made.clock is not None:
             self._errors_ms.append(round(500 * made.clock.round_trip_s, 3))
         return made
@@ -220,16 +191,6 @@ class HostsSite(Site):
         if any(lost.values()):
             record["connection_lost"] = {name: outages for name, outages in lost.items() if outages}
 
-    def log_mark(self, arm: str | None = None) -> list[Any]:
-        return [self._running.part(part).log_mark() for part in self._chain(arm).servers]
-
-    def log_errors(self, mark: Sequence[Any], arm: str | None = None) -> list[str]:
-        marked = zip(self._chain(arm).servers, mark, strict=True)
-        try:
-            return [line for part, place in marked for line in self._running.part(part).log_errors(place)]
-        except SiteError as error:
-            return [f"[ERROR] the log can't be read: {error}"]
-
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Shut an arm's server down cleanly, copy its data under a label, and start it again.
 
@@ -259,10 +220,5 @@ class HostsSite(Site):
             raise SiteError(f"{name}: {why}; leave the arm out, or make it possible")
         return self.chains[name]
 
-    def _server(self, arm: str | None) -> Any:
-        return self._running.part(self._chain(arm).server)
-
-    def _servers(self) -> list[Any]:
-        """Return every distinct server of the arms that these hosts can make."""
-        parts = dict.fromkeys(part for arm in self.able for part in self.chains[arm].servers)
-        return [self._running.part(one) for one in parts]
+    def _made(self, part: Part[OnHosts]) -> Any:
+        return self._running.part(part)

@@ -21,6 +21,7 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.contract import Start
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, OUT, Cluster
 from benchbook.sites.kube.pods import ACCOUNT, HOME, TOOLS
@@ -206,8 +207,16 @@ class Job:
 class PodClient:
     """A load client in a pod: `pid` is its number there."""
 
-    def __init__(self, job: Job) -> None:
-        self.popen, self.pid = job, job.pid
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        pod: str,
+        start: Start,
+        hops: Sequence[tuple[str, str, int]] = (),
+    ) -> None:
+        job = Job(cluster, namespace, pod, start.argv, hops, start.begin_at, start.held)
+        self.popen, self.pid = job.into(start.out, start.err), job.pid
 
     @property
     def begun_s(self) -> float | None:

@@ -12,7 +12,7 @@ import getpass
 import socket
 import time
 import uuid
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from benchbook.core import inventory
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
+from benchbook.sites.contract import Start
+from benchbook.sites.hosts import obstacles
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.host import Host
@@ -60,8 +62,8 @@ class Outside:
             if target.host in nodes or target.address in nodes:
                 return f"{name}: a node of the cluster, whose kube-proxy leads it past the balancer"
             try:
-                if not self.look(number)["tools"]["sysbench"]:
-                    return f"{name}: sysbench is not installed there"
+                for why in obstacles.absent(("sysbench",), self.look(number)):
+                    return f"{name}: {why}"
             except Refused:
                 raise
             except SiteError as error:
@@ -87,17 +89,9 @@ class Outside:
         used = range(min(clients, len(self.names)))
         return float(sum(self.look(number)["facts"]["cores"] for number in used))
 
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        env: Mapping[str, str] | None,
-        number: int,
-        begin_at: float | None,
-    ) -> RemoteClient:
-        """Start a load client on its host, now or at a moment of our monotonic clock."""
-        return RemoteClient(self.host(number), argv, out, err, env, None, None, begin_at)
+    def client(self, start: Start) -> RemoteClient:
+        """Start a load client on its host."""
+        return RemoteClient(self.host(start.number), start)
 
     def end(self) -> None:
         """End the agents and let the hosts go."""

@@ -6,11 +6,14 @@ libpq takes no socket of ours, so what the API forwards is carried to it as what
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
 import psycopg
 import sqlalchemy
+from psycopg.pq import TransactionStatus
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
@@ -20,6 +23,7 @@ from benchbook.sites.engines import postgresql_carried as carried
 from benchbook.sites.engines import postgresql_settings as settings
 from benchbook.sites.engines.postgresql import CRASH, HARMLESS, IDENTITY
 from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
+from benchbook.sites.kube.connect import SILENT_S
 from benchbook.sites.kube.layout import Part, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import CONFIG, HOME
@@ -41,6 +45,35 @@ class Way:
     def receive(self) -> bytes:
         """Wait for the bytes that come next; none at the end."""
         return self._tunnel.receive(carried.PIECE)
+
+
+class Tunnelled(carried.FarConnection):
+    """A connection through the API, opened again where it was lost while it was silent, as MySQL's is.
+
+    `again` opens another one; None: it is not opened again.
+    """
+
+    again: Callable[[], Tunnelled] | None = None
+    spoke_s = 0.0
+
+    def cursor(self, *given: Any, **named: Any) -> Any:  # type: ignore[override]  # it has several forms
+        """Return a new cursor, over a new connection if the old one is gone."""
+        is_idle = self.pgconn.transaction_status in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+        if self.again is not None and is_idle and time.monotonic() - self.spoke_s > SILENT_S:
+            self._renew(self.again)
+        self.spoke_s = time.monotonic()
+        return super().cursor(*given, **named)
+
+    def _renew(self, again: Callable[[], Tunnelled]) -> None:
+        try:
+            # It asks for a sign alone: the server counts neither a statement nor a transaction.
+            with self.pipeline():
+                pass
+        except psycopg.OperationalError:
+            made = again()
+            self.pgconn, made.pgconn = made.pgconn, self.pgconn
+            self.carrier, made.carrier = made.carrier, self.carrier
+            made.close()
 
 
 class PostgreSQL(Server):
@@ -107,7 +140,7 @@ class PostgreSQL(Server):
         (`dialect`) and how many have been opened."""
         engine = sqlalchemy.create_engine(
             "postgresql+psycopg://",
-            creator=self._connect,
+            creator=self._lasting,
             poolclass=sqlalchemy.NullPool,
             hide_parameters=True,
         )
@@ -140,7 +173,19 @@ class PostgreSQL(Server):
         """Return the lines since a place that tell of an error or a crash."""
         return [line for line in super().log_errors(mark) if not HARMLESS.search(line)]
 
-    def _connect(self, database: str = labs.SCHEMA) -> psycopg.Connection:
+    def _lasting(self) -> Tunnelled:
+        """Open a connection that is opened again where it is lost, and counted each time."""
+
+        def again() -> Tunnelled:
+            made = self._connect()
+            self._count()
+            return made
+
+        made = self._connect()
+        made.again = again
+        return made
+
+    def _connect(self, database: str = labs.SCHEMA) -> Tunnelled:
         """Open the administrator's connection; what it adds to the server's counters is in them at once."""
         try:
             far = Way(self.reach())
@@ -149,7 +194,7 @@ class PostgreSQL(Server):
         self._opened += 1
         account: dict[str, Any] = {"user": ADMIN, "password": self.space.admin_password()}
         how: dict[str, Any] = {"connect_timeout": 10, "sslmode": "disable", "autocommit": True}
-        connection = carried.connect(far, self.space.lab, **account, **how, dbname=database)
+        connection = carried.connect(far, self.space.lab, Tunnelled, **account, **how, dbname=database)
         connection.prepare_threshold = None
         connection.execute("SELECT pg_stat_force_next_flush()")
         return connection

@@ -7,10 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
-
-import sqlalchemy
 
 from benchbook.core import registry, several
 from benchbook.core.engines import data_groups
@@ -18,22 +15,21 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.contract import Site
+from benchbook.sites.arms.site import ArrangedSite
+from benchbook.sites.contract import Start
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, plan, running, turns
-from benchbook.sites.kube.client import Job, PodClient, hop
-from benchbook.sites.kube.layout import clients_inside, clients_outside, pod_of
+from benchbook.sites.kube.client import PodClient, hop
+from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside, OutsideWatch
 from benchbook.sites.kube.watch import PodWatch
-from benchbook.sites.machine import lock
-from benchbook.sites.processes import end_signals
 from benchbook.sites.tidb import pools
 
 READY_S = 1.5
 
 
-class KubernetesSite(Site):
+class KubernetesSite(ArrangedSite[InPod]):
     """The arms of one study in a cluster. Use it as a context manager.
 
     When it is left, all pods are gone but those that hold data, which sleep (`keep_data`); `make down`
@@ -45,33 +41,21 @@ class KubernetesSite(Site):
     holds_clients = True
 
     def __init__(self, study: Study, lab: Path) -> None:
-        self.study = study
-        self._folder = lab
+        super().__init__(study, lab)
         self.chains = layout.chains(study)
         # Each client is asked for over the API, and its node's clock is read.
         self.ready_s = READY_S * (1 + max(arm.clients for arm in study.arms.values()))
 
-    def __enter__(self) -> KubernetesSite:
-        self.lab = labs.open_lab(self._folder)
-        self._lock = lock.acquire(self.lab.folder)
-        self._signals = end_signals.Signals()
+    def _open(self) -> None:
         self.space = StudyNamespace(self.study, self.lab)
         name, is_outside = self.space.here.outside, any(map(clients_outside, self.chains.values()))
         self._outside = Outside(self.study, self.lab, name) if name is not None and is_outside else None
         self._arms = running.Arms(self.space, self.chains, self._outside)
-        try:
-            self.space.prepare()
-            # What a killed owner left: load that goes on, and pods of arms that are no more.
-            self.space.sweep(("client", "neighbour", "proxy"))
-        except BaseException:
-            self._lock.release()
-            raise
-        self._signals.catch()
-        return self
+        self.space.prepare()
+        # What a killed owner left: load that goes on, and pods of arms that are no more.
+        self.space.sweep(("client", "neighbour", "proxy"))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _close(self, error: BaseException | None) -> None:
         # Whoever ends us by a signal waits a few seconds only: then all is asked for, and not waited for.
         is_hurried = isinstance(error, SystemExit) and int(error.code or 0) > 128
         wait_s = 0.0 if is_hurried else 180.0
@@ -87,12 +71,8 @@ class KubernetesSite(Site):
                 raise
             print(f"not all was taken down: {trouble}; run `make down`")
         finally:
-            try:
-                if self._outside is not None:
-                    self._outside.end()
-            finally:
-                self._lock.release()
-                self._signals.leave()
+            if self._outside is not None:
+                self._outside.end()
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
@@ -111,7 +91,6 @@ class KubernetesSite(Site):
         return self._arms.obstacles(self._chain(arm))
 
     def up(self, arm: str) -> Endpoint:
-        """Bring an arm up, or find it up, proven to be ours; return what sysbench connects to."""
         chain = self._chain(arm)
         host, port = self._arms.ensure(chain)
         if clients_outside(chain):
@@ -119,10 +98,6 @@ class KubernetesSite(Site):
         return self._endpoint(host, port, is_inside=bool(clients_inside(chain)))
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
-        """Bring an arm up as `up` does; return what each of its clients connects to, in their order.
-
-        `account` is the number of the account they use, which `let_in` has made.
-        """
         places, chain = [self.up(arm)], self._chain(arm)
         for part in chain.others:
             server = self._arms.server(part)
@@ -133,8 +108,6 @@ class KubernetesSite(Site):
         return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
 
     def let_in(self, arm: str, account: int) -> str:
-        """Make one of sysbench's accounts on an arm's servers, which count statements by account from now on;
-        return its name there."""
         for server in self._servers_of(arm):
             server.let_in(account)
         return labs.user_of(account)
@@ -151,11 +124,9 @@ class KubernetesSite(Site):
         return turns.Clock(self.lab, clients, asked)
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
-        """Return the kinds of parts that stand still in a group when it is not an arm's turn."""
         return ["client"]
 
     def facts(self, arm: str) -> dict[str, Any]:
-        """Return what server, proxy, nodes and cluster say they are."""
         return evidence.facts(self._arms, arm, self._chain(arm))
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
@@ -167,7 +138,6 @@ class KubernetesSite(Site):
         return [*evidence.manifests(self._arms, chain), *files]
 
     def identity(self, arm: str) -> dict[str, Any]:
-        """Return what tells this arm's pods from any other, and that the Service leads to them."""
         return evidence.identity(self._arms, self._chain(arm))
 
     @contextlib.contextmanager
@@ -193,20 +163,7 @@ class KubernetesSite(Site):
         if chain.arm.access == "load_balancer" or is_cluster:
             record["has_probes"] = True
 
-    def server_of(self, arm: str) -> str:
-        """Return the name of the server behind an arm: arms with the same name share one."""
-        return self._chain(arm).server.name
-
-    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
-        """Return the administrative account on a server, through the API; each connection is new."""
-        return self._server(arm).admin()
-
-    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
-        """Return the administrative account on each server of an arm, in their order."""
-        return [server.admin() for server in self._servers_of(arm)]
-
     def allowance(self, arm: str) -> float:
-        """Return how many cores' time the clients may use."""
         chain = self._chain(arm)
         if clients_outside(chain):
             return self._clients_outside().cores(clients_outside(chain))
@@ -217,58 +174,30 @@ class KubernetesSite(Site):
             return limit * len(chain.clients)
         return self._arms.client_cores(chain)
 
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        arm: str | None = None,
-        number: int = 0,
-        begin_at: float | None = None,
-        held: bool = False,
-    ) -> PodClient | RemoteClient:
-        """Start a load client in one of an arm's client pods, or on a host outside; its output is in these
-        files at its end.
+    def client(self, start: Start) -> PodClient | RemoteClient:
+        """Start a load client in one of an arm's client pods, or on a host outside.
 
-        With `begin_at` it is started now and becomes its program at that moment, by the clock of its node;
-        with `held` when the clock of turns lets it.
+        With `begin_at` it becomes its program by the clock of its node, with `held` when the clock of turns
+        lets it.
         """
-        chain = self._chain(arm)
+        chain, where = self._chain(start.arm), (self.space.cluster, self.space.namespace)
         if clients_outside(chain):
-            return self._clients_outside().client(argv, out, err, env, number, begin_at)
+            return self._clients_outside().client(start)
         if clients_inside(chain):
-            pod_name = pod_of(chain.servers[several.server_of(number, len(chain.servers))])
-            where = (self.space.cluster, self.space.namespace, pod_name)
-            return PodClient(Job(*where, argv, (), begin_at).into(out, err))
-        pod = self._arms.pod(chain.clients[number])
+            server = chain.servers[several.server_of(start.number, len(chain.servers))]
+            return PodClient(*where, pod_of(server), start)
+        pod = self._arms.pod(chain.clients[start.number])
         # What the client connects to is the part whose bytes it can count.
-        hops = hop(argv, "proxy" if chain.proxy is not None else "server")
+        hops = hop(start.argv, "proxy" if chain.proxy is not None else "server")
         if (cores := self._arms.cores_of("client", pod.spec.node_name)) is not None:
-            argv = ["taskset", "-c", cores, *argv]
-        where = (self.space.cluster, self.space.namespace, pod.metadata.name)
-        return PodClient(Job(*where, argv, hops, begin_at, held).into(out, err))
+            start = replace(start, argv=["taskset", "-c", cores, *start.argv])
+        return PodClient(*where, pod.metadata.name, start, hops)
 
     def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> PodWatch:
-        """Return what watches clients, an arm's pods and their nodes, and writes its table to a path."""
         chain = self._chain(arm)
         kind = OutsideWatch if clients_outside(chain) else PodWatch
         parts = self._arms.watched(chain)
         return kind(self.space.cluster, self.space.namespace, (client, *others), parts, path)
-
-    def log_mark(self, arm: str | None = None) -> list[int]:
-        """Return a place in the logs of an arm's servers, for `log_errors`."""
-        return [server.log_mark() for server in self._servers_of(arm)]
-
-    def log_errors(self, mark: Sequence[int], arm: str | None = None) -> list[str]:
-        """Return the lines of the logs since a place that tell of an error or a crash."""
-        try:
-            marked = zip(self._servers_of(arm), mark, strict=True)
-            return [line for server, place in marked for line in server.log_errors(place)]
-        except SiteError as error:
-            return [f"the server's log can't be read: {error}"]
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""
@@ -283,7 +212,6 @@ class KubernetesSite(Site):
         copies.save(first, [one for one in self._servers() if one is not first], label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        """Say whether there is prepared data of this engine, under this label (None: under any)."""
         if self.space.here.tidb is not None:
             return loaded.has(self.lab.folder, label, self._server(arm))
         return copies.find(self._awake(), label) is not None
@@ -296,7 +224,6 @@ class KubernetesSite(Site):
         copies.put_back(self._awake(), label)
 
     def hold(self) -> None:
-        """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 self._arms.must_be_alive()
@@ -307,12 +234,6 @@ class KubernetesSite(Site):
         if arm is None:
             self._arms.sleep()
 
-    def _chain(self, arm: str | None) -> layout.Chain:
-        try:
-            return self.chains[self.study.baseline if arm is None else arm]
-        except KeyError:
-            raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
-
     def _clients_outside(self) -> Outside:
         assert self._outside is not None
         return self._outside
@@ -322,16 +243,8 @@ class KubernetesSite(Site):
         path, driver = engines.socket(name, port) if is_inside else None, registry.driver(name)
         return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(0, driver), path, driver=driver)
 
-    def _server(self, arm: str | None) -> Any:
-        return self._arms.server(self._chain(arm).server)
-
-    def _servers_of(self, arm: str | None) -> list[Any]:
-        return [self._arms.server(part) for part in self._chain(arm).servers]
-
-    def _servers(self) -> list[Any]:
-        """Return every distinct server of the arms that this cluster can make."""
-        parts = dict.fromkeys(part for arm in self.able for part in self.chains[arm].servers)
-        return [self._arms.server(part) for part in parts]
+    def _made(self, part: layout.Part) -> Any:
+        return self._arms.server(part)
 
     def _awake(self) -> list[Any]:
         """Return every server with its pod there, whether it serves or sleeps."""

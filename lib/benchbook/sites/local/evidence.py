@@ -10,14 +10,12 @@ from typing import Any
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites.arms import capture, loads
+from benchbook.sites.arms.parts import of_others
 from benchbook.sites.local import cgroups, delay, neighbour
 from benchbook.sites.local.layout import Chain, Part
 from benchbook.sites.local.running import Parts
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import procfs
-
-# What is told of an arm's servers after the first, which have the same settings.
-OF_OTHERS = ("version", "config_hash")
 
 
 def facts(
@@ -55,7 +53,7 @@ def facts(
     if chain.others:
         # Each reads its own settings back, and is refused where it did not take them.
         said = {part.name: parts.get(part).facts() for part in chain.others}
-        found["servers"] = {name: {key: one[key] for key in OF_OTHERS} for name, one in said.items()}
+        found["servers"] = of_others(said)
     return found
 
 

@@ -76,14 +76,10 @@ def _load(load: Load, chain: Chain) -> Iterator[str]:
             f"and up to {taken} of these are taken; write one below {first}"
         )
     is_proxied = chain.proxy is not None or chain.of("relay") is not None
-    needed, hard = loads.files_needed(load, is_proxied), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard == resource.RLIM_INFINITY or needed <= hard:
-        return
-    who = "a proxy, which has two for each, needs" if is_proxied else "the server needs"
-    yield (
-        f"{load.connections} connections: {who} {needed} open files, {hard} are allowed; "
-        f"`ulimit -Hn {needed}` where you log in"
-    )
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = -1 if hard == resource.RLIM_INFINITY else hard
+    if why := loads.too_few_files(load, is_proxied, most, "where you log in"):
+        yield why
 
 
 def _lacking(*names: str) -> Iterator[str]:

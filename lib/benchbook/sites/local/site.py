@@ -8,10 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
-
-import sqlalchemy
 
 from benchbook.core import registry, several
 from benchbook.core.engines import engine_of
@@ -20,15 +17,19 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import loads, turns
-from benchbook.sites.contract import Site
+from benchbook.sites.arms.client import started
+from benchbook.sites.arms.parts import HOPS
+from benchbook.sites.arms.site import ArrangedSite
+from benchbook.sites.contract import Start
 from benchbook.sites.local import evidence, layout, obstacles, running
+from benchbook.sites.local.layout import InLab, Part
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine import lock, monitor, prepared
-from benchbook.sites.processes import end_signals, process, procfs, start_at
+from benchbook.sites.machine import monitor, prepared
+from benchbook.sites.processes import process, procfs, start_at
 from benchbook.sites.processes.before_exec import Where
 
 
-class LocalSite(Site):
+class LocalSite(ArrangedSite[InLab]):
     """The arms of one study on this machine. Use it as a context manager, in the main thread.
 
     `cpus` maps `server`, `proxy` and `client` to the cores they may use, or to None for all, where an arm
@@ -40,15 +41,12 @@ class LocalSite(Site):
     ready_s = 1.0
 
     def __init__(self, study: Study, lab: Path) -> None:
-        self.study = study
-        self._folder = lab
+        super().__init__(study, lab)
         self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
         self._arms = dict(study.arms)
         self.chains = self._laid_out(study.engine.name)
 
-    def __enter__(self) -> LocalSite:
-        self.lab = labs.open_lab(self._folder)
-        self._lock = lock.acquire(self.lab.folder)
+    def _open(self) -> None:
         self._keep = (self._lock.fd,)
         self._parts = running.Parts(self.lab, self.study, self.chains, self._keep)
         if running.present(self.lab.token, self.lab.run):
@@ -64,21 +62,14 @@ class LocalSite(Site):
                 self.lab.token,
             ),
         )
-        self._signals = end_signals.Signals()
-        self._signals.catch()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _close(self, error: BaseException | None) -> None:
         try:
             self.down()
             if running.present(self.lab.token, self.lab.run):
                 self._parts.clear()
         finally:
             self.lab.pidfile("owner").unlink(missing_ok=True)
-            self._lock.release()
-            self._signals.leave()
 
     def change_places(self, block: int) -> None:
         """Let arms with servers of their own change folders and ports for a block, if nothing runs.
@@ -159,7 +150,7 @@ class LocalSite(Site):
         return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        parts = [self._parts.get(part) for part in self._chain(arm).parts if part.kind != "service"]
+        parts = [self._parts.get(part) for part in self._chain(arm).parts if part.kind not in HOPS]
         return [pair for part in parts for pair in part.applied()]
 
     def identity(self, arm: str) -> dict[str, Any]:
@@ -183,53 +174,14 @@ class LocalSite(Site):
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
         return evidence.during(self._parts, self._chain(arm))
 
-    def server_of(self, arm: str) -> str:
-        return self._chain(arm).server.name
-
-    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
-        """Return the administrative account over a server's socket; each connection is new."""
-        return self._server(arm).admin()
-
-    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
-        return [server.admin() for server in self._servers(arm)]
-
     def allowance(self, arm: str) -> float:
         client = self._chain(arm).client
         cores = float(len(client.cpus or os.sched_getaffinity(0)))
         return cores if client.where.quota is None else min(cores, client.where.quota)
 
-    def client(
-        self,
-        argv: Sequence[str],
-        out: Path,
-        err: Path,
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        arm: str | None = None,
-        number: int = 0,
-        begin_at: float | None = None,
-        held: bool = False,
-    ) -> start_at.Timed:
-        """Start a load client where an arm's client runs, supervised like the server, output into files.
-
-        With `begin_at` it is started now and becomes its program at that moment of the monotonic clock.
-        """
-        note = self.lab.run / f"begun-{number}" if begin_at is not None else None
-        child = process.start(
-            "client" if number == 0 else f"client-{number}",
-            argv if begin_at is None or note is None else start_at.waiting(argv, begin_at, note),
-            token=self.lab.token,
-            folder=self.lab.folder,
-            out=out,
-            err=err,
-            append=False,
-            where=self._parts.where(self._chain(arm).client),
-            keep=self._keep,
-            cwd=cwd,
-            env=env,
-        )
-        return start_at.timed(child, note)
+    def client(self, start: Start) -> start_at.Timed:
+        where = self._parts.where(self._chain(start.arm).client)
+        return started(self.lab, start, self._keep, where)
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()
@@ -241,22 +193,15 @@ class LocalSite(Site):
         hops = self._parts.hops(self._chain(arm))
         return monitor.Monitor(watched, path, *pids, hops=hops, families=families)
 
-    def log_mark(self, arm: str | None = None) -> list[int]:
-        return [server.log_mark() for server in self._servers(arm)]
-
-    def log_errors(self, mark: Sequence[int], arm: str | None = None) -> list[str]:
-        marked = zip(self._servers(arm), mark, strict=True)
-        return [line for server, place in marked for line in server.log_errors(place)]
-
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
         """Keep a copy of the data of an arm's server under a label, for all arms that share them."""
-        prepared.keep(self._server(arm), self._prepared_servers(), label)
+        prepared.keep(self._server(arm), self._servers(), label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         return prepared.is_kept(self._server(arm), label)
 
     def restore(self, label: str | None = None) -> None:
-        prepared.put_back(self._prepared_servers(), label)
+        prepared.put_back(self._servers(), label)
 
     def hold(self) -> None:
         with contextlib.suppress(KeyboardInterrupt):
@@ -271,31 +216,20 @@ class LocalSite(Site):
         if arm is None or names:
             self._parts.stop(*names)
 
-    def _chain(self, arm: str | None) -> layout.Chain:
-        try:
-            return self.chains[self.study.baseline if arm is None else arm]
-        except KeyError:
-            raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
-
     def _laid_out(self, engine: str, first: int = 0) -> dict[str, layout.Chain]:
         twins = self._arms.keys() - self.study.arms.keys()
         has_netem, port = obstacles.has_netem(self.study.arms), self.study.site.port
         return layout.chains(self._arms, port, self.cpus, has_netem, engine, first, self._ports, twins)
 
-    def _server(self, arm: str | None) -> Any:
-        return self._servers(arm)[0]
+    def _made(self, part: Part) -> Any:
+        return self._parts.get(part)
 
-    def _servers(self, arm: str | None) -> list[Any]:
-        return [self._parts.get(part) for part in self._chain(arm).servers]
-
-    def _prepared_servers(self) -> list[Any]:
-        """Return every distinct server of the arms that this machine can make, and of their twins."""
+    def _with_servers(self) -> list[str]:
+        # Twins have servers of their own.
         able = self.able
-        arms = [name for name in self._arms if name in able or self.study.deployed(name) in able]
-        parts = dict.fromkeys(part for arm in arms for part in self.chains[arm].servers)
-        return [self._parts.get(part) for part in parts]
+        return [name for name in self._arms if name in able or self.study.deployed(name) in able]
 
-    def _endpoint(self, chain: layout.Chain, part: layout.Part, driver: str) -> Endpoint:
+    def _endpoint(self, chain: layout.Chain, part: Part, driver: str) -> Endpoint:
         host, port = self._parts.address(part)
         socket = Path(self._parts.get(part).socket_path) if chain.by_socket else None
         return Endpoint(*(host, port, labs.SCHEMA, self.lab.secret_of(0, driver), socket), driver=driver)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pymysql
@@ -197,8 +197,13 @@ class Cluster:
         return found | {"cluster": parts | hops}
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return the settings files that its parts were started with, as pairs of name and text."""
-        return [(f"{self._short(one)}.toml", text) for one in self.members for _, text in one.applied()]
+        """Return the settings files and the command lines that its parts were started with, each named for
+        its part, as pairs of name and text."""
+        return [
+            (f"{self._short(one)}{PurePath(name).suffix}", text)
+            for one in self.members
+            for name, text in one.applied()
+        ]
 
     def facts(self) -> dict[str, Any]:
         """Return what its parts say they are; SettingsDiffer if one did not take what was asked."""
@@ -220,6 +225,7 @@ class Cluster:
             "variables": len(variables),
             "variables_sha256": settings.digest(kept, self.folder),
             "config_hash": self.servers[0].config_hash,
+            "started_with": self.servers[0].started_with,
             "programs": {
                 name: {"sha256": files.sha256(path), **_built(path)} for name, path in self.programs.items()
             },

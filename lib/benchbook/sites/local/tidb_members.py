@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 import re
 import urllib.request
@@ -34,7 +35,7 @@ PLACES = frozenset({"pd-addr", "store-addr", "status-addr", "db-path", "temp-dir
 STORE_DEFAULTS: dict[str, Value] = {"server.log-level": "error"}
 
 
-class Member(Supervised):
+class Member(Supervised, abc.ABC):
     """One part of a cluster: `kind` as the monitor's tables name it, `data` where its data lie."""
 
     kind = "server"
@@ -72,7 +73,7 @@ class Member(Supervised):
         """Return what tells this very process from any other, or that it has ended."""
         if not self.is_up or self.child is None:
             return {"ended": True}
-        return {"pid": self.child.pid, "started": self.child.started, "config_hash": self.config_hash}
+        return self.seen()
 
     def start(self) -> None:
         """Start it unless it runs."""
@@ -90,17 +91,20 @@ class Member(Supervised):
     def _toml(self) -> str:
         return config.toml(self.asked)
 
+    @abc.abstractmethod
     def _argv(self) -> list[str]:
-        raise NotImplementedError
+        """Return the command line that it is started with."""
 
+    @abc.abstractmethod
     def _is_ready_now(self) -> bool:
-        raise NotImplementedError
+        """Say whether it answers, which it is asked until it does; OSError or KeyError until then."""
 
 
 class PD(Member):
     """The placement driver; its peers' port is the one after its own."""
 
     kind = "pd"
+    own_options = frozenset({"--client-urls", "--peer-urls", "--initial-cluster", "--data-dir"})
 
     def __init__(self, *given: Any, names: Mapping[str, str]) -> None:
         super().__init__(*given)
@@ -130,6 +134,7 @@ class Store(Member):
     """A store; its status port is the one after its own."""
 
     kind = "tikv"
+    own_options = frozenset({"-listen"})
 
     def __init__(self, *given: Any, pd: str) -> None:
         super().__init__(*given)
@@ -168,6 +173,7 @@ class Server(Member):
 
     kind = "tidb"
     leftovers = ("t.sock",)
+    own_options = frozenset({"-host", "-P", "-advertise-address", "-path", "-status-host", "-status"})
 
     def __init__(self, *given: Any, pd: str) -> None:
         super().__init__(*given)

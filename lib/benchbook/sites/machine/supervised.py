@@ -26,9 +26,10 @@ class Supervised:
     """One process of a machine at one place, in a folder of its own. Nothing is started before `_begin`.
 
     `what` names it in messages. `user` is whom it runs as (None: us). A class names its settings file
-    (`config_name`), the signal that asks it to end (`gentle`), what goes when it ends (`leftovers`, files of
-    its folder), and what a line of its log holds that tells of an error (`crash`). With `has_children` its
-    work is done by processes that it starts.
+    (`config_name`), the other files that it reads settings from (`config_files`), the options of its command
+    line that say where it is or which start this is (`own_options`), the signal that asks it to end
+    (`gentle`), what goes when it ends (`leftovers`, files of its folder), and what a line of its log holds
+    that tells of an error (`crash`). With `has_children` its work is done by processes that it starts.
     """
 
     what = "the server"
@@ -37,6 +38,8 @@ class Supervised:
     gentle = signal.SIGTERM
     has_children = False
     config_name = "config"
+    config_files: tuple[str, ...] = ()
+    own_options: frozenset[str] = frozenset()
     leftovers: tuple[str, ...] = ()
     crash = re.compile(r"(?!)")
     has_probes = False
@@ -46,6 +49,7 @@ class Supervised:
         self.machine, self.place, self.user = machine, place, user
         self.role = place.name
         self.child: Any = None
+        self.argv: list[str] = []
         self.moved: dict[str, str] = {}
 
     @property
@@ -80,9 +84,16 @@ class Supervised:
         """SHA-256 of the settings file."""
         return applied.digest(self.config_text)
 
+    @property
+    def started_with(self) -> dict[str, str]:
+        """The digests of what it was started with beside its settings file, by name."""
+        return {name: applied.digest(text) for name, text in self._beside()}
+
     def applied(self) -> list[tuple[str, str]]:
-        """Return the settings files that it was started with, as pairs of name and text."""
-        return [(self.config_name, text)] if (text := self.config_text) else []
+        """Return the settings files and the command line that it was started with, as pairs of name and
+        text."""
+        own = [(self.config_name, text)] if (text := self.config_text) else []
+        return own + self._beside()
 
     @property
     def processes(self) -> dict[str, list[int]]:
@@ -124,8 +135,9 @@ class Supervised:
     def seen(self, prefix: str = "") -> dict[str, Any]:
         """Return what tells this very process from any other, with its settings."""
         child, host = self.running(), self.machine.host
-        found = {"host": host} if host is not None else {}
+        found: dict[str, Any] = {"host": host} if host is not None else {}
         found |= {"pid": child.pid, "started": child.started, "config_hash": self.config_hash}
+        found["started_with"] = self.started_with
         return {f"{prefix}{key}": value for key, value in found.items()}
 
     @property
@@ -139,6 +151,15 @@ class Supervised:
     @property
     def _where(self) -> str:
         return f" on {self.machine.host}" if self.machine.host is not None else ""
+
+    def _beside(self) -> list[tuple[str, str]]:
+        """Return its other settings files, and its command line with an argument a line, as pairs of name and
+        text; like the settings file without where it is."""
+        texts = [(name, self.machine.read(f"{self.role}/{name}") or "") for name in self.config_files]
+        argv = [word for word in self.argv if word.partition("=")[0] not in self.own_options]
+        if argv:
+            texts.append((f"{PurePosixPath(argv[0]).name}.argv", "\n".join(argv)))
+        return [(name, settings.lasting(text, self.folder, self.moved)) for name, text in texts]
 
     def _configure(self, text: str) -> None:
         """Write its settings file, which only its user reads."""
@@ -186,6 +207,7 @@ class Supervised:
         moment (the kernel gives such ports to any program that asks): it is started again. On any error it
         is ended.
         """
+        self.argv = list(argv)
         for tries_left in reversed(range(TRIES)):
             mark = self.log_mark()
             try:

@@ -89,6 +89,7 @@ class Proxy(Supervised):
             **({"settings": dict(self.asked.settings)} if self.asked.settings else {}),
             **({"servers": len(self.servers)} if len(self.servers) > 1 else {}),
             "config_hash": self.config_hash,
+            "started_with": self.started_with,
         }
 
     def version(self) -> str | None:

@@ -1,0 +1,110 @@
+"""What kinds of site share: a lab that is held while it is used, and what is asked of an arm's servers."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self
+
+import sqlalchemy
+
+from benchbook.core.errors import SiteError
+from benchbook.core.study import Study
+from benchbook.sites import lab as labs
+from benchbook.sites.arms.parts import Chain, Part, Where
+from benchbook.sites.contract import Site
+from benchbook.sites.machine import lock
+from benchbook.sites.processes import end_signals
+
+
+class HeldSite(Site):
+    """A site that holds the machine's lock from when it is entered until it is left, whatever the reason.
+
+    A kind opens what it has in `_open`, and ends it in `_close`.
+    """
+
+    def __init__(self, study: Study, lab: Path) -> None:
+        super().__init__(study, lab)
+        self._folder = lab
+
+    def __enter__(self) -> Self:
+        self.lab = labs.open_lab(self._folder)
+        self._lock = lock.acquire(self.lab.folder)
+        self._signals = end_signals.Signals()
+        try:
+            self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+        self._signals.catch()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._close(error)
+        finally:
+            self._lock.release()
+            self._signals.leave()
+
+    @abc.abstractmethod
+    def _open(self) -> None:
+        """Make ready what the site has beside its lab."""
+
+    @abc.abstractmethod
+    def _close(self, error: BaseException | None) -> None:
+        """End all that was started; `error` is why the site is left, if it is for one."""
+
+
+class ArrangedSite(HeldSite, Generic[Where]):
+    """A site that makes its servers itself, by the `chains` of its arms."""
+
+    chains: dict[str, Chain[Where]]
+
+    def server_of(self, arm: str) -> str:
+        return self._chain(arm).server.name
+
+    def admin(self, arm: str | None = None) -> sqlalchemy.Engine:
+        engine: sqlalchemy.Engine = self._server(arm).admin()
+        return engine
+
+    def admins(self, arm: str) -> list[sqlalchemy.Engine]:
+        return [server.admin() for server in self._servers_of(arm)]
+
+    def log_mark(self, arm: str | None = None) -> list[Any]:
+        return [server.log_mark() for server in self._servers_of(arm)]
+
+    def log_errors(self, mark: Sequence[Any], arm: str | None = None) -> list[str]:
+        marked = zip(self._servers_of(arm), mark, strict=True)
+        try:
+            return [line for server, place in marked for line in server.log_errors(place)]
+        except SiteError as error:
+            return [f"[ERROR] the log can't be read: {error}"]
+
+    @abc.abstractmethod
+    def _made(self, part: Part[Where]) -> Any:
+        """Return what a part is, made but not started."""
+
+    def _chain(self, arm: str | None) -> Chain[Where]:
+        try:
+            return self.chains[self.study.baseline if arm is None else arm]
+        except KeyError:
+            raise SiteError(f"{arm}: no such arm; the study has {', '.join(self.study.arms)}") from None
+
+    def _server(self, arm: str | None) -> Any:
+        return self._servers_of(arm)[0]
+
+    def _servers_of(self, arm: str | None) -> list[Any]:
+        return [self._made(part) for part in self._chain(arm).servers]
+
+    def _servers(self) -> list[Any]:
+        """Return every distinct server of the arms that can be made here."""
+        parts = dict.fromkeys(part for arm in self._with_servers() for part in self.chains[arm].servers)
+        return [self._made(part) for part in parts]
+
+    def _with_servers(self) -> list[str]:
+        """Return the arms whose servers have prepared data."""
+        return self.able
