@@ -62,6 +62,8 @@ def test_an_arm_is_called_as_the_study_says_in_sentences_and_without_article_in_
     phrase = {"names": names | {"treatment": "several zones", "baseline": "one zone"}}
     assert _said(**phrase).startswith("Several zones served 23.7 % fewer queries per second than one zone")
     assert "Several zones served" in sentences.headline([FOUND | phrase])
+    twin = {"names": names | {"treatment": "before again", "baseline": "before"}}
+    assert _said(**twin).startswith("before again served"), "a key is not changed, in its twin's name neither"
     key = {"names": names | {"treatment": "v2 and more"}}
     assert _said(**key).startswith("v2 and more served"), "a key's spelling is not changed"
 
