@@ -24,6 +24,7 @@ PIECE = 1 << 16
 # Types of messages in PostgreSQL's protocol 3: a client's that ask for an answer (its first has no type), and
 # a server's that ends one. Of those about passwords all wait for the client but these two codes.
 ASKING, READY, PASSWORDS, GOING_ON = (b"", b"p", b"Q", b"S", b"F"), b"Z", b"R", (0, 12)
+FLUSH = b"H"
 
 
 class Far(Protocol):
@@ -116,10 +117,11 @@ class Carrier(threading.Thread):
 class Messages:
     """The messages of one direction, each a type and its length with what it holds; the first may be bare.
 
-    `gives_turn` says of a message, by type and body, whether the other side's turn comes after it.
+    `gives_turn` says of a message, by type and body, whether the other side's turn comes after it; None: it
+    changes nothing.
     """
 
-    def __init__(self, gives_turn: Callable[[bytes, bytes], bool], is_bare: bool = False) -> None:
+    def __init__(self, gives_turn: Callable[[bytes, bytes], bool | None], is_bare: bool = False) -> None:
         self._gives_turn, self._is_bare, self._kept = gives_turn, is_bare, bytearray()
 
     def take(self, data: bytes) -> bool:
@@ -130,15 +132,16 @@ class Messages:
             size = head - 4 + int.from_bytes(self._kept[head - 4 : head], "big")
             if len(self._kept) < size:
                 break
-            is_turn = self._gives_turn(bytes(self._kept[: head - 4]), bytes(self._kept[head:size]))
+            turn = self._gives_turn(bytes(self._kept[: head - 4]), bytes(self._kept[head:size]))
+            is_turn = is_turn if turn is None else turn
             del self._kept[:size]
             self._is_bare = False
         return is_turn and not self._kept
 
 
-def asks(kind: bytes, body: bytes) -> bool:
-    """Say whether a client's message asks for an answer."""
-    return kind in ASKING
+def asks(kind: bytes, body: bytes) -> bool | None:
+    """Say whether a client's message asks for an answer; None: it is for what was asked before it."""
+    return None if kind == FLUSH else kind in ASKING
 
 
 def has_answered(kind: bytes, body: bytes) -> bool:
