@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import curve_fit
 
 from benchbook.compare.scaling import Usl, fit, scaling
 
@@ -46,6 +45,8 @@ def test_the_log_fit_of_sdm91():
 
 
 def test_the_law_itself_is_the_one_of_the_r_package():
+    from scipy.optimize import curve_fit
+
     # usl(throughput ~ load, specsdm91): least squares of throughput, not of its logarithm.
     values, covariance = curve_fit(lambda n, *abc: Usl(*abc).qps(n), LOAD, THROUGHPUT, p0=[70, 0.02, 1e-4])
     law = Usl(*values)

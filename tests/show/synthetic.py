@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from benchbook.compare import partners, sentences, words
 from benchbook.show.evidence import Evidence
@@ -335,7 +335,7 @@ def _label(low: float, high: float) -> str:
 
 
 def _t(values: pd.Series, level: float) -> tuple[float, float, float]:
-    half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    half = stdtrit(len(values) - 1, (1 + level) / 2) * values.std(ddof=1) / np.sqrt(len(values))
     return tuple(
         float(np.expm1(value)) for value in (values.mean(), values.mean() - half, values.mean() + half)
     )

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import least_squares, nnls
 from scipy.special import fdtrc
 
 from benchbook.compare.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
@@ -61,6 +60,9 @@ class Scaling:
 
 def fit(threads: Sequence[float] | np.ndarray, qps: Sequence[float] | np.ndarray) -> Usl:
     """Fit the law to positive throughputs by least squares of log residuals."""
+    # scipy.optimize takes a third of a second to load, and most studies have too few levels to be fitted.
+    from scipy.optimize import least_squares, nnls
+
     n = np.asarray(threads, dtype=float)
     x = np.asarray(qps, dtype=float)
     weights = x / n
