@@ -20,7 +20,7 @@ from tests import rooms
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
 PRIVILEGES = Path("/run/sshd")
-NAMESPACES = Path("/run/netns")
+NAMESPACES, LINKS = Path("/run/netns"), Path("/sys/class/net")
 CONFIG = """Port 22
 ListenAddress {address}
 HostKey {key}
@@ -183,14 +183,15 @@ class Rack:
         self._privileges.__exit__()
 
     def _clear(self) -> None:
-        """Take away what a killed process left under this number; its cables go with their namespaces."""
+        """Take away what a killed process left under this number."""
         for left in NAMESPACES.glob(f"bbn{self.number}-*"):
             for pid in run("ip", "netns", "pids", left.name).split():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
             run("ip", "netns", "del", left.name)
-        if Path("/sys/class/net", self.bridge).exists():
-            run("ip", "link", "del", self.bridge)
+        for link in (self.bridge, *(path.name for path in LINKS.glob(f"bbc{self.number}-*"))):
+            # A cable goes with its namespace, but only a moment after the last process there.
+            subprocess.run(["ip", "link", "del", link], capture_output=True, check=False)
 
     def add(self, name: str) -> Machine:
         """Plug a new host in and switch it on."""

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from benchbook.sites.kube import agent, client, facts, watch
@@ -49,11 +50,12 @@ def job(name: str, *argv: str, **files: str) -> bytes:
 
 def test_a_busy_process_is_seen_to_be_busy_and_its_machine_too():
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    name = f"test-{os.getpid()}"
+    name, began = f"test-{os.getpid()}", time.monotonic()
     try:
         sample("begin", name, str(busy.pid))
         time.sleep(2.4)
         said = sample("end", name)
+        had = sum(psutil.Process(busy.pid).cpu_times()[:2]) / (time.monotonic() - began)
     finally:
         busy.kill()
         busy.wait()
@@ -61,8 +63,8 @@ def test_a_busy_process_is_seen_to_be_busy_and_its_machine_too():
     assert len(samples) >= 3 and None not in samples
     rows = watch.rows("server", samples, 0.5)
     cores = [row["cpu_cores"] for row in rows if row["part"] == "server"]
-    # A loop takes a core, or its share of a machine that others use too.
-    assert max(cores) > 0.3 and max(cores) < 1.2
+    # A loop takes a core, or its share of a machine that others use too: the kernel says how much it had.
+    assert 0.7 * had < max(cores) < 1.2
     machine = [row for row in rows if row["part"] == "machine"]
     assert all(row["cpu_cores"] >= 0.3 and row["rss_mib"] > 100 for row in machine)
     seconds = [row["second"] for row in rows]
@@ -101,7 +103,8 @@ def test_the_agent_counts_the_processor_time_of_its_job(agent):
     agent("start", line=job("b", sys.executable, "-c", spin))
     record = json.loads(agent("wait", "b").stdout)
     assert record["cpu_s"] >= 1.2
-    assert record["rows"] and record["rows"][0][1] > 0.2
+    # All of a core, or its share of a machine that others use too.
+    assert max(row[1] for row in record["rows"]) > 0.5 * record["cpu_s"] / record["lasted_s"]
     assert record["oom_kills"] == 0 and abs(record["clock_step_s"]) < 1
 
 
