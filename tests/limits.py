@@ -8,5 +8,4 @@ LIMITS = {
     "pause_ms": 60_000.0,
     "overrun_s": 30.0,
     "clock_step_s": 60.0,
-    "rate_ratio": 1.0,
 }

@@ -19,7 +19,7 @@ from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
 from benchbook.measure import execute, matrix
 from benchbook.plan import schedule
-from benchbook.read import checks_log, validity
+from benchbook.read import validity
 from tests.limits import LIMITS
 
 Make = Callable[..., Study]
@@ -93,10 +93,8 @@ def clients() -> list[psutil.Process]:
 
 
 @pytest.fixture
-def store(site: Any, make_study: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """Its runs have a low rate, for what a walk makes of them needs no more; a busy machine may be late."""
-    monkeypatch.setattr(checks_log, "BACKLOG_S", 60.0)
-    return Store(site, make_study(workloads={"oltp_read_write": {"rate": 20}}), tmp_path)
+def store(site: Any, make_study: Make, tmp_path: Path) -> Store:
+    return Store(site, make_study(), tmp_path)
 
 
 @pytest.mark.server
