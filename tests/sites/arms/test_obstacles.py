@@ -24,7 +24,8 @@ def listed(make_study, monkeypatch: pytest.MonkeyPatch) -> Study:
     study = make_study()
     far = type(study.arms["direct"]).model_validate(arm)
     study = study.model_copy(update={"arms": {**study.arms, "far_core": far}})
-    monkeypatch.setattr(load, "study", lambda name, *_: study)
+    for reader in ("study", "to_measure"):
+        monkeypatch.setattr(load, reader, lambda name, *_: study)
     return study
 
 
