@@ -102,6 +102,7 @@ def test_the_page_says_what_changed_from_when_on(root):
                 "baseline": "direct", "treatment": "haproxy", "metric": "qps", "effect": effect,
                 "low": effect - 0.02, "high": effect + 0.02, "level": 0.98, "n": 5, "label": "lower",
                 "baseline_qps": 8000 * float(np.exp(random.normal(0, 0.03))), "settings": "s", "commit": "c",
+                "machine": "m",
             }
         )  # fmt: skip
     file = root / "data" / "history" / "good.csv"

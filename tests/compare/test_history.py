@@ -86,6 +86,15 @@ def test_a_measurement_without_one_number_is_left_out_and_counted():
     assert one.notes == ("1 measurement without one effect for all threads left out",)
 
 
+def test_measurements_of_another_machine_are_left_out_and_said_to_be():
+    """An AMD's five and an Intel's twenty-five: the step between them is the machine's, and no change."""
+    both = made(effect_step=0.5, baseline_step=1.0, at=5).assign(machine=["AMD"] * 5 + ["Intel"] * 25)
+    (one,) = history.series(both)
+    assert len(one.rows) == 25 and not one.changes
+    assert one.notes == ("5 measurements of another machine left out",)
+    assert history.series(both.assign(machine=None))[0].changes
+
+
 def test_more_contrasts_share_the_error():
     both = pd.concat([made(), made(contrast="oltp_read_write.haproxy.qps")])
     # 0.001 / 2 contrasts / 2: 2 / C(16, 8) = 2 / 12870 = 0.00016 <= 0.00025.
@@ -99,7 +108,8 @@ def test_rows_of_findings_and_the_same_measurement_kept_once(make_runs, make_stu
     runs["started_utc"] = [f"2026-11-22T10:00:{second % 60:02d}Z" for second in range(len(runs))]
     tidy = {"runs": runs, "voids": no_voids, "histograms": no_histograms}
     found = findings.make("quick", make_study(threads=(4, 16)), tidy, Analysis())
-    own = history.rows(found, runs, "quick", "digest", "0123456789")
+    own = history.rows(found, runs, "quick", "digest", "0123456789", "site local: 2 cores of an AMD")
+    assert set(own["machine"]) == {"site local: 2 cores of an AMD"}
     assert list(own.columns) == list(history.COLUMNS)
     (row,) = own.to_dict("records")
     assert (row["contrast"], row["measured_at"]) == ("oltp_point_select.haproxy.qps", "2026-11-22T10:00:00Z")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -56,7 +58,9 @@ def _of_folder(study: str, folder: Path, spec: Study, commit: str) -> pd.DataFra
     found = json.loads(findings.read_text(encoding="utf-8"))
     if found["study"] != study:
         raise BenchbookError(f"{findings}: findings of {found['study']}, not of {study}; name that study")
-    return history.rows(found, pd.read_parquet(runs), study, settings(spec), commit)
+    arms = files.read_json(folder / "facts.json")["arms"] if (folder / "facts.json").is_file() else {}
+    where = machine(arms)
+    return history.rows(found, pd.read_parquet(runs), study, settings(spec), commit, where)
 
 
 def _of_archive(study: str, file: Path) -> pd.DataFrame:
@@ -77,8 +81,11 @@ def read(file: Path) -> pd.DataFrame:
     if not file.is_file():
         return pd.DataFrame(columns=list(history.COLUMNS))
     table = pd.read_csv(
-        file, dtype={"settings": str, "commit": str, "measured_at": str}, float_precision="round_trip"
+        file,
+        dtype=dict.fromkeys(("settings", "commit", "measured_at", "machine"), str),
+        float_precision="round_trip",
     )
+    table = history.complete(table)
     if missing := [column for column in history.COLUMNS if column not in table]:
         raise BenchbookError(f"{file.name}: no column {missing[0]}; take the file from git again")
     return table[list(history.COLUMNS)]
@@ -89,6 +96,20 @@ def text(table: pd.DataFrame) -> str:
     stream = io.StringIO()
     table.to_csv(stream, index=False, float_format="%.8g", lineterminator="\n")
     return stream.getvalue()
+
+
+def machine(arms: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say where arms were measured: the site, and each machine once by processor, memory and system."""
+    seen = []
+    for facts in arms.values():
+        hosts = (facts.get("hosts") or {}).values()
+        seen += [one for one in (facts.get("machine"), *hosts) if one]
+    parts = ("cpu_model", "memory_mib", "system")
+    told = dict.fromkeys(
+        "{} cores of {}, {} MiB, {}".format(one.get("cores"), *map(one.get, parts)) for one in seen
+    )
+    kinds = dict.fromkeys((facts.get("site") or {}).get("kind", "not known") for facts in arms.values())
+    return f"site {', '.join(kinds)}: {'; '.join(told) or 'not known'}"
 
 
 def settings(study: Study) -> str:

@@ -157,7 +157,7 @@ def _entry(
         title=found["title"],
         answer=answer.headline(found),
         measured=min(runs["started_utc"])[:10],
-        machine=machine(files.read_json(where.facts)["arms"]),
+        machine=history.machine(files.read_json(where.facts)["arms"]),
         commit=stage.commit_of_evidence(name) or "not known",
         runs=len(runs),
         blocks=found["blocks"]["complete"],
@@ -168,20 +168,6 @@ def _entry(
         sha256=files.sha256(packed),
         made=made_again.made(where.data),
     )
-
-
-def machine(arms: Mapping[str, Mapping[str, Any]]) -> str:
-    """Say where arms were measured: the site, and each machine once by processor, memory and system."""
-    seen = []
-    for facts in arms.values():
-        hosts = (facts.get("hosts") or {}).values()
-        seen += [one for one in (facts.get("machine"), *hosts) if one]
-    parts = ("cpu_model", "memory_mib", "system")
-    told = dict.fromkeys(
-        "{} cores of {}, {} MiB, {}".format(one.get("cores"), *map(one.get, parts)) for one in seen
-    )
-    kinds = dict.fromkeys((facts.get("site") or {}).get("kind", "not known") for facts in arms.values())
-    return f"site {', '.join(kinds)}: {'; '.join(told) or 'not known'}"
 
 
 def _room(index: record.Index, name: str, entry: record.Entry) -> None:

@@ -32,9 +32,11 @@ COLUMNS = (
         "low",
         "high",
     ),
-    *("level", "n", "label", "baseline_qps", "settings", "commit"),
+    *("level", "n", "label", "baseline_qps", "settings", "commit", "machine"),
 )
 KEY = ["study", "measured_at", "contrast"]
+# In what the measurements of a series are like the newest one, and how those that are not are told.
+ALIKE = {"settings": "with other settings of the study", "machine": "of another machine"}
 SEGMENT_LEVEL = 0.95
 
 
@@ -84,14 +86,19 @@ class Series:
 
 
 def rows(
-    found: Mapping[str, Any], runs: pd.DataFrame, study: str, settings: str = "", commit: str = ""
+    found: Mapping[str, Any],
+    runs: pd.DataFrame,
+    study: str,
+    settings: str = "",
+    commit: str = "",
+    machine: str = "",
 ) -> pd.DataFrame:
     """Return a measurement as rows of a series, one for each finding but those made for a further claim.
 
     `found` is the content of findings.json, `runs` the tidy table that it was made from. `measured_at` is the
     start of the first run; `baseline_qps` the geometric mean over threads and blocks of the baseline's QPS at
-    the workload. `settings` stands for everything that makes it the same study, `commit` for the code. An
-    effect that has no one number for all threads is left empty.
+    the workload. `settings` stands for everything that makes it the same study, `commit` for the code,
+    `machine` for where it was measured. An effect that has no one number for all threads is left empty.
     """
     if not len(runs):
         return pd.DataFrame(columns=list(COLUMNS))
@@ -118,6 +125,7 @@ def rows(
                 else None,
                 "settings": settings,
                 "commit": commit,
+                "machine": machine,
             }
         )
     return pd.DataFrame(made, columns=list(COLUMNS))
@@ -134,10 +142,15 @@ def fewest(level: float) -> int:
     return next(n for n in range(2, 100) if 2 / math.comb(n, n // 2) <= level)
 
 
+def complete(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a series with the column that files begun before machines were kept don't have, empty."""
+    return table if "machine" in table else table.assign(machine=None)
+
+
 def together(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Put rows together in the order of time; a measurement that is there twice counts once, as first
     given."""
-    known = [table for table in tables if len(table)]
+    known = [complete(table) for table in tables if len(table)]
     if not known:
         return pd.DataFrame(columns=list(COLUMNS))
     whole = pd.concat(known, ignore_index=True).drop_duplicates(KEY, keep="first")
@@ -158,13 +171,14 @@ def series(table: pd.DataFrame, level: float = LEVEL) -> list[Series]:
 
 def _one(name: str, table: pd.DataFrame, level: float) -> Series:
     ordered = table.sort_values("measured_at", kind="stable")
-    newest = ordered["settings"].iloc[-1]
-    same = ordered[ordered["settings"].fillna("") == ("" if pd.isna(newest) else newest)]
+    same, notes = ordered, []
+    for column, which in ALIKE.items():
+        values = same[column].fillna("")
+        alike = same[values == values.iloc[-1]]
+        if len(alike) < len(same):
+            notes.append(f"{count(len(same) - len(alike), 'measurement')} {which} left out")
+        same = alike
     own = same.dropna(subset=["effect", "baseline_qps"]).reset_index(drop=True)
-    notes = []
-    if len(same) < len(ordered):
-        other = count(len(ordered) - len(same), "measurement")
-        notes.append(f"{other} with other settings of the study left out")
     if len(own) < len(same):
         notes.append(
             f"{count(len(same) - len(own), 'measurement')} without one effect for all threads left out"

@@ -33,7 +33,7 @@ CAPTION = (
 )
 
 
-TYPES = {"settings": str, "commit": str, "measured_at": str}
+TYPES = {"settings": str, "commit": str, "measured_at": str, "machine": str}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def load(study: str = "") -> Seen:
     every = []
     for name in [study] if study else known:
         file = files.required(paths.study(name).history)
-        table = pd.read_csv(file, dtype=TYPES, float_precision="round_trip")
+        table = history.complete(pd.read_csv(file, dtype=TYPES, float_precision="round_trip"))
         called = _called(name)
         names = {f"{role}_name": table[role].map(called) for role in ("treatment", "baseline")}
         every += [(name, one) for one in history.series(table.assign(**names))]

@@ -51,3 +51,11 @@ def test_descendants_are_found_through_sessions_parents_first() -> None:
         for pid in reversed(found):
             os.kill(pid, 9)
     assert found[0] == popen.pid and len(found) == 2
+
+
+def test_processors_of_one_name_are_told_apart_and_others_keep_their_name() -> None:
+    """Two hosts of a cloud, both "Intel(R) Xeon(R) Processor": waking another core cost them differently."""
+    said = "processor\t: 0\ncpu family\t: 6\nmodel\t\t: 207\nmodel name\t: Xeon\nstepping\t: 2\n"
+    assert procfs.processor(said) == "Xeon (family 6, model 207, stepping 2)"
+    assert procfs.processor("model name\t: ARMv7 Processor rev 4 (v7l)\n") == "ARMv7 Processor rev 4 (v7l)"
+    assert procfs.processor("CPU implementer\t: 0x41\n") is None

@@ -14,6 +14,7 @@ from typing import Any
 
 from benchbook.core import registry
 from benchbook.sites.agent import files
+from benchbook.sites.processes import procfs
 from benchbook.sites.processes.process import PLAIN
 
 SYS = Path("/sys")
@@ -34,7 +35,7 @@ def facts(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
     memory = _meminfo()
     return {
         "hostname": platform.node(),
-        "cpu_model": _first(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo")),
+        "cpu_model": procfs.processor(_read("/proc/cpuinfo") or ""),
         "cores": len(os.sched_getaffinity(0)),
         "numa": _numa(),
         "memory_mib": memory.get("MemTotal", 0) >> 10,

@@ -9,9 +9,10 @@ from typing import Any
 from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube import wait
-from benchbook.sites.kube.facts import cluster, cpu_model
+from benchbook.sites.kube.facts import cluster
 from benchbook.sites.kube.layout import Chain, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.running import Arms
+from benchbook.sites.processes import procfs
 
 # Told of every server, since the sources set them.
 SYSCTLS = ("net.core.somaxconn", "net.ipv4.tcp_syncookies", "vm.swappiness")
@@ -49,7 +50,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
         "node": node,
         "client_node": its if far is None else far["facts"],
         "machine": {
-            "cpu_model": cpu_model(server.run("cat", "/proc/cpuinfo")),
+            "cpu_model": procfs.processor(server.run("cat", "/proc/cpuinfo")),
             "cores": node.get("cores"),
             "memory_mib": node.get("memory_mib"),
             "kernel": server.run("uname", "-r"),

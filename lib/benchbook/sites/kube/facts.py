@@ -187,12 +187,6 @@ def operator_version(of: Cluster) -> str | None:
     return next((tag[1] for tag in tags if tag), None)
 
 
-def cpu_model(text: str) -> str | None:
-    """Return the processor's name from `/proc/cpuinfo`."""
-    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return match[1] if match else None
-
-
 def cores(quantity: str) -> float:
     """Return a quantity of processor time in cores: "500m" is 0.5."""
     return float(quantity[:-1]) / 1000 if quantity.endswith("m") else float(quantity)

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from benchbook.sites.lab import free_bytes
+from benchbook.sites.processes import procfs
 
 
 def facts() -> dict[str, Any]:
@@ -67,9 +68,8 @@ def busy() -> str:
 
 
 def cpu_model() -> str | None:
-    """Return the name of the processor."""
-    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
-    return match[1] if match else platform.processor() or None
+    """Return the name of the processor with what tells it from others of that name."""
+    return procfs.processor(_read("/proc/cpuinfo") or "") or platform.processor() or None
 
 
 def system_name() -> str:

@@ -1,4 +1,4 @@
-"""What the kernel says about processes: the ground of every proof of ownership.
+"""What the kernel says about processes: the ground of every proof of ownership; and about the processor.
 
 A process id alone proves nothing, since the kernel uses it again. Id and start time together name one
 process for as long as the machine is up.
@@ -7,6 +7,7 @@ process for as long as the machine is up.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypedDict
@@ -190,3 +191,16 @@ def opened_by(path: Path) -> list[int]:
         except OSError:
             continue
     return holders
+
+
+def processor(cpuinfo: str) -> str | None:
+    """Return the processor's name in `/proc/cpuinfo` with its family, model and stepping, or None.
+
+    A hypervisor often gives processors of several generations one name, and what a wake of another core costs
+    on them differs by half.
+    """
+    told = dict(re.findall(r"^(model name|cpu family|model|stepping)\s*:[ \t]*(.+)$", cpuinfo, re.MULTILINE))
+    name = told.pop("model name", None)
+    if name is None or len(told) < 3:
+        return name
+    return f"{name} (family {told['cpu family']}, model {told['model']}, stepping {told['stepping']})"
