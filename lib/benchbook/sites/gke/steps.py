@@ -107,7 +107,8 @@ def summary(asked: Gke, id: str) -> list[str]:
     lines = [f"cluster     {asked.name} on GKE; no price is known here, look it up before you make it"]
     for pool, said in asked.pools.items():
         zones = said.zones or asked.zones
-        disks = f", {said.local_ssds} local SSDs each ({said.ssd_interface})" if said.local_ssds else ""
+        many = f"{said.local_ssds} local SSD" if said.local_ssds == 1 else f"{said.local_ssds} local SSDs"
+        disks = f", {many} each ({said.ssd_interface})" if said.local_ssds else ""
         lines.append(
             f"  pool      {pool}: {said.nodes * len(zones)} × {said.machine}, {said.image}, "
             f"in {', '.join(zones)}{disks}"
