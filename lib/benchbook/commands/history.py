@@ -58,8 +58,8 @@ def _of_folder(study: str, folder: Path, spec: Study, commit: str) -> pd.DataFra
     found = json.loads(findings.read_text(encoding="utf-8"))
     if found["study"] != study:
         raise BenchbookError(f"{findings}: findings of {found['study']}, not of {study}; name that study")
-    arms = files.read_json(folder / "facts.json")["arms"] if (folder / "facts.json").is_file() else {}
-    where = machine(arms)
+    facts = folder / "facts.json"
+    where = machine(files.read_json(facts)["arms"] if facts.is_file() else {})
     return history.rows(found, pd.read_parquet(runs), study, settings(spec), commit, where)
 
 
@@ -80,12 +80,7 @@ def read(file: Path) -> pd.DataFrame:
     """Read a series; empty where there is none yet. BenchbookError where a column is missing."""
     if not file.is_file():
         return pd.DataFrame(columns=list(history.COLUMNS))
-    table = pd.read_csv(
-        file,
-        dtype=dict.fromkeys(("settings", "commit", "measured_at", "machine"), str),
-        float_precision="round_trip",
-    )
-    table = history.complete(table)
+    table = history.parse(file.read_text(encoding="utf-8"))
     if missing := [column for column in history.COLUMNS if column not in table]:
         raise BenchbookError(f"{file.name}: no column {missing[0]}; take the file from git again")
     return table[list(history.COLUMNS)]

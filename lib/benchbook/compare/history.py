@@ -5,6 +5,7 @@ A series is a tidy table, one row for each contrast and measurement, wherever th
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -142,15 +143,17 @@ def fewest(level: float) -> int:
     return next(n for n in range(2, 100) if 2 / math.comb(n, n // 2) <= level)
 
 
-def complete(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a series with the column that files begun before machines were kept don't have, empty."""
+def parse(csv: str) -> pd.DataFrame:
+    """Return a series from its CSV; `machine` is empty in one that was begun before machines were kept."""
+    types = dict.fromkeys(("settings", "commit", "measured_at", "machine"), str)
+    table = pd.read_csv(io.StringIO(csv), dtype=types, float_precision="round_trip")
     return table if "machine" in table else table.assign(machine=None)
 
 
 def together(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Put rows together in the order of time; a measurement that is there twice counts once, as first
     given."""
-    known = [complete(table) for table in tables if len(table)]
+    known = [table for table in tables if len(table)]
     if not known:
         return pd.DataFrame(columns=list(COLUMNS))
     whole = pd.concat(known, ignore_index=True).drop_duplicates(KEY, keep="first")

@@ -33,9 +33,6 @@ CAPTION = (
 )
 
 
-TYPES = {"settings": str, "commit": str, "measured_at": str, "machine": str}
-
-
 @dataclass(frozen=True)
 class Seen:
     """The series of one study, one for each contrast, or those of all studies; `drawn` only where it is
@@ -61,7 +58,7 @@ def load(study: str = "") -> Seen:
     every = []
     for name in [study] if study else known:
         file = files.required(paths.study(name).history)
-        table = history.complete(pd.read_csv(file, dtype=TYPES, float_precision="round_trip"))
+        table = history.parse(file.read_text(encoding="utf-8"))
         called = _called(name)
         names = {f"{role}_name": table[role].map(called) for role in ("treatment", "baseline")}
         every += [(name, one) for one in history.series(table.assign(**names))]
