@@ -27,7 +27,7 @@ from benchbook.sites.hosts import stream
 from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.lab import SCHEMA, USER
 from tests import rooms
-from tests.sites.hosts.test_site import LIMITS, PATIENCE, cut, leftovers, study
+from tests.sites.hosts.test_site import LIMITS, PATIENCE, all_must_be_gone, cut, study
 from tests.sites.ssh_hosts import Rack, run, unable
 
 UNABLE = unable()
@@ -50,10 +50,7 @@ def rack() -> Iterator[Rack]:
 def all_is_as_it_was(rack: Rack) -> Iterator[None]:
     """After each test nothing runs on the hosts but sshd, whatever the test did."""
     yield
-    deadline = time.monotonic() + 15
-    while (left := leftovers(rack)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not left
+    all_must_be_gone(rack)
 
 
 def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, name: str, asked: Any, **how: Any) -> Any:

@@ -66,11 +66,16 @@ def home(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Path:
 def all_is_as_it_was(rack: Rack) -> Iterator[None]:
     """After each test nothing runs on the hosts but sshd, whatever the test did."""
     yield
+    all_must_be_gone(rack)
+    assert not any(host.listening() for host in rack.hosts.values())
+
+
+def all_must_be_gone(rack: Rack) -> None:
+    """Wait for what is on its way out, and fail if anything but sshd stays."""
     deadline = time.monotonic() + 15
     while (left := leftovers(rack)) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not left
-    assert not any(host.listening() for host in rack.hosts.values())
 
 
 def leftovers(rack: Rack) -> list[str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pymysql
 import pytest
 
 from benchbook import sites
@@ -25,6 +24,7 @@ from benchbook.sites.local import cgroups, network, obstacles, running
 from benchbook.sites.machine import abilities, here
 from benchbook.sites.proxies import tiproxy
 from tests import ports, rooms
+from tests.sites.connection import connect
 
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
 LACKING = [ability.name for ability in (*abilities.network()[:3], abilities.cpu_quota()) if not ability.ok]
@@ -55,19 +55,6 @@ def arranged(make_study, folder: Path) -> Any:
 
     opened.study = study
     return opened
-
-
-def connect(endpoint) -> pymysql.Connection:
-    user, password = labs.read_secret(endpoint.secret)
-    return pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        user=user,
-        password=password,
-        database=endpoint.database,
-        ssl_disabled=True,
-        autocommit=True,
-    )
 
 
 def ask(endpoint, statement: str) -> Any:

@@ -23,24 +23,13 @@ from benchbook.sites.local.site import LocalSite
 from benchbook.sites.machine import lock
 from benchbook.sites.processes import process, procfs
 from tests import ports, rooms
+from tests.sites.connection import connect
 
 pytestmark = pytest.mark.server
 
 
 def query(endpoint, statement: str):
-    user, password = labs.read_secret(endpoint.secret)
-    with (
-        pymysql.connect(
-            host=endpoint.host,
-            port=endpoint.port,
-            user=user,
-            password=password,
-            database=endpoint.database,
-            ssl_disabled=True,
-            autocommit=True,
-        ) as connection,
-        connection.cursor() as cursor,
-    ):
+    with connect(endpoint) as connection, connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchall()
 
