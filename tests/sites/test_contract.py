@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import itertools
 import os
+import secrets
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -74,19 +75,21 @@ def of_endpoint(
     port: int, stack: ExitStack, patch: pytest.MonkeyPatch, folder: Path, lock: Path
 ) -> tuple[Study, Path]:
     """A server that another owner runs, under another lock, with an account and an empty schema for us."""
+    # Searched for in every process of this machine, so no other program may say it by chance.
+    password = secrets.token_hex()
     patch.setenv("BENCHBOOK_LOCK", f"{lock}-theirs")
     theirs = study("local", port, {"direct": {}, "relay": {"access": "haproxy"}}, SMALL)
     other = stack.enter_context(sites.open_site(theirs, folder / "contract-theirs"))
     endpoint = other.up("direct")
     with other.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for statement in (
-            "CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY 'word'",
+            f"CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY '{password}'",
             "CREATE OR REPLACE DATABASE ours",
             "GRANT ALL PRIVILEGES ON ours.* TO 'guest'@'127.0.0.1'",
         ):
             connection.exec_driver_sql(statement)
     patch.setenv("BENCHBOOK_LOCK", str(lock))
-    patch.setenv("GUEST_PASSWORD", "word")
+    patch.setenv("GUEST_PASSWORD", password)
     place = {"host": endpoint.host, "port": endpoint.port, "database": "ours", "user": "guest"}
     arms = {"direct": {}, "proxy": {"endpoint": {"host": endpoint.host, "port": endpoint.port}}}
     asked = study("existing", port, arms, {}, existing=place | {"password_env": "GUEST_PASSWORD"})
