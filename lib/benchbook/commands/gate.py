@@ -42,6 +42,8 @@ FAILED = 3
 PILOT_S, MOST_RUN_S = 3, 60
 LONGER_MS = (200,)
 """Turns for a machine that is too busy for those that the study has."""
+RANKED = 7
+"""Blocks from which on signed ranks have an interval at the level of 98 %."""
 END_S = 5.0
 """Seconds kept for taking everything down and writing the reports."""
 Ready = tuple[dict[str, Any], turns.Lengths, dict[str, Any]]
@@ -176,12 +178,11 @@ def _measure(
 ) -> None:
     conditions, lengths, own = ready
     end_s = began + asked.minutes * 60 - END_S
-    blocks = max(asked.analysis.looks)
-
     trial, plan, overhead_s = _trial(asked, site, base, ready, say)
-    left_s = (end_s - time.monotonic()) / blocks - overhead_s - _seconds(plan)
+    spent_s = overhead_s + _seconds(plan) - trial.plan.run_s * len(plan)
+    blocks, each_s = allotted(asked.analysis.looks, end_s - time.monotonic(), spent_s)
     # One more second of each run is one more of each arm in each cell.
-    found.run_s = min(int(trial.plan.run_s + max(0.0, left_s) / len(plan)), MOST_RUN_S)
+    found.run_s = min(max(int(trial.plan.run_s), int(each_s / len(plan))), MOST_RUN_S)
     of = _planned(trial, blocks, found.run_s)
     runs = schedule.plan_runs(asked.name, of, conditions, lengths=lengths, own=own)
     files.write_csv(base / "schedule.csv", schedule.table(runs))
@@ -193,6 +194,21 @@ def _measure(
     walk = _walk(asked, of, runs, site, base, stop, say=_quiet)
     stop.look(is_over=True)
     found.ended = walk.stopped or found.ended or f"all {blocks} blocks are made"
+
+
+def allotted(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[int, float]:
+    """Return how many blocks to make and the seconds of each that are measured.
+
+    As many blocks as the last look asks for while no more than half of a block is spent on anything but
+    measuring (`spent_s`); else as many as an earlier look does. Noise within a block falls with its measured
+    seconds, and each block costs a start of the servers. A look that ranks cannot confirm is not aimed at.
+    """
+    aims = [look for look in looks if look >= RANKED] or [max(looks)]
+    for blocks in sorted(aims, reverse=True):
+        measured_s = left_s / blocks - spent_s
+        if measured_s >= spent_s:
+            break
+    return blocks, max(0.0, measured_s)
 
 
 def _trial(
