@@ -106,13 +106,13 @@ def test_a_failure_is_never_taken_for_an_answer(error, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("looks", "left_s", "spent_s", "blocks", "measured_s"),
     [
-        ((5, 10, 20), 400, 8, 20, 12.0),  # 400 / 20 - 8 = 12, more than the 8
+        ((5, 10, 20), 480, 8, 20, 16.0),  # 480 / 20 - 8 = 16, twice the 8
         ((5, 10, 20), 200, 8, 10, 12.0),  # 20 blocks would measure 2 s each; 200 / 10 - 8 = 12
         ((5, 10, 20), 60, 8, 10, 0.0),  # not even 10 can: 5 have no exact interval of ranks at 98 %
         ((5,), 60, 8, 5, 4.0),
     ],
 )
-def test_blocks_are_fewer_where_starting_servers_would_take_more_than_measuring(
+def test_blocks_are_fewer_where_starting_servers_would_take_more_than_a_third(
     looks: tuple[int, ...], left_s: float, spent_s: float, blocks: int, measured_s: float
 ):
     assert gate.allotted(looks, left_s, spent_s) == (blocks, measured_s)

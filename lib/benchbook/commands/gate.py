@@ -199,14 +199,14 @@ def _measure(
 def allotted(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[int, float]:
     """Return how many blocks to make and the seconds of each that are measured.
 
-    As many blocks as the last look asks for while no more than half of a block is spent on anything but
+    As many blocks as the last look asks for while no more than a third of a block is spent on anything but
     measuring (`spent_s`); else as many as an earlier look does. Noise within a block falls with its measured
     seconds, and each block costs a start of the servers. A look that ranks cannot confirm is not aimed at.
     """
     aims = [look for look in looks if look >= RANKED] or [max(looks)]
     for blocks in sorted(aims, reverse=True):
         measured_s = left_s / blocks - spent_s
-        if measured_s >= spent_s:
+        if measured_s >= 2 * spent_s:
             break
     return blocks, max(0.0, measured_s)
 
