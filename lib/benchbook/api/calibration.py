@@ -19,6 +19,7 @@ from benchbook.compare import calibration as compare
 from benchbook.compare.intervals import t_interval
 from benchbook.core import calibrated, files, parallel, turns
 from benchbook.core.errors import BenchbookError
+from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.plan import schedule
 from benchbook.read import tidy
@@ -104,13 +105,14 @@ def read(folder: Path) -> pd.DataFrame:
     return table.sort_values(["kind", "began_utc", "name"], ignore_index=True) if len(table) else table
 
 
-def row(folder: Path) -> dict[str, Any]:
-    """Return the row of one campaign from its folder; BenchbookError names a folder that can't be read."""
+def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
+    """Return the row of one campaign from its folder, its runs judged by limits (None: the defaults);
+    BenchbookError names a folder that can't be read."""
     try:
         told = files.read_json(folder / calibrated.CAMPAIGN)
         of = Study.model_validate_json((folder / calibrated.STUDY).read_bytes())
         planned = schedule.table(schedule.plan_runs(NAME, of, {}))
-        tables = tidy.read_study(folder / calibrated.RAW, folder / calibrated.VOID, planned)
+        tables = tidy.read_study(folder / calibrated.RAW, folder / calibrated.VOID, planned, limits)
         runs = tables["runs"].to_pandas()
         ratios = sorted(ratios_of(of, told["what"], runs).items())
         found = t_interval([round(one, _DECIMALS) for _, one in ratios], compare.LEVEL)

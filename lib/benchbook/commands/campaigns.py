@@ -23,6 +23,7 @@ from benchbook.commands import record as recording
 from benchbook.compare.calibration import KNOWN, LENGTHS, ROWS, SAME, sentences
 from benchbook.core import calibrated, files, paths
 from benchbook.core.errors import BenchbookError, SiteError
+from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.core.turns import RUNS, TURNS
 from benchbook.core.wording import count as counted
@@ -151,8 +152,11 @@ def run(
     return 1 if failed else 0
 
 
-def make(one: Campaign, say: Say = lambda _: None) -> Path:
-    """Measure one campaign and return its folder; what was left of one that was cut is removed first."""
+def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None) -> Path:
+    """Measure one campaign and return its folder; what was left of one that was cut is removed first.
+
+    One that is whole is returned as it is.
+    """
     folder = calibrated.own() / one.name
     if (folder / calibrated.CAMPAIGN).is_file():
         return folder
@@ -162,7 +166,7 @@ def make(one: Campaign, say: Say = lambda _: None) -> Path:
     told = about(one, datetime.datetime.now(datetime.UTC), os.getloadavg()[0], facts.facts())
     began = time.monotonic()
     with calibration.place() as base:
-        calibration.measure(one.of, base / "lab", folder, say=say)
+        calibration.measure(one.of, base / "lab", folder, limits, say)
     finish(folder, told | {"seconds": time.monotonic() - began})
     return folder
 
