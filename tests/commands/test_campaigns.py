@@ -134,7 +134,7 @@ def test_what_this_machine_cannot_make_keeps_no_other_back(clone: Path, monkeypa
 
 def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(measured: Path):
     told = campaigns.record()
-    assert "5 campaigns" in told and "Of 1 known effects" in told
+    assert "5 campaigns" in told and "of 1 known effects" in told
     first = calibrated.archive().read_bytes()
     kept = calibrated.table_file().read_text()
     campaigns.record()

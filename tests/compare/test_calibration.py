@@ -19,7 +19,8 @@ def ends(*intervals: tuple[float | None, float | None]) -> pd.DataFrame:
 def campaign(order: str, ratios: list[float], **changes: object) -> dict[str, object]:
     return {
         "kind": "known", "what": "haproxy", "engine": "mariadb", "workload": "oltp_point_select",
-        "order": order, "turn_ms": 50, "active_s": 20.0, "low": None, "high": None, "log_ratios": calibration.text_of(ratios),
+        "order": order, "turn_ms": 50, "active_s": 20.0, "low": None, "high": None,
+        "log_ratios": calibration.text_of(ratios),
     } | changes  # fmt: skip
 
 
@@ -87,7 +88,7 @@ def test_orders_that_differ_are_named():
     )
     assert not calibration.effects(table).iloc[0]["is_same"]
     (told,) = calibration.sentences(table)
-    assert told.startswith("Of 1 known effects, 0 are the same by turns and by whole runs")
+    assert told.startswith("0 of 1 known effects came out the same by turns and by whole runs, within")
     assert "not the same: haproxy on mariadb (oltp_point_select)" in told
 
 

@@ -183,8 +183,8 @@ def sentences(table: pd.DataFrame) -> Iterator[str]:
         often = times(own)
         more = f" Whole runs need {often:.0f} times the seconds for the same error." if often else ""
         yield (
-            f"Of {len(known)} known effects, {known['is_same'].eq(True).sum()} are the same by turns and by "
-            f" whole runs, within the {_percent(LEVEL, 0)} interval of their difference{told}.{more}"
+            f"{known['is_same'].eq(True).sum()} of {len(known)} known effects came out the same by turns and "
+            f"by whole runs, within the {_percent(LEVEL, 0)} interval of their difference{told}.{more}"
         )
     spread = lengths(table[table["kind"] == LENGTHS])
     if len(spread):
