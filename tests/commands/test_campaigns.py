@@ -16,7 +16,7 @@ from benchbook.commands import calibration, campaigns, cli, rebuild
 from benchbook.compare import calibration as compare
 from benchbook.core import calibrated, files, turns
 from benchbook.core import record as index
-from benchbook.core.errors import BenchbookError, SiteError
+from benchbook.core.errors import BenchbookError, LockHeld, SiteError
 from benchbook.core.params import Limits
 from benchbook.sites.arms import clean
 from tests import rooms
@@ -148,6 +148,21 @@ def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(m
     assert table is not None and table["name"].tolist() == recorded.campaigns["name"].tolist()
     assert list(compare.sentences(table)) == recorded.sentences
     assert list(rebuild.strangers(index.read())) == [], "it is no study of the record"
+
+
+def test_what_is_recorded_no_longer_is_told(measured: Path):
+    campaigns.record()
+    shutil.rmtree(calibrated.own() / "lengths-20ms-1")
+    assert "4 campaigns\n1 campaign recorded before, not in this clone, gone from it\n" in campaigns.record()
+
+
+def test_a_machine_that_is_held_ends_it_at_once(clone: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: Any) -> None:
+        raise LockHeld("held by another")
+
+    monkeypatch.setattr(calibration, "measure", refuse)
+    with pytest.raises(LockHeld):
+        campaigns.run("lengths", 1, say=lambda _: None)
 
 
 def test_a_table_that_does_not_follow_is_named(measured: Path, capsys: pytest.CaptureFixture[str]):

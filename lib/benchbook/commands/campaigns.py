@@ -22,7 +22,7 @@ from benchbook.commands import calibration, stage, tarball
 from benchbook.commands import record as recording
 from benchbook.compare.calibration import KNOWN, LENGTHS, ROWS, SAME, sentences
 from benchbook.core import calibrated, files, paths
-from benchbook.core.errors import BenchbookError, SiteError
+from benchbook.core.errors import BenchbookError, LockHeld
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.core.turns import RUNS, TURNS
@@ -144,7 +144,9 @@ def run(
             break
         try:
             row = api.row(make(one))
-        except SiteError as error:
+        except LockHeld:
+            raise
+        except BenchbookError as error:
             failed += 1
             say(f"{place} of {len(asked)}  {one.name}: not made: {error}")
             continue
@@ -205,6 +207,7 @@ def record() -> str:
     if not whole:
         raise BenchbookError(f"no campaign was made in this clone; {api.BRINGS}")
     target.parent.mkdir(parents=True, exist_ok=True)
+    before = calibrated.table()
     with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as made:
         packed = Path(made) / target.name
         pack(whole, packed)
@@ -215,7 +218,9 @@ def record() -> str:
     table = calibrated.table()
     assert table is not None
     first = f"data/record/{target.name}: {target.stat().st_size / 1e3:.0f} kB, {len(table)} campaigns"
-    return "\n".join([first, *sentences(table), "`git add data/record` and commit"])
+    gone = 0 if before is None else len(set(before["name"]) - set(table["name"]))
+    lost = [f"{counted(gone, 'campaign')} recorded before, not in this clone, gone from it"] if gone else []
+    return "\n".join([first, *lost, *sentences(table), "`git add data/record` and commit"])
 
 
 def pack(whole: list[Path], target: Path) -> None:
