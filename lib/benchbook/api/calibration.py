@@ -101,8 +101,10 @@ def read(folder: Path) -> pd.DataFrame:
     whole = calibrated.complete(folder)
     with parallel.each(RUNS_OF_A_CAMPAIGN * len(whole)) as each:
         rows = list(each(row, whole))
-    table = pd.DataFrame(rows)
-    return table.sort_values(["kind", "began_utc", "name"], ignore_index=True) if len(table) else table
+    if not rows:
+        return pd.DataFrame()
+    table = pd.DataFrame(rows).astype(dict.fromkeys(("effect", "low", "high"), float))
+    return table.sort_values(["kind", "began_utc", "name"], ignore_index=True)
 
 
 def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:

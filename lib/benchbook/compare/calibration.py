@@ -69,6 +69,9 @@ def ratios_of(text: str) -> np.ndarray:
     return np.array([float(one) for one in text.split()])
 
 
+_NUMBERS = ("effect", "low", "high", "difference", "times")
+
+
 def alarms(table: pd.DataFrame) -> Alarms | None:
     """Count campaigns of equal arms whose interval leaves out zero, with the exact interval (Clopper-Pearson)
     of their share; None where no campaign has an interval."""
@@ -109,7 +112,9 @@ def effects(table: pd.DataFrame) -> pd.DataFrame:
                 "times": _times(by["turns"], by["runs"]),
             }
         )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    # Without an interval there is none, and a column of such alone would be no numbers.
+    return table.astype({name: float for name in table if name.endswith(_NUMBERS)})
 
 
 def lengths(table: pd.DataFrame) -> pd.DataFrame:
