@@ -47,6 +47,8 @@ def table() -> pd.DataFrame | None:
     if not file.is_file():
         return None
     try:
-        return pd.read_csv(file, keep_default_na=False, na_values={"low": "", "high": "", "effect": ""})
+        absent = {"low": "", "high": "", "effect": ""}
+        texts = {"what": str, "log_ratios": str}
+        return pd.read_csv(file, dtype=texts, keep_default_na=False, na_values=absent)
     except ValueError as error:
         raise BenchbookError(f"data/record/{file.name}: can't be read: {error}") from None
