@@ -22,7 +22,7 @@ from benchbook.sites.arms import clean
 from tests import rooms
 from tests.limits import LIMITS
 
-DATA = Path(__file__).parents[1] / "data" / calibrated.ARCHIVE
+DATA = Path(__file__).parents[1] / "data" / "calibration.tar.xz"
 HAPROXY = "known-mariadb-haproxy-oltp_point_select"
 
 
@@ -48,7 +48,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def measure(of: Any, lab: Path, into: Path, *_: Any) -> None:
         names.append(into.name)
         assert not (into / "raw").exists()
-        with api.unpacked(DATA) as folder:
+        with api.unpacked([DATA]) as folder:
             shutil.copytree(folder / "same-turns-1" / "raw", into / "raw")
 
     monkeypatch.setattr(calibration, "measure", measure)
@@ -135,10 +135,11 @@ def test_what_this_machine_cannot_make_keeps_no_other_back(clone: Path, monkeypa
 def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(measured: Path):
     told = campaigns.record()
     assert "5 campaigns" in told and "of 1 known effects" in told
-    first = calibrated.archive().read_bytes()
+    first = {file.name: file.read_bytes() for file in calibrated.archives()}
+    assert list(first) == ["known-1.tar.xz", "lengths-1.tar.xz", "same-1.tar.xz"]
     kept = calibrated.table_file().read_text()
     campaigns.record()
-    assert calibrated.archive().read_bytes() == first
+    assert {file.name: file.read_bytes() for file in calibrated.archives()} == first
     assert calibrated.table_file().read_text() == kept
     assert campaigns.check().startswith("5 recorded campaigns made again")
     shutil.rmtree(calibrated.own())
@@ -148,6 +149,22 @@ def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(m
     assert table is not None and table["name"].tolist() == recorded.campaigns["name"].tolist()
     assert list(compare.sentences(table)) == recorded.sentences
     assert list(rebuild.strangers(index.read())) == [], "it is no study of the record"
+
+
+def test_further_campaigns_change_the_last_archive_of_their_kind_alone(
+    measured: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(campaigns, "OF_AN_ARCHIVE", 1)
+    campaigns.record()
+    before = {file.name: file.read_bytes() for file in calibrated.archives()}
+    later = calibrated.own() / "lengths-0ms-1"
+    shutil.copytree(calibrated.own() / "lengths-20ms-1", later)
+    told = files.read_json(later / calibrated.CAMPAIGN)
+    files.write_json(later / calibrated.CAMPAIGN, told | {"name": later.name, "began_utc": "2999"})
+    campaigns.record()
+    after = {file.name: file.read_bytes() for file in calibrated.archives()}
+    assert set(after) - set(before) == {"lengths-3.tar.xz"}
+    assert {name: after[name] for name in before} == before
 
 
 def test_what_is_recorded_no_longer_is_told(measured: Path):
@@ -170,7 +187,7 @@ def test_a_table_that_does_not_follow_is_named(measured: Path, capsys: pytest.Ca
     file = calibrated.table_file()
     file.write_text(file.read_text().replace("same-turns-1,same,,mariadb", "same-turns-1,same,,tidb"))
     assert cli.main(["calibrate", "check"]) == 1
-    assert "calibration.csv does not follow from calibration.tar.xz: same-turns-1" in capsys.readouterr().err
+    assert "campaigns.csv does not follow from the archives: same-turns-1" in capsys.readouterr().err
 
 
 def test_nothing_made_is_nothing_to_record(clone: Path):
@@ -185,7 +202,7 @@ def test_a_number_below_one_is_refused(capsys: pytest.CaptureFixture[str]):
     assert "--campaigns: 0: write a number from 1 on" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not calibrated.archive().is_file(), reason="no calibration is recorded yet")
+@pytest.mark.skipif(not calibrated.archives(), reason="no calibration is recorded yet")
 @pytest.mark.slow
 def test_the_recorded_table_follows_from_the_recorded_logs():
     assert "all as recorded" in campaigns.check()

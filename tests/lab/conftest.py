@@ -53,7 +53,7 @@ def _here(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _calibrate() -> None:
     """Put the campaigns of two and three blocks there that were measured for these tests."""
-    with tarfile.open(Path(__file__).parents[1] / "data" / calibrated.ARCHIVE) as tar:
+    with tarfile.open(Path(__file__).parents[1] / "data" / "calibration.tar.xz") as tar:
         tar.extractall(calibrated.own(), filter="data")
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from lzma import LZMAError
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,9 @@ class Calibration:
     def campaigns(self) -> pd.DataFrame:
         """One row a campaign, made from its raw logs."""
         if not self.is_recorded:
-            return documented("campaigns", read(calibrated.own()))
-        with unpacked(calibrated.archive()) as folder:
-            return documented("campaigns", read(folder))
+            return read(calibrated.own())
+        with unpacked(calibrated.archives()) as folder:
+            return read(folder)
 
     @property
     def same(self) -> pd.DataFrame:
@@ -90,7 +91,7 @@ def calibration(is_recorded: bool = False) -> Calibration:
     """
     if not is_recorded and calibrated.complete(calibrated.own()):
         return Calibration()
-    if calibrated.archive().is_file():
+    if calibrated.archives():
         return Calibration(is_recorded=True)
     raise NotThere(f"no calibration is recorded in this clone, and none was made here; {BRINGS}")
 
@@ -101,9 +102,8 @@ def read(folder: Path) -> pd.DataFrame:
     whole = calibrated.complete(folder)
     with parallel.each(RUNS_OF_A_CAMPAIGN * len(whole)) as each:
         rows = list(each(row, whole))
-    if not rows:
-        return pd.DataFrame()
-    table = pd.DataFrame(rows).astype(dict.fromkeys(("effect", "low", "high"), float))
+    table = documented("campaigns", pd.DataFrame(rows))
+    table = table.astype(dict.fromkeys(("effect", "low", "high"), float))
     return table.sort_values(["kind", "began_utc", "name"], ignore_index=True)
 
 
@@ -161,12 +161,13 @@ def _rounded(value: float | None) -> float | None:
 
 
 @contextmanager
-def unpacked(archive: Path) -> Iterator[Path]:
-    """Yield a folder with the campaigns of an archive; nothing of it stays."""
+def unpacked(archives: Sequence[Path]) -> Iterator[Path]:
+    """Yield a folder with the campaigns of some archives; nothing of it stays."""
     with tempfile.TemporaryDirectory(prefix="benchbook-calibration-") as folder:
-        try:
-            with tarfile.open(archive, "r:xz") as tar:
-                tar.extractall(folder, filter="data")
-        except (OSError, tarfile.TarError, EOFError) as error:
-            raise BenchbookError(f"{archive.name}: can't be unpacked: {error}") from None
+        for archive in archives:
+            try:
+                with tarfile.open(archive, "r:xz") as tar:
+                    tar.extractall(folder, filter="data")
+            except (OSError, tarfile.TarError, EOFError, LZMAError) as error:
+                raise BenchbookError(f"{archive.name}: can't be unpacked: {error}") from None
         yield Path(folder)

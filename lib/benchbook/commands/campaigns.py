@@ -21,7 +21,7 @@ from typing import IO, Any
 from benchbook.api import calibration as api
 from benchbook.commands import calibration, stage, tarball
 from benchbook.commands import record as recording
-from benchbook.compare.calibration import KNOWN, LENGTHS, ROWS, SAME, sentences
+from benchbook.compare.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, sentences
 from benchbook.core import calibrated, files, paths
 from benchbook.core.errors import BenchbookError, LockHeld
 from benchbook.core.params import Limits
@@ -58,8 +58,10 @@ TWICE_THE_ROWS = {
     for rows in (100, 200)
 }
 FIRST_PORT, PORTS_EACH, PORT_RANGE = 24000, 10, 100
-# `xz -9e` remembers 64 MB of what it has seen, and takes a tenth less than `xz -6`.
-PRESET = 9 | lzma.PRESET_EXTREME
+# `xz -7e` remembers 16 MB of what it has seen, as much as an archive holds, and takes a tenth less than `xz -6`.
+PRESET = 7 | lzma.PRESET_EXTREME
+OF_AN_ARCHIVE = 40
+"""Campaigns of an archive, 16 kB each: no file in git is larger than 1 MB."""
 
 Say = Callable[[str], None]
 
@@ -89,7 +91,7 @@ def known(repetitions: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> Iterat
             for what, workload, order in product(EFFECTS[engine], WORKLOADS, (TURNS, RUNS)):
                 name = f"known-{engine}-{what}-{workload}-{order}-{number}"
                 arms = {"one": {}, "other": EFFECTS[engine][what]}
-                own = {"engine": TIDB, "threads": TIDB_THREADS} if engine == "tidb" else {}
+                own: dict[str, Any] = {"engine": TIDB, "threads": TIDB_THREADS} if engine == "tidb" else {}
                 of = calibration.study(arms, workload, **own, **_plan(order, number, next(places)))
                 yield Campaign(name, KNOWN, what, of)
             for order in (TURNS, RUNS) if engine == "mariadb" else ():
@@ -203,38 +205,51 @@ def _told(row: dict[str, Any]) -> str:
 
 def record() -> str:
     """Pack the campaigns of this clone beside the recorded studies with their table; say what they show."""
-    own, target = calibrated.own(), calibrated.archive()
-    whole = calibrated.complete(own)
+    whole, target = calibrated.complete(calibrated.own()), calibrated.recorded()
     if not whole:
         raise BenchbookError(f"no campaign was made in this clone; {api.BRINGS}")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    paths.record().mkdir(parents=True, exist_ok=True)
     before = calibrated.table()
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=target.parent) as made:
-        packed = Path(made) / target.name
-        pack(whole, packed)
-        _room(packed.stat().st_size)
-        text = table_text(packed)
-        packed.replace(target)
-    files.write_text(calibrated.table_file(), text)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=paths.record()) as folder:
+        made = Path(folder) / target.name
+        made.mkdir()
+        packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
+        size = sum(file.stat().st_size for file in packed)
+        _room(size)
+        files.write_text(made / calibrated.table_file().name, table_text(packed))
+        shutil.rmtree(target, ignore_errors=True)
+        made.replace(target)
     table = calibrated.table()
     assert table is not None
-    first = f"data/record/{target.name}: {target.stat().st_size / 1e3:.0f} kB, {len(table)} campaigns"
+    first = f"data/record/{target.name}: {size / 1e3:.0f} kB, {counted(len(table), 'campaign')}"
     gone = 0 if before is None else len(set(before["name"]) - set(table["name"]))
     lost = [f"{counted(gone, 'campaign')} recorded before, not in this clone, gone from it"] if gone else []
     return "\n".join([first, *lost, *sentences(table), "`git add data/record` and commit"])
 
 
-def pack(whole: list[Path], target: Path) -> None:
-    """Write campaigns to one archive; the same campaigns give the same bytes.
+def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
+    """Yield the archives that campaigns go into, each with its name: by kind, in the order of their
+    beginnings, so that further campaigns change the last archive of their kind alone."""
+    told = {folder: files.read_json(folder / calibrated.CAMPAIGN) for folder in whole}
+    ordered = sorted(whole, key=lambda folder: (told[folder]["began_utc"], folder.name))
+    for kind in KINDS:
+        own = [folder for folder in ordered if told[folder]["kind"] == kind]
+        for place, start in enumerate(range(0, len(own), OF_AN_ARCHIVE), 1):
+            yield f"{kind}-{place}", own[start : start + OF_AN_ARCHIVE]
+
+
+def pack(whole: list[Path], target: Path) -> Path:
+    """Write campaigns to one archive and return it; the same campaigns give the same bytes.
 
     Files of one name stand together, for they have most in common.
     """
     found = [file for folder in whole for file in folder.rglob("*") if files.kind(file) != files.FOLDER]
-    if odd := [file for file in found if not file.is_file() or file.is_symlink()]:
-        raise BenchbookError(f"not recorded: {odd[0]} is no plain file")
+    if odd := [file for file in found if files.kind(file) is not None]:
+        raise BenchbookError(f"not recorded: {odd[0]} is {files.kind(odd[0])}; put the plain file there")
     found.sort(key=lambda file: (file.name, file.as_posix()))
     with target.open("wb") as stream:
         tarball.write(stream, ".tar.xz", _entries(found, whole[0].parent), PRESET)
+    return target
 
 
 def _entries(found: list[Path], root: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
@@ -243,31 +258,30 @@ def _entries(found: list[Path], root: Path) -> Iterator[tuple[str, int, IO[bytes
             yield file.relative_to(root).as_posix(), file.stat().st_size, content
 
 
-def table_text(archive: Path) -> str:
-    """Return the table that follows from an archive's raw logs, as CSV."""
-    with api.unpacked(archive) as folder:
+def table_text(archives: list[Path]) -> str:
+    """Return the table that follows from the raw logs of archives, as CSV."""
+    with api.unpacked(archives) as folder:
         return api.read(folder).to_csv(index=False)
 
 
 def check() -> str:
     """Say that the recorded table follows from the recorded raw logs; BenchbookError with what differs."""
-    archive, file = calibrated.archive(), calibrated.table_file()
-    if not (archive.is_file() and file.is_file()):
+    file = calibrated.table_file()
+    if not (calibrated.archives() and file.is_file()):
         raise BenchbookError(f"no calibration is recorded; {api.BRINGS}")
-    made, kept = table_text(archive).splitlines(), file.read_text(encoding="utf-8").splitlines()
-    if differing := sorted(set(made) ^ set(kept)):
+    made = table_text(calibrated.archives()).splitlines()
+    kept = file.read_text(encoding="utf-8").splitlines()
+    if differing := set(made) ^ set(kept):
         names = sorted({line.split(",")[0] for line in differing})
         raise BenchbookError(
-            f"data/record/{file.name} does not follow from {archive.name}: {', '.join(names[:8])}"
+            f"data/record/calibration/{file.name} does not follow from the archives: {', '.join(names[:8])}"
             + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         )
-    return f"{len(made) - 1} recorded campaigns made again from their raw logs: all as recorded"
+    return f"{counted(len(made) - 1, 'recorded campaign')} made again from the raw logs: all as recorded"
 
 
 def _room(size: int) -> None:
-    others = sum(
-        file.stat().st_size for file in paths.record().glob("*.tar.xz") if file != calibrated.archive()
-    )
+    others = sum(file.stat().st_size for file in paths.record().glob("*.tar.xz"))
     if others + size > recording.MOST_BYTES:
         raise BenchbookError(
             f"calibration: not recorded: the record would have {(others + size) / 1e6:.1f} MB, and a clone "

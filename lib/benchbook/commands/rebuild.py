@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from benchbook.core import calibrated, parallel, paths, record
+from benchbook.core import parallel, paths, record
 from benchbook.core.errors import BenchbookError, InputErrors
 
 _MOST_WORKERS = 4
@@ -45,8 +45,7 @@ def run() -> int:
 
 def strangers(index: record.Index) -> Iterator[str]:
     """Name archives without an entry and entries without an archive."""
-    packed = {file.name for file in paths.record().glob("*.tar.xz")} - {calibrated.ARCHIVE}
-    there = {name.removesuffix(".tar.xz") for name in packed}
+    there = {file.name.removesuffix(".tar.xz") for file in paths.record().glob("*.tar.xz")}
     for name in sorted(there - set(index.studies)):
         yield f"data/record/{name}.tar.xz: not in {record.INDEX}; `make record` writes both"
     for name in sorted(set(index.studies) - there):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -148,11 +149,10 @@ def _pooled(part: pd.DataFrame) -> tuple[np.ndarray, float]:
     return ratios, float(part["active_s"].sum()) / max(len(ratios), 1)
 
 
-def _difference(turns: Interval, runs: Interval) -> dict[str, object]:
+def _difference(turns: Interval, runs: Interval) -> dict[str, Any]:
     """Return the effect of turns over that of whole runs, less one, with Welch's interval."""
-    none = {"difference": None, "difference_low": None, "difference_high": None, "is_same": None}
     if turns.standard_error is None or runs.standard_error is None:
-        return none
+        return dict.fromkeys(("difference", "difference_low", "difference_high", "is_same"))
     parts = [one.standard_error**2 for one in (turns, runs) if one.standard_error is not None]
     error = math.sqrt(sum(parts))
     df = error**4 / sum(part**2 / (one.n - 1) for part, one in zip(parts, (turns, runs), strict=True))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CAMPAIGN, STUDY, RAW, VOID = "campaign.json", "study.json", "raw", "void"
-ARCHIVE = "calibration.tar.xz"
 
 
 def own() -> Path:
@@ -24,14 +23,19 @@ def own() -> Path:
     return paths.root() / "data" / "calibration"
 
 
-def archive() -> Path:
-    """Return the archive of the recorded campaigns."""
-    return paths.record() / ARCHIVE
+def recorded() -> Path:
+    """Return the folder of the recorded campaigns: archives and their table."""
+    return paths.record() / "calibration"
+
+
+def archives() -> list[Path]:
+    """Return the archives of the recorded campaigns, sorted by name."""
+    return sorted(recorded().glob("*.tar.xz"))
 
 
 def table_file() -> Path:
-    """Return the table of the recorded campaigns, one row each, made from the archive's raw logs."""
-    return paths.record() / "calibration.csv"
+    """Return the table of the recorded campaigns, one row each, made from the archives' raw logs."""
+    return recorded() / "campaigns.csv"
 
 
 def complete(folder: Path) -> list[Path]:
@@ -51,4 +55,4 @@ def table() -> pd.DataFrame | None:
         texts = {"what": str, "log_ratios": str}
         return pd.read_csv(file, dtype=texts, keep_default_na=False, na_values=absent)
     except ValueError as error:
-        raise BenchbookError(f"data/record/{file.name}: can't be read: {error}") from None
+        raise BenchbookError(f"data/record/calibration/{file.name}: can't be read: {error}") from None
