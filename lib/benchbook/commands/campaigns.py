@@ -58,7 +58,7 @@ TWICE_THE_ROWS = {
     for rows in (100, 200)
 }
 FIRST_PORT, PORTS_EACH, PORT_RANGE = 24000, 10, 100
-# `xz -7e` remembers 16 MB of what it has seen, as much as an archive holds, and takes a tenth less than `xz -6`.
+# `xz -7e` remembers 16 MB, as much as an archive holds, and makes a tenth less of it than `xz -6`.
 PRESET = 7 | lzma.PRESET_EXTREME
 OF_AN_ARCHIVE = 40
 """Campaigns of an archive, 16 kB each: no file in git is larger than 1 MB."""
