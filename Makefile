@@ -27,7 +27,7 @@ KEEP ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again verify review rerun new history gate strip bench lock clean
+.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again verify review rerun new history gate calibrate strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -118,6 +118,9 @@ history: setup ## Keep what STUDY found in its series, data/history, and render 
 # make ends with 2 whatever the gate's exit code is; a CI calls `benchbook gate` itself.
 gate: setup ## Is an arm of STUDY slower than its baseline? ARGS="--slower 3% --minutes 10"
 	@benchbook gate $(STUDY) $(ARGS)
+
+calibrate: setup ## Questions whose answer is known, put to real servers; ARGS="same --minutes 30", known, lengths, record or check
+	@sh tools/as_owner.sh benchbook calibrate $(ARGS)
 
 strip: setup ## Take outputs and run metadata out of the notebooks
 	@sh tools/strip.sh

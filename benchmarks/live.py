@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchbook.commands import calibration
+from benchbook.compare.calibration import log_ratios
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.measure import dataset, ledger, matrix, sysbench
@@ -79,7 +79,7 @@ def _error_in_turns(site: Any, study: Study, number: int, into: Path) -> float:
     judge = partial(validity.judge, limits=limits)
     matrix.walk(matrix.Walk(asked, runs, site, *where, judge, limits.model_dump(), lambda _: None))
     made = tidy.read_study(*where, schedule.table(runs), limits)["runs"].to_pandas()
-    return float(calibration.log_ratios(made, "direct", "again").iloc[0])
+    return float(log_ratios(made, "direct", "again").iloc[0])
 
 
 def _order(kind: str, number: int, pairs: int) -> list[str]:

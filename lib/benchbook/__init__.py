@@ -9,6 +9,7 @@
     bb.columns("runs")               what each column means, with its unit
     s.findings, s.aa                 effects with interval, n, label and verdict
     s.run("b01-oltp_point")          one run by the start of its id: log, evidence, checks
+    bb.calibration()                 campaigns whose answer is known: how often and how far measuring errs
     bb.source("tidb-kubernetes")     a published document: cells, claims, audit
 
 Everything is read from what the pipeline left and nothing is written. Names complete with Tab, also those
@@ -20,10 +21,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["columns", "record", "source", "sources", "studies", "study"]
+__all__ = ["calibration", "columns", "record", "source", "sources", "studies", "study"]
 
 # Loaded when asked for, so that `import benchbook` takes no time in a program that wants only a floor of it.
 _TYPES = {
+    "Calibration": "api.calibration",
     "Claim": "api.source",
     "Finding": "api.finding",
     "NotThere": "api.names",
@@ -49,6 +51,12 @@ def studies() -> Any:
 def record() -> Any:
     """Return the recorded studies, whose evidence came with the clone: by name, by Tab, or in a loop."""
     return _module("api.catalogue").record()
+
+
+def calibration(is_recorded: bool = False) -> Any:
+    """Return the calibration made in this clone, or the recorded one where there is none or it is asked for;
+    see `benchbook.api.calibration.Calibration`."""
+    return _module("api.calibration").calibration(is_recorded)
 
 
 def source(name: str) -> Any:

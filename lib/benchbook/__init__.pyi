@@ -3,6 +3,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchbook.api.calibration import Calibration as Calibration
 from benchbook.api.finding import Finding as Finding
 from benchbook.api.names import Named
 from benchbook.api.names import NotThere as NotThere
@@ -13,6 +14,7 @@ from benchbook.api.study import Study as Study
 
 __version__: str
 
+def calibration(is_recorded: bool = False) -> Calibration: ...
 def columns(table: Any = None) -> pd.DataFrame: ...
 def record() -> Named[Study]: ...
 def source(name: str) -> Source: ...

@@ -89,6 +89,7 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
         "run_checks": study.run[0].checks,
         "studies": bb.studies().table,
         "record": bb.record().table,
+        "campaigns": bb.calibration().campaigns,
         "sources": bb.sources().table,
         "claims": bb.source("tidb-kubernetes").claims.table,
         "claim_cells": bb.source("tidb-kubernetes").claims[0].cells,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from benchbook.core import calibrated
 from benchbook.show import method
 
 
@@ -22,3 +27,22 @@ def test_a_pair_that_leaves_zero_out_is_counted_however_small():
         "Of 3 studies that compared an arm with itself (A/A), 1 showed a difference where there is none and "
         "1 a difference of less than a percentage point." in text
     )
+
+
+def test_what_the_recorded_campaigns_show_is_told_with_their_machine_and_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    assert "No calibration is recorded yet." in method.calibration().text
+    calibrated.table_file().parent.mkdir(parents=True)
+    row = "same,,mariadb,oltp_point_select,turns,50,20.0"
+    calibrated.table_file().write_text(
+        "name,kind,what,engine,workload,order,turn_ms,active_s,began_utc,load_1min,low,high,log_ratios,machine\n"
+        f"a,{row},2026-01-05T01:00:00+00:00,0.25,-0.02,0.03,0.01 -0.01 0.02,2 cores of made up\n"
+        f"b,{row},2026-01-06T01:00:00+00:00,8.5,0.01,0.03,0.01 0.03 0.02,2 cores of made up\n"
+        f"c,{row},2026-01-06T02:00:00+00:00,1,,,0.01,2 cores of made up\n"
+    )
+    text = method.calibration().text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "3 campaigns, 2026-01-05 to 2026-01-06, on 2 cores of made up; load 0.2 to 8.5" in text
+    assert "Of 2 campaigns in which both arms were the same server, 1 showed a difference: 50.0 %" in text
+    assert text.count("<li>") == 1, "known effects and lengths were not asked about"

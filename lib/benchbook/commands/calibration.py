@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from benchbook.compare import more_blocks
+from benchbook.compare.calibration import LEVEL, log_ratios
 from benchbook.core import paths
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
@@ -31,7 +31,7 @@ from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_root
 
 SAME: dict[str, dict[str, Any]] = {"one": {}, "other": {}}
-LEVEL = 0.98
+MARIADB = {"settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "32M"}}
 MINUTES = 10
 BLOCK_S = 13.0
 """Seconds of a block of one pair with a fresh start of its server, for the forecast."""
@@ -42,19 +42,24 @@ def study(
     workload: str = "oltp_point_select",
     threads: int = 4,
     port: int = 23990,
+    engine: Mapping[str, Any] | None = None,
+    workloads: Mapping[str, Any] | None = None,
     **plan: Any,
 ) -> Study:
-    """Return a study of one cell: a pair of arms that are equal unless `arms` says otherwise."""
+    """Return a study of one cell: a pair of arms that are equal unless `arms` says otherwise.
+
+    `engine` stands for MariaDB, and several `workloads` with their options for the one named.
+    """
     return Study.model_validate(
         {
             "title": "Calibration",
             "question": "Does a difference that is known come out as it is?",
             "site": {"port": port},
-            "engine": {"settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "32M"}},
+            "engine": dict(engine or MARIADB),
             "arms": dict(arms),
             "aa": None,
             "dataset": {"tables": 2, "table_size": 10_000},
-            "workloads": {workload: {}},
+            "workloads": dict(workloads or {workload: {}}),
             "threads": (threads,),
             "plan": {"seed": 7, "blocks": 3, "discard_s": 1, "run_s": 3, "max_repeats": 3} | plan,
             "warm_up": {"pilot_s": 0},
@@ -77,12 +82,6 @@ def measure(
         judge = partial(validity.judge, limits=found)
         matrix.walk(matrix.Walk(of, runs, site, *where, judge, found.model_dump(), say))
     return tidy.read_study(*where, schedule.table(runs), found)["runs"].to_pandas()
-
-
-def log_ratios(runs: pd.DataFrame, baseline: str, treatment: str, metric: str = "qps") -> pd.Series:
-    """Return ln(treatment / baseline) of a metric for each block, the mean over its cells."""
-    wide = runs.pivot_table(index=["block", "workload", "threads"], columns="arm", values=metric)
-    return np.log(wide[treatment] / wide[baseline]).dropna().groupby("block").mean()
 
 
 @contextmanager

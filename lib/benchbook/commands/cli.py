@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchbook.commands import cluster
+from benchbook.commands import calibrate, cluster
 from benchbook.commands import new as asking
 from benchbook.core import load, paths, sizes, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     down = add("down", _down, "stop everything this project started on this machine, remove what it set up")
     down.add_argument("--purge", action="store_true", help="remove the servers' data too")
     cluster.parser(add)
+    calibrate.parser(add)
     stage = add("stage", _stage, "run one stage's notebook for a study, as the pipeline does")
     stage.add_argument("stage", help="a stage in dvc.yaml, such as parse, or several as parse,analyze")
     stage.add_argument("study", help="name of a file in studies/")

@@ -58,23 +58,28 @@ def suffix_of(file: Path) -> str:
     raise BenchbookError(f"{file.name}: not an archive by its name; it must end in .tar.gz or .tar.xz")
 
 
-def write(stream: IO[bytes], suffix: str, entries: Iterable[tuple[str, int, IO[bytes]]]) -> None:
+def write(
+    stream: IO[bytes], suffix: str, entries: Iterable[tuple[str, int, IO[bytes]]], preset: int = 6
+) -> None:
     """Write a packed tar of (name, bytes, stream): no owner, no time, no file name of its own.
 
     The same entries give the same bytes with the same zlib or liblzma.
     """
     form = tarfile.PAX_FORMAT
-    with _packer(stream, suffix) as packed, tarfile.open(fileobj=packed, mode="w", format=form) as tar:
+    with (
+        _packer(stream, suffix, preset) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=form) as tar,
+    ):
         for name, size, content in entries:
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = size, 0o644
             tar.addfile(entry, content)
 
 
-def _packer(stream: IO[bytes], suffix: str) -> Any:
+def _packer(stream: IO[bytes], suffix: str, preset: int) -> Any:
     if suffix == ".tar.gz":
-        return gzip.GzipFile("", "wb", 6, stream, mtime=0)
-    return lzma.LZMAFile(stream, "wb", preset=6)
+        return gzip.GzipFile("", "wb", preset, stream, mtime=0)
+    return lzma.LZMAFile(stream, "wb", preset=preset)
 
 
 @contextmanager

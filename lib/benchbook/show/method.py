@@ -7,8 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from benchbook.compare import calibration as campaigns
 from benchbook.compare import words
 from benchbook.compare.doubts import leaves_zero_out
+from benchbook.core import calibrated
 from benchbook.show import numbers, standing
 from benchbook.show.badge import badge
 from benchbook.show.figures import forest
@@ -100,6 +102,20 @@ def _row(way: str, found: Mapping[str, Any]) -> list[object]:
         aa["n"],
         badge(aa["label"]),
     ]
+
+
+def calibration() -> Html:
+    """Write what the recorded campaigns show, a sentence a question, and where and when they ran."""
+    table = calibrated.table()
+    if table is None or table.empty:
+        return element("p", "No calibration is recorded yet.")
+    days = sorted({began[:10] for began in table["began_utc"]})
+    span_ = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    machines = numbers.listing(sorted(set(table["machine"])))
+    busy = f"load {table['load_1min'].min():.1f} to {table['load_1min'].max():.1f} at their starts"
+    told = f"{numbers.count(len(table), 'campaign')}, {span_}, on {machines}; {busy}."
+    shown = [element("li", sentence) for sentence in campaigns.sentences(table)]
+    return join([element("p", told), element("ul", *shown)])
 
 
 def settings(*sections: BaseModel) -> Table:

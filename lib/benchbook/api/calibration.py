@@ -1,0 +1,173 @@
+"""The calibration as a table: every campaign parsed again from its raw logs, and what all of them show."""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from lzma import LZMAError
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchbook.api.columns import documented
+from benchbook.api.names import NotThere
+from benchbook.compare import calibration as compare
+from benchbook.compare.intervals import t_interval
+from benchbook.core import calibrated, files, parallel, turns
+from benchbook.core.errors import BenchbookError
+from benchbook.core.params import Limits
+from benchbook.core.study import Study
+from benchbook.plan import schedule
+from benchbook.read import tidy
+from benchbook.show.markup import element, join
+
+NAME = "calibration"
+"""Name of the study that every campaign is, in its run folders."""
+RUNS_OF_A_CAMPAIGN = 10
+_DECIMALS = 8
+BRINGS = "`make calibrate ARGS=same` makes campaigns, `make calibrate ARGS=record` records them"
+
+
+@dataclass(frozen=True, repr=False)
+class Calibration:
+    """Campaigns whose answer is known, one row each in `campaigns`, and what they show."""
+
+    is_recorded: bool = False
+
+    @cached_property
+    def campaigns(self) -> pd.DataFrame:
+        """One row a campaign, made from its raw logs."""
+        if not self.is_recorded:
+            return read(calibrated.own())
+        with unpacked(calibrated.archives()) as folder:
+            return read(folder)
+
+    @property
+    def same(self) -> pd.DataFrame:
+        """The campaigns of equal arms in turns, of which each difference is a false alarm."""
+        return self._of(compare.SAME)
+
+    @property
+    def known(self) -> pd.DataFrame:
+        """Each known effect by turns and by whole runs."""
+        return compare.effects(self._of(compare.KNOWN))
+
+    @property
+    def lengths(self) -> pd.DataFrame:
+        """The spread of a block's log ratio at each length of a turn."""
+        return compare.lengths(self._of(compare.LENGTHS))
+
+    @property
+    def alarms(self) -> compare.Alarms | None:
+        """The false alarms of equal arms, with the interval of their share."""
+        return compare.alarms(self.same)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What it shows, a sentence a question."""
+        return list(compare.sentences(self.campaigns))
+
+    def _of(self, kind: str) -> pd.DataFrame:
+        return self.campaigns[self.campaigns["kind"] == kind].reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        whose = "recorded" if self.is_recorded else "made in this clone"
+        return "\n".join([f"calibration, {whose}: {len(self.campaigns)} campaigns", *self.sentences])
+
+    def _repr_html_(self) -> str:
+        first, *rest = repr(self).splitlines()
+        return join([element("p", element("b", first)), *(element("p", one) for one in rest)]).text
+
+
+def calibration(is_recorded: bool = False) -> Calibration:
+    """Return the calibration made in this clone, or the recorded one where there is none or it is asked for.
+
+    NotThere if neither is there.
+    """
+    if not is_recorded and calibrated.complete(calibrated.own()):
+        return Calibration()
+    if calibrated.archives():
+        return Calibration(is_recorded=True)
+    raise NotThere(f"no calibration is recorded in this clone, and none was made here; {BRINGS}")
+
+
+def read(folder: Path) -> pd.DataFrame:
+    """Return the table of all complete campaigns below a folder, sorted by kind and beginning; their logs are
+    parsed, judged and compared, over several processes where they are many."""
+    whole = calibrated.complete(folder)
+    with parallel.each(RUNS_OF_A_CAMPAIGN * len(whole)) as each:
+        rows = list(each(row, whole))
+    table = documented("campaigns", pd.DataFrame(rows))
+    table = table.astype(dict.fromkeys(("effect", "low", "high"), float))
+    return table.sort_values(["kind", "began_utc", "name"], ignore_index=True)
+
+
+def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
+    """Return the row of one campaign from its folder, its runs judged by limits (None: the defaults);
+    BenchbookError names a folder that can't be read."""
+    try:
+        told = files.read_json(folder / calibrated.CAMPAIGN)
+        of = Study.model_validate_json((folder / calibrated.STUDY).read_bytes())
+        planned = schedule.table(schedule.plan_runs(NAME, of, {}))
+        tables = tidy.read_study(folder / calibrated.RAW, folder / calibrated.VOID, planned, limits)
+        runs = tables["runs"].to_pandas()
+        ratios = sorted(ratios_of(of, told["what"], runs).items())
+        found = t_interval([round(one, _DECIMALS) for _, one in ratios], compare.LEVEL)
+        machine = told["machine"]
+        named = {name: told[name] for name in ("name", "kind", "what", "began_utc")}
+        lasted = {name: round(told[name], 2) for name in ("seconds", "load_1min")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BenchbookError(
+            f"{folder.name}: no campaign that can be read: {type(error).__name__}: {error}"
+        ) from None
+    is_in_turns = of.plan.order == turns.TURNS
+    return {
+        **named,
+        "engine": of.engine.name,
+        "workload": " and ".join(of.workloads),
+        "threads": of.threads[0],
+        "order": of.plan.order,
+        "turn_ms": (of.plan.turn_ms or turns.DEFAULT_MS) if is_in_turns else 0,
+        "blocks": of.plan.blocks,
+        "run_s": of.plan.run_s,
+        "seed": of.plan.seed,
+        **lasted,
+        "active_s": round(float(runs["measured_s"].sum()), 3),
+        "runs": len(runs),
+        "voids": tables["voids"].num_rows,
+        "n": found.n,
+        **{name: _rounded(getattr(found, name)) for name in ("effect", "low", "high")},
+        "log_ratios": compare.text_of([one for _, one in ratios]),
+        "machine": f"{machine.get('cores')} cores of {machine.get('cpu_model')}, {machine.get('system')}",
+    }
+
+
+def ratios_of(of: Study, what: str, runs: pd.DataFrame) -> pd.Series:
+    """Return the log ratio of each block of a campaign, between its arms or, for `rows`, its workloads."""
+    side, names = ("workload", of.workloads) if what == compare.ROWS else ("arm", of.arms)
+    baseline, treatment = names
+    if not {baseline, treatment} <= set(runs[side]):
+        return pd.Series(dtype=float)
+    return compare.log_ratios(runs, baseline, treatment, side=side)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DECIMALS)
+
+
+@contextmanager
+def unpacked(archives: Sequence[Path]) -> Iterator[Path]:
+    """Yield a folder with the campaigns of some archives; nothing of it stays."""
+    with tempfile.TemporaryDirectory(prefix="benchbook-calibration-") as folder:
+        for archive in archives:
+            try:
+                with tarfile.open(archive, "r:xz") as tar:
+                    tar.extractall(folder, filter="data")
+            except (OSError, tarfile.TarError, EOFError, LZMAError) as error:
+                raise BenchbookError(f"{archive.name}: can't be unpacked: {error}") from None
+        yield Path(folder)

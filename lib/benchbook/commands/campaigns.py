@@ -1,0 +1,289 @@
+"""Campaigns of a calibration, made one after the other, each whole or made again, and put into the record.
+
+Three questions whose answer is known: a server against itself; a difference made on purpose, by turns and by
+whole runs; and how the error depends on the length of a turn.
+"""
+
+from __future__ import annotations
+
+import datetime
+import lzma
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count, product
+from pathlib import Path
+from typing import IO, Any
+
+from benchbook.api import calibration as api
+from benchbook.commands import calibration, stage, tarball
+from benchbook.commands import record as recording
+from benchbook.compare.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, sentences
+from benchbook.core import calibrated, files, paths
+from benchbook.core.errors import BenchbookError, LockHeld
+from benchbook.core.params import Limits
+from benchbook.core.study import Study
+from benchbook.core.turns import RUNS, TURNS
+from benchbook.core.wording import count as counted
+from benchbook.sites.machine import facts
+
+FORMAT = 1
+BLOCKS, RUN_S = 5, 2
+"""Blocks of a campaign, and active seconds of a run in turns; a whole run has twice as many."""
+TURN_MS = (20, 50, 100, 250, 500)
+WORKLOADS = ("oltp_point_select", "oltp_read_only", "oltp_read_write")
+TIDB = {"name": "tidb", "version": "5.0"}
+# Threads that TiDB's clients need before its processors, not its waiting, decide.
+TIDB_THREADS = 8
+# A TiDB counts for all accounts together, so in turns arms can't share one: the arm behind HAProxy has its
+# own, by a setting that changes nothing where no slow log is written.
+OWN_TIDB = {"settings": {"log.slow-threshold": 301}}
+EFFECTS: dict[str, dict[str, dict[str, Any]]] = {
+    "mariadb": {
+        "haproxy": {"access": "haproxy"},
+        "burns": {"engine": {"settings": {"performance_schema": True}}},
+    },
+    "tidb": {
+        "haproxy": {"access": "haproxy", "engine": OWN_TIDB},
+        "burns": {"engine": {"settings": {"prepared-plan-cache.enabled": False}}},
+    },
+}
+"""What the other arm has, by engine and effect; `burns` spends more on each statement."""
+RANGES = {"point_selects": 0, "simple_ranges": 1, "sum_ranges": 0, "order_ranges": 0, "distinct_ranges": 0}
+TWICE_THE_ROWS = {
+    f"rows-{rows}": {"script": "oltp_read_only", "skip_trx": True, "range_size": rows, **RANGES}
+    for rows in (100, 200)
+}
+FIRST_PORT, PORTS_EACH, PORT_RANGE = 24000, 10, 100
+# `xz -7e` remembers 16 MB, as much as an archive holds, and makes a tenth less of it than `xz -6`.
+PRESET = 7 | lzma.PRESET_EXTREME
+OF_AN_ARCHIVE = 40
+"""Campaigns of an archive, 16 kB each: no file in git is larger than 1 MB."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """One study whose answer is known; `what` is the known effect, empty for equal arms."""
+
+    name: str
+    kind: str
+    what: str
+    of: Study
+
+
+def same() -> Iterator[Campaign]:
+    """Yield campaigns of equal arms without end."""
+    for number in count(1):
+        of = calibration.study(port=_port(number), order=TURNS, blocks=BLOCKS, run_s=RUN_S, seed=100 + number)
+        yield Campaign(f"same-turns-{number}", SAME, "", of)
+
+
+def known(repetitions: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> Iterator[Campaign]:
+    """Yield campaigns of known effects, each by turns and next by whole runs, repetition by repetition."""
+    places = count()
+    for number in range(1, repetitions + 1):
+        for engine in engines:
+            for what, workload, order in product(EFFECTS[engine], WORKLOADS, (TURNS, RUNS)):
+                name = f"known-{engine}-{what}-{workload}-{order}-{number}"
+                arms = {"one": {}, "other": EFFECTS[engine][what]}
+                own: dict[str, Any] = {"engine": TIDB, "threads": TIDB_THREADS} if engine == "tidb" else {}
+                of = calibration.study(arms, workload, **own, **_plan(order, number, next(places)))
+                yield Campaign(name, KNOWN, what, of)
+            for order in (TURNS, RUNS) if engine == "mariadb" else ():
+                plan = _plan(order, number, next(places))
+                of = calibration.study(workloads=TWICE_THE_ROWS, **plan)
+                yield Campaign(f"known-{engine}-{ROWS}-{order}-{number}", KNOWN, ROWS, of)
+
+
+def lengths(repetitions: int) -> Iterator[Campaign]:
+    """Yield campaigns of equal arms at each length of a turn, repetition by repetition."""
+    for number, turn_ms in product(range(1, repetitions + 1), TURN_MS):
+        plan = _plan(TURNS, number, number) | {"seed": 2000 + number, "turn_ms": turn_ms}
+        yield Campaign(f"lengths-{turn_ms}ms-{number}", LENGTHS, "", calibration.study(**plan))
+
+
+def _plan(order: str, number: int, place: int) -> dict[str, Any]:
+    run_s = RUN_S if order == TURNS else 2 * RUN_S
+    return {"order": order, "blocks": BLOCKS, "run_s": run_s, "seed": 1000 + number, "port": _port(place)}
+
+
+def _port(place: int) -> int:
+    return FIRST_PORT + PORTS_EACH * (place % PORT_RANGE)
+
+
+def wanted(kind: str, campaigns: int, engines: tuple[str, ...] = tuple(EFFECTS)) -> list[Campaign]:
+    """Return the campaigns of a kind that are asked for and not there yet.
+
+    `campaigns` counts those of equal arms that are to be there in the end, whatever their numbers; of the
+    other kinds, repetitions of each.
+    """
+    there = {folder.name for folder in calibrated.complete(calibrated.own())}
+    if kind == SAME:
+        missing = max(0, campaigns - sum(name.startswith("same-turns-") for name in there))
+        open_ones = (one for one in same() if one.name not in there)
+        return [next(open_ones) for _ in range(missing)]
+    asked = known(campaigns, engines) if kind == KNOWN else lengths(campaigns)
+    return [one for one in asked if one.name not in there]
+
+
+def run(
+    kind: str,
+    campaigns: int,
+    minutes: float | None = None,
+    engines: tuple[str, ...] = tuple(EFFECTS),
+    say: Say = print,
+) -> int:
+    """Make the campaigns that are missing, none begun after `minutes`; return 1 if one could not be made."""
+    began, asked, failed = time.monotonic(), wanted(kind, campaigns, engines), 0
+    say(f"{kind}: {counted(len(asked), 'campaign')} to make")
+    for place, one in enumerate(asked, 1):
+        if minutes is not None and time.monotonic() - began > 60 * minutes:
+            say(f"{minutes:g} minutes are over; {len(asked) - place + 1} left for another time")
+            break
+        try:
+            row = api.row(make(one))
+        except LockHeld:
+            raise
+        except BenchbookError as error:
+            failed += 1
+            say(f"{place} of {len(asked)}  {one.name}: not made: {error}")
+            continue
+        say(f"{place} of {len(asked)}  {one.name}: {_told(row)}")
+    return 1 if failed else 0
+
+
+def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None) -> Path:
+    """Measure one campaign and return its folder; what was left of one that was cut is removed first.
+
+    One that is whole is returned as it is.
+    """
+    folder = calibrated.own() / one.name
+    if (folder / calibrated.CAMPAIGN).is_file():
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    files.write_text(folder / calibrated.STUDY, one.of.model_dump_json() + "\n")
+    told = about(one, datetime.datetime.now(datetime.UTC), os.getloadavg()[0], facts.facts())
+    began = time.monotonic()
+    with calibration.place() as base:
+        calibration.measure(one.of, base / "lab", folder, limits, say)
+    finish(folder, told | {"seconds": time.monotonic() - began})
+    return folder
+
+
+def about(
+    one: Campaign, began: datetime.datetime, load_1min: float, machine: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what is kept of a campaign beside its study and its runs."""
+    return {
+        "format": FORMAT,
+        "name": one.name,
+        "kind": one.kind,
+        "what": one.what,
+        "began_utc": began.isoformat(timespec="seconds"),
+        "load_1min": load_1min,
+        "machine": machine,
+        "commit": stage.commit(),
+    }
+
+
+def finish(folder: Path, told: dict[str, Any]) -> None:
+    """Mark a campaign as whole: what is told of it is written last."""
+    files.write_json(folder / calibrated.CAMPAIGN, told)
+
+
+def _told(row: dict[str, Any]) -> str:
+    if row["low"] is None:
+        return f"{row['n']} blocks, so no interval"
+    return f"{100 * row['effect']:+.1f} % [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
+
+
+def record() -> str:
+    """Pack the campaigns of this clone beside the recorded studies with their table; say what they show."""
+    whole, target = calibrated.complete(calibrated.own()), calibrated.recorded()
+    if not whole:
+        raise BenchbookError(f"no campaign was made in this clone; {api.BRINGS}")
+    paths.record().mkdir(parents=True, exist_ok=True)
+    before = calibrated.table()
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=paths.record()) as folder:
+        made = Path(folder) / target.name
+        made.mkdir()
+        packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
+        size = sum(file.stat().st_size for file in packed)
+        _room(size)
+        files.write_text(made / calibrated.table_file().name, table_text(packed))
+        shutil.rmtree(target, ignore_errors=True)
+        made.replace(target)
+    table = calibrated.table()
+    assert table is not None
+    first = f"data/record/{target.name}: {size / 1e3:.0f} kB, {counted(len(table), 'campaign')}"
+    gone = 0 if before is None else len(set(before["name"]) - set(table["name"]))
+    lost = [f"{counted(gone, 'campaign')} recorded before, not in this clone, gone from it"] if gone else []
+    return "\n".join([first, *lost, *sentences(table), "`git add data/record` and commit"])
+
+
+def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
+    """Yield the archives that campaigns go into, each with its name: by kind, in the order of their
+    beginnings, so that further campaigns change the last archive of their kind alone."""
+    told = {folder: files.read_json(folder / calibrated.CAMPAIGN) for folder in whole}
+    ordered = sorted(whole, key=lambda folder: (told[folder]["began_utc"], folder.name))
+    for kind in KINDS:
+        own = [folder for folder in ordered if told[folder]["kind"] == kind]
+        for place, start in enumerate(range(0, len(own), OF_AN_ARCHIVE), 1):
+            yield f"{kind}-{place}", own[start : start + OF_AN_ARCHIVE]
+
+
+def pack(whole: list[Path], target: Path) -> Path:
+    """Write campaigns to one archive and return it; the same campaigns give the same bytes.
+
+    Files of one name stand together, for they have most in common.
+    """
+    found = [file for folder in whole for file in folder.rglob("*") if files.kind(file) != files.FOLDER]
+    if odd := [file for file in found if files.kind(file) is not None]:
+        raise BenchbookError(f"not recorded: {odd[0]} is {files.kind(odd[0])}; put the plain file there")
+    found.sort(key=lambda file: (file.name, file.as_posix()))
+    with target.open("wb") as stream:
+        tarball.write(stream, ".tar.xz", _entries(found, whole[0].parent), PRESET)
+    return target
+
+
+def _entries(found: list[Path], root: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+    for file in found:
+        with file.open("rb") as content:
+            yield file.relative_to(root).as_posix(), file.stat().st_size, content
+
+
+def table_text(archives: list[Path]) -> str:
+    """Return the table that follows from the raw logs of archives, as CSV."""
+    with api.unpacked(archives) as folder:
+        return api.read(folder).to_csv(index=False)
+
+
+def check() -> str:
+    """Say that the recorded table follows from the recorded raw logs; BenchbookError with what differs."""
+    file = calibrated.table_file()
+    if not (calibrated.archives() and file.is_file()):
+        raise BenchbookError(f"no calibration is recorded; {api.BRINGS}")
+    made = table_text(calibrated.archives()).splitlines()
+    kept = file.read_text(encoding="utf-8").splitlines()
+    if differing := set(made) ^ set(kept):
+        names = sorted({line.split(",")[0] for line in differing})
+        raise BenchbookError(
+            f"data/record/calibration/{file.name} does not follow from the archives: {', '.join(names[:8])}"
+            + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        )
+    return f"{counted(len(made) - 1, 'recorded campaign')} made again from the raw logs: all as recorded"
+
+
+def _room(size: int) -> None:
+    others = sum(file.stat().st_size for file in paths.record().glob("*.tar.xz"))
+    if others + size > recording.MOST_BYTES:
+        raise BenchbookError(
+            f"calibration: not recorded: the record would have {(others + size) / 1e6:.1f} MB, and a clone "
+            f"carries {recording.MOST_BYTES / 1e6:.0f} MB at most; take campaigns out of data/calibration"
+        )

@@ -1,0 +1,245 @@
+"""Campaigns: each another study, whole or made again, recorded to the byte, and one on a real server."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook.api import calibration as api
+from benchbook.commands import calibration, campaigns, cli, rebuild
+from benchbook.compare import calibration as compare
+from benchbook.core import calibrated, files, turns
+from benchbook.core import record as index
+from benchbook.core.errors import BenchbookError, LockHeld, SiteError
+from benchbook.core.params import Limits
+from benchbook.sites.arms import clean
+from tests import rooms
+from tests.limits import LIMITS
+
+DATA = Path(__file__).parents[1] / "data" / "calibration.tar.xz"
+HAPROXY = "known-mariadb-haproxy-oltp_point_select"
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def measured(clone: Path) -> Path:
+    """A clone with the five campaigns that were measured for tests."""
+    with tarfile.open(DATA) as tar:
+        tar.extractall(calibrated.own(), filter="data")
+    return clone
+
+
+@pytest.fixture
+def few(measured: Path) -> Path:
+    """A clone with the two smallest of them."""
+    for folder in calibrated.complete(calibrated.own()):
+        if not folder.name.startswith("lengths-"):
+            shutil.rmtree(folder)
+    return measured
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The campaigns that are made, by copying what was measured for tests instead of measuring."""
+    names: list[str] = []
+
+    def measure(of: Any, lab: Path, into: Path, *_: Any) -> None:
+        names.append(into.name)
+        assert not (into / "raw").exists()
+        with api.unpacked([DATA]) as folder:
+            shutil.copytree(folder / "same-turns-1" / "raw", into / "raw")
+
+    monkeypatch.setattr(calibration, "measure", measure)
+    return names
+
+
+def firsts(number: int) -> list[campaigns.Campaign]:
+    equal = campaigns.same()
+    return [next(equal) for _ in range(number)]
+
+
+def test_no_two_campaigns_of_equal_arms_are_the_same_study():
+    found = firsts(100)
+    assert len({one.name for one in found}) == 100
+    assert len({one.of.plan.seed for one in found}) == 100
+    assert len({one.of.site.port for one in found}) == 100
+    assert {(one.of.plan.order, one.of.plan.blocks) for one in found} == {("turns", 5)}
+
+
+def test_every_known_effect_is_measured_by_both_orders_next_to_each_other():
+    found = list(campaigns.known(2))
+    pairs = list(zip(found[::2], found[1::2], strict=True))
+    for in_turns, whole in pairs:
+        assert (in_turns.of.plan.order, whole.of.plan.order) == ("turns", "runs")
+        assert in_turns.name.replace("-turns-", "-runs-") == whole.name
+        assert (in_turns.what, in_turns.of.arms) == (whole.what, whole.of.arms)
+        assert whole.of.plan.run_s == 2 * in_turns.of.plan.run_s
+    cells = {(one.of.engine.name, one.what, *one.of.workloads) for one in found}
+    assert {(engine, what) for engine, what, *_ in cells} == {
+        ("mariadb", "haproxy"), ("mariadb", "burns"), ("mariadb", "rows"),
+        ("tidb", "haproxy"), ("tidb", "burns"),
+    }  # fmt: skip
+    assert len(cells) == 13 and len(pairs) == 26
+    assert {one.of.engine.name for one in campaigns.known(1, ("mariadb",))} == {"mariadb"}
+
+
+def test_turns_can_be_had_for_every_campaign_that_asks_for_them():
+    asked = [*campaigns.known(1), *campaigns.lengths(1), *firsts(1)]
+    told = {one.name: turns.obstacles(one.of, name) for one in asked for name in one.of.workloads}
+    assert not {name: reasons for name, reasons in told.items() if reasons}
+
+
+def test_lengths_are_interleaved():
+    found = list(campaigns.lengths(2))
+    assert [one.of.plan.turn_ms for one in found] == [*campaigns.TURN_MS, *campaigns.TURN_MS]
+
+
+def test_what_is_there_is_not_asked_for_again_whatever_its_number(measured: Path):
+    (calibrated.own() / "same-turns-1").rename(calibrated.own() / "same-turns-2")
+    assert [one.name for one in campaigns.wanted("same", 3)] == ["same-turns-1", "same-turns-3"]
+    assert campaigns.wanted("same", 1) == []
+    assert len(campaigns.wanted("known", 1, ("mariadb",))) == 14 - 2
+    assert "lengths-20ms-1" not in {one.name for one in campaigns.wanted("lengths", 1)}
+
+
+def test_one_that_was_cut_is_made_from_the_start_and_a_whole_one_is_left(clone: Path, made: list[str]):
+    cut = calibrated.own() / "same-turns-1"
+    (cut / "raw" / "half").mkdir(parents=True)
+    assert campaigns.run("same", 2, say=lambda _: None) == 0
+    assert made == ["same-turns-1", "same-turns-2"]
+    told = files.read_json(cut / calibrated.CAMPAIGN)
+    assert told["kind"] == "same" and told["seconds"] >= 0 and told["machine"]["cores"]
+    assert campaigns.run("same", 2, say=lambda _: None) == 0
+    assert len(made) == 2
+
+
+def test_none_is_begun_after_the_minutes_that_were_given(clone: Path, made: list[str]):
+    said: list[str] = []
+    assert campaigns.run("lengths", 1, minutes=0, say=said.append) == 0
+    assert made == [] and said[-1] == "0 minutes are over; 5 left for another time"
+
+
+def test_what_this_machine_cannot_make_keeps_no_other_back(clone: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: Any) -> None:
+        raise SiteError("there is no such server here")
+
+    monkeypatch.setattr(calibration, "measure", refuse)
+    said: list[str] = []
+    assert campaigns.run("known", 1, engines=("tidb",), say=said.append) == 1
+    assert len(said) == 13 and said[1].endswith("not made: there is no such server here")
+    assert calibrated.complete(calibrated.own()) == []
+
+
+def test_recorded_campaigns_have_the_same_bytes_again_and_a_table_that_follows(measured: Path):
+    told = campaigns.record()
+    assert "5 campaigns" in told and "of 1 known effects" in told
+    first = {file.name: file.read_bytes() for file in calibrated.archives()}
+    assert list(first) == ["known-1.tar.xz", "lengths-1.tar.xz", "same-1.tar.xz"]
+    kept = calibrated.table_file().read_text()
+    campaigns.record()
+    assert {file.name: file.read_bytes() for file in calibrated.archives()} == first
+    assert calibrated.table_file().read_text() == kept
+    assert campaigns.check().startswith("5 recorded campaigns made again")
+    shutil.rmtree(calibrated.own())
+    recorded = api.calibration()
+    assert recorded.is_recorded
+    table = calibrated.table()
+    assert table is not None and table["name"].tolist() == recorded.campaigns["name"].tolist()
+    assert list(compare.sentences(table)) == recorded.sentences
+    assert list(rebuild.strangers(index.read())) == [], "it is no study of the record"
+
+
+def test_further_campaigns_change_the_last_archive_of_their_kind_alone(
+    few: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(campaigns, "OF_AN_ARCHIVE", 1)
+    campaigns.record()
+    before = {file.name: file.read_bytes() for file in calibrated.archives()}
+    later = calibrated.own() / "lengths-0ms-1"
+    shutil.copytree(calibrated.own() / "lengths-20ms-1", later)
+    told = files.read_json(later / calibrated.CAMPAIGN)
+    files.write_json(later / calibrated.CAMPAIGN, told | {"name": later.name, "began_utc": "2999"})
+    campaigns.record()
+    after = {file.name: file.read_bytes() for file in calibrated.archives()}
+    assert set(after) - set(before) == {"lengths-3.tar.xz"}
+    assert {name: after[name] for name in before} == before
+
+
+def test_what_is_recorded_no_longer_is_told(few: Path):
+    campaigns.record()
+    shutil.rmtree(calibrated.own() / "lengths-20ms-1")
+    assert "1 campaign\n1 campaign recorded before, not in this clone, gone from it\n" in campaigns.record()
+
+
+def test_a_machine_that_is_held_ends_it_at_once(clone: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: Any) -> None:
+        raise LockHeld("held by another")
+
+    monkeypatch.setattr(calibration, "measure", refuse)
+    with pytest.raises(LockHeld):
+        campaigns.run("lengths", 1, say=lambda _: None)
+
+
+def test_a_table_that_does_not_follow_is_named(few: Path, capsys: pytest.CaptureFixture[str]):
+    campaigns.record()
+    file = calibrated.table_file()
+    file.write_text(
+        file.read_text().replace("lengths-20ms-1,lengths,,mariadb", "lengths-20ms-1,lengths,,tidb")
+    )
+    assert cli.main(["calibrate", "check"]) == 1
+    assert "campaigns.csv does not follow from the archives: lengths-20ms-1" in capsys.readouterr().err
+
+
+def test_nothing_made_is_nothing_to_record(clone: Path):
+    with pytest.raises(BenchbookError, match="no campaign was made in this clone"):
+        campaigns.record()
+    with pytest.raises(BenchbookError, match="no calibration is recorded"):
+        campaigns.check()
+
+
+def test_a_number_below_one_is_refused(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["calibrate", "same", "--campaigns", "0"]) == 2
+    assert "--campaigns: 0: write a number from 1 on" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not calibrated.archives(), reason="no calibration is recorded yet")
+@pytest.mark.slow
+def test_the_recorded_table_follows_from_the_recorded_logs():
+    assert "all as recorded" in campaigns.check()
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for labs that a server's own user can reach; nothing of it stays."""
+    folder = Path(tempfile.mkdtemp(prefix="bb-campaigns-", dir="/var/tmp"))
+    folder.chmod(0o711)
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(folder / "labs"))
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(folder / "machine.lock"))
+    yield folder
+    assert clean.down(folder).is_clean
+    shutil.rmtree(folder)
+
+
+@pytest.mark.server
+def test_a_campaign_on_a_real_server_is_whole_and_is_not_made_again(clone: Path, lab: Path):
+    of = calibration.study(port=rooms.port(470), order="turns", blocks=2, run_s=1, seed=5)
+    one = campaigns.Campaign("same-turns-1", compare.SAME, "", of)
+    folder = campaigns.make(one, limits=Limits(**LIMITS))
+    row = api.row(folder, Limits(**LIMITS))
+    assert (row["runs"], row["n"], row["order"]) == (4, 2, "turns")
+    assert len(row["log_ratios"].split()) == 2 and row["seconds"] > 4
+    written = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
+    assert campaigns.make(one) == folder
+    assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == written
+    assert [path.name for path in lab.rglob("calibration-*")] == [], "no lab of it is left"
