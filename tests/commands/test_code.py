@@ -93,13 +93,12 @@ def test_a_changed_byte_changes_the_files_of_its_studies_only(
     monkeypatch.setattr(code, "SITES", package / "sites")
 
     def written() -> list[bytes]:
-        code._imports.cache_clear()
         assert code.write() == 0
         return [paths.code(name).read_bytes() for name in OF_KINDS]
 
     def change(path: Path) -> list[bool]:
         """Change a file of the package; return which of the studies have another list now."""
-        before = written()
+        before = [paths.code(name).read_bytes() for name in OF_KINDS]
         changed = package / path.relative_to(tree.PACKAGE)
         changed.write_text(changed.read_text() + "\n# changed\n")
         return [one != other for one, other in zip(before, written(), strict=True)]
