@@ -9,8 +9,6 @@ import json
 import lzma
 import os
 import re
-import subprocess
-import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,18 +18,18 @@ import pytest
 
 from benchbook.commands import archive
 from benchbook.core.errors import BenchbookError
+from tests import forked
 
 PLACE = "data/made/raw/r/sysbench.out"
 # The child may map this much; what it imports takes some 300 MB of it.
 MEMORY, DISK = 700 << 20, 20 << 20
-# Imports once what each child needs, and starts one for each archive that it reads of: a copy of itself.
-STARTER = f"""
-import json, os, resource, sys
+PROGRAM = f"""
+import resource
 from pathlib import Path
 from benchbook.commands import archive
 from benchbook.core.errors import BenchbookError
 
-def unpack(file, into):
+def call(file, into):
     resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
     resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
     try:
@@ -42,37 +40,14 @@ def unpack(file, into):
     # What getrusage tells also counts what the starting process had mapped before this program was loaded.
     status = Path("/proc/self/status").read_text()
     return 1024 * int(status.partition("VmHWM:")[2].split()[0]), said
-
-for line in sys.stdin:
-    reader, writer = os.pipe()
-    if (child := os.fork()) == 0:
-        os.write(writer, json.dumps(unpack(*json.loads(line))).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as answer:
-        said = answer.read()
-    print(json.dumps([os.waitpid(child, 0)[1], said]), flush=True)
 """
-Unpack = Callable[[Path, Path], tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
-def unpack() -> Iterator[Unpack]:
-    """Return a function that unpacks in a process of little memory; it returns what that took, and said."""
-    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    argv = [sys.executable, "-c", STARTER]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as starter:
-        assert starter.stdin is not None and starter.stdout is not None
-        asked, answers = starter.stdin, starter.stdout
-
-        def unpacked(file: Path, into: Path) -> tuple[int, str]:
-            print(json.dumps([str(file), str(into)]), file=asked, flush=True)
-            code, said = json.loads(answers.readline())
-            assert code == 0, "the process ended badly; see its words above"
-            taken, answer = json.loads(said)
-            return taken, answer
-
-        yield unpacked
+def unpack() -> Iterator[forked.Call]:
+    """Return a function that unpacks an archive in a process that may have little memory."""
+    with forked.calls(PROGRAM, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}) as call:
+        yield call
 
 
 def manifest(files: dict[str, bytes | int]) -> bytes:
@@ -288,7 +263,9 @@ def packed(kind: str, made: bytes, folder: Path) -> Path:
 def test_a_bomb_is_named_and_takes_neither_memory_nor_disk(name, tmp_path, unpack):
     kind, make, said = BOMBS[name]
     file, out = packed(kind, make(), tmp_path), tmp_path / "out"
-    taken, answer = unpack(file, out)
+    code, found, printed = unpack(file, out)
+    assert code == 0, printed[-2000:]
+    taken, answer = found
     assert re.search(said, answer), answer[:500]
     assert taken < 350 << 20
     assert sum(one.stat().st_blocks * 512 for one in out.rglob("*") if one.is_file()) < DISK
