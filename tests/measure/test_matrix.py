@@ -93,11 +93,13 @@ def clients() -> list[psutil.Process]:
 
 
 @pytest.fixture
-def store(site: Any, make_study: Make, tmp_path: Path) -> Store:
-    return Store(site, make_study(), tmp_path)
+def store(site: Any, make_study: Make, tmp_path: Path, request: pytest.FixtureRequest) -> Store:
+    """A walk with one connection, which takes a core where two take two; a test may ask for more."""
+    return Store(site, make_study(threads=(getattr(request, "param", 1),)), tmp_path)
 
 
 @pytest.mark.server
+@pytest.mark.parametrize("store", [2], indirect=True)
 def test_a_walk_makes_every_run_and_a_second_walk_none(store: Store):
     state = store.walk()
     store.assert_complete()

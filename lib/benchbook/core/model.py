@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class PlannedRun:
     partners: tuple[str, ...] = ()
     own: dict[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def run_id(self) -> str:
         """Name of the run: block, workload, threads, arm, then 10 hex digits of its settings."""
         return run_id_of({"format": FORMAT, **self._settings()})
