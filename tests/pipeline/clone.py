@@ -120,8 +120,8 @@ def make(into: Path) -> Clone:
     """Copy the files that git knows or would add, as they are now, into a fresh repository.
 
     What DVC made here it has not made there, so its book stays behind. So do the archives of the record: to
-    make them again takes longer than the study of seconds, and `tests/site/test_the_record.py` does it. Of the
-    series one is left, whose page is rendered; `tests/commands/test_history.py` looks at all.
+    make them again takes longer than the study of seconds, and `tests/site/test_the_record.py` does it. Of
+    the series one is left, whose page is rendered; `tests/commands/test_history.py` looks at all.
     """
     path = into / "clone of benchbook"
     listed = subprocess.run(

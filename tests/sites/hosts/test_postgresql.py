@@ -56,7 +56,8 @@ def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: F811
     monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
     arms = {"direct": {}, "behind": {"access": "pgbouncer" if BOUNCER else "haproxy"}}
     engine = {"name": "postgresql", "settings": SMALL}
-    with sites.open_site(study(engine=engine, arms=arms, plan=SHORT), rack.folder / "home" / "postgresql") as opened:
+    asked = study(engine=engine, arms=arms, plan=SHORT)
+    with sites.open_site(asked, rack.folder / "home" / "postgresql") as opened:
         dataset.load(opened, opened.study)
         yield opened
 

@@ -42,7 +42,7 @@ def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> Stu
             "dataset": {"tables": 2, "table_size": 500},
             "workloads": {"oltp_read_only": {}},
             "threads": (2,),
-            # Whole runs are made of an engine that can't tell accounts apart, and last two seconds at the least.
+            # An engine that can't tell accounts apart has whole runs, of two seconds at the least.
             "plan": {"seed": 3, "blocks": 1} | (WHOLE if name in registry.WITHOUT_ACCOUNTS else TURNS),
             "warm_up": {"pilot_s": 2},
             "claims": (),
