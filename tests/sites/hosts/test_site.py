@@ -124,7 +124,7 @@ def cut(rack: Rack, host: Machine, way: str = "-A") -> None:
     """Drop what goes between us and a host, but not between hosts; or let it pass again (-D)."""
     us = f"10.97.{rack.number}.1"
     for chain, which in (("INPUT", "-s"), ("OUTPUT", "-d")):
-        rule = ["iptables", way, chain, which, us, "-j", "DROP"]
+        rule = ["iptables", "-w", way, chain, which, us, "-j", "DROP"]
         run("ip", "netns", "exec", host.namespace, *rule)
 
 
