@@ -15,6 +15,7 @@ from benchbook.commands import history
 from benchbook.compare import history as compared
 from benchbook.core import load
 from benchbook.core.errors import BenchbookError
+from benchbook.show import history as shown
 from benchbook.show import page
 from tests.core.test_load import TABLE
 from tests.show import notebooks
@@ -123,3 +124,17 @@ def test_the_page_says_what_changed_from_when_on(root):
     assert "HAProxy against plain server on point selects" in soup.find(class_="answer").get_text()
     every = BeautifulSoup(page.html(notebooks.execute(NOTEBOOK, root, study="")), "html.parser")
     assert every.find("a", href="good.html") and "2026-09-21" in every.find(class_="answer").get_text()
+
+
+def test_every_series_that_git_has_is_read_judged_and_drawn(monkeypatch: pytest.MonkeyPatch):
+    """The pipeline renders one of them in its test."""
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(NOTEBOOK.parents[1]))
+    known = sorted(file.stem for file in (NOTEBOOK.parents[1] / "data" / "history").glob("*.csv"))
+    assert known
+    for name in known:
+        seen = shown.load(name)
+        assert seen.series and len(shown.pictures(seen)) == len(seen.series)
+        assert f"{name} over time" in shown.opening(seen).text
+        # Where no measurement has one effect for all threads, the table says so and has no row.
+        assert shown.measurements(seen)._repr_html_() and shown.changes(seen)._repr_html_()
+    assert {name for name, _ in shown.load().every} == set(known)

@@ -15,10 +15,11 @@ from benchbook.sites.arms import clean
 from benchbook.sites.lab import lab_id
 from benchbook.sites.local import network
 from benchbook.sites.processes import procfs
-from tests import ports
+from tests import ports, rooms
 
 SECONDS = 5.0
-COMMENT = "benchbook-fault"
+# This process's own, since tests of other processes and clones put rules in force meanwhile.
+COMMENT = f"benchbook-fault-{rooms.number():02d}"
 
 
 def of(lab_root: Path, numbers: Iterable[int] = (), spared: Iterable[int] = ()) -> list[str]:

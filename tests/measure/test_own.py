@@ -153,7 +153,8 @@ def test_an_own_script_is_prepared_proven_and_held_to_the_query(order, of_script
 def test_a_bad_script_is_caught_by_name(what, of_script, lab, tmp_path, monkeypatch):
     extra, check, said = BAD[what]
     plan = {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs", "max_repeats": 0}
-    walk, _, judged = measured(of_script(extra, plan=plan, arms=ONE), lab, tmp_path / "data", monkeypatch)
+    study = of_script(extra, plan=plan, arms=ONE, threads=(1,))
+    walk, _, judged = measured(study, lab, tmp_path / "data", monkeypatch)
     assert walk.abandoned
     reasons = "\n".join(reason for one in judged for reason in one.reasons)
     assert check in reasons

@@ -27,8 +27,10 @@ PLAN = {"seed": 3, "blocks": 1, "discard_s": 0.3, "run_s": 1, "order": "turns", 
 
 
 @pytest.fixture
-def store(site: Any, make_study: Make, tmp_path: Path) -> Store:
-    study = make_study(plan=PLAN, aa={}, workloads={"oltp_read_write": {}})
+def store(site: Any, make_study: Make, tmp_path: Path, request: pytest.FixtureRequest) -> Store:
+    """A walk in turns with one connection an arm, which takes a core; a test may ask for more."""
+    threads = (getattr(request, "param", 1),)
+    study = make_study(plan=PLAN, aa={}, workloads={"oltp_read_write": {}}, threads=threads)
     made = Store(site, study, tmp_path)
     site.study = study
     return made
@@ -83,10 +85,12 @@ def a_client_that_stands_still() -> psutil.Process:
 
 
 @pytest.mark.server
+@pytest.mark.parametrize("store", [2], indirect=True)
 def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: Store):
     state = store.walk()
     store.assert_complete()
-    assert (state.done, state.abandoned, store.voids(), stopped()) == (3, [], {}, []), store.said
+    tried = 3 + len(store.voids())
+    assert (state.done, state.abandoned, store.wrong(), stopped()) == (tried, [], {}, []), store.said
     tables = tidy.read_study(store.raw, store.void, schedule.table(store.runs), LIMITS)
     runs = tables["runs"].to_pandas().set_index("arm")
     assert set(runs["order"]) == {"turns"} and set(runs["ledger"]) == {"agrees"}

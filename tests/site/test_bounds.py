@@ -9,38 +9,45 @@ import json
 import lzma
 import os
 import re
-import subprocess
-import sys
 import tarfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from benchbook.commands import archive
 from benchbook.core.errors import BenchbookError
+from tests import forked
 
 PLACE = "data/made/raw/r/sysbench.out"
 # The child may map this much; what it imports takes some 300 MB of it.
 MEMORY, DISK = 700 << 20, 20 << 20
-CHILD = f"""
-import resource, sys
+PROGRAM = f"""
+import resource
 from pathlib import Path
 from benchbook.commands import archive
 from benchbook.core.errors import BenchbookError
-resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
-resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
-try:
-    archive.unpack(Path(sys.argv[1]), Path(sys.argv[2]))
-    said = "taken"
-except BenchbookError as error:
-    said = str(error)
-# What getrusage tells also counts what the starting process had mapped before this program was loaded.
-status = Path("/proc/self/status").read_text()
-print(1024 * int(status.partition("VmHWM:")[2].split()[0]))
-print(said)
+
+def call(file, into):
+    resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
+    resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+    try:
+        archive.unpack(Path(file), Path(into))
+        said = "taken"
+    except BenchbookError as error:
+        said = str(error)
+    # What getrusage tells also counts what the starting process had mapped before this program was loaded.
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0]), said
 """
+
+
+@pytest.fixture(scope="module")
+def unpack() -> Iterator[forked.Call]:
+    """Return a function that unpacks an archive in a process that may have little memory."""
+    with forked.calls(PROGRAM, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}) as call:
+        yield call
 
 
 def manifest(files: dict[str, bytes | int]) -> bytes:
@@ -253,15 +260,14 @@ def packed(kind: str, made: bytes, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_named_and_takes_neither_memory_nor_disk(name, tmp_path):
+def test_a_bomb_is_named_and_takes_neither_memory_nor_disk(name, tmp_path, unpack):
     kind, make, said = BOMBS[name]
     file, out = packed(kind, make(), tmp_path), tmp_path / "out"
-    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", CHILD, file, out], capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stderr[-2000:]
-    taken, _, answer = done.stdout.partition("\n")
+    code, found, printed = unpack(file, out)
+    assert code == 0, printed[-2000:]
+    taken, answer = found
     assert re.search(said, answer), answer[:500]
-    assert int(taken) < 350 << 20
+    assert taken < 350 << 20
     assert sum(one.stat().st_blocks * 512 for one in out.rglob("*") if one.is_file()) < DISK
 
 

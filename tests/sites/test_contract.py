@@ -49,7 +49,7 @@ def study(kind: str, port: int, arms: dict[str, Any], engine: dict[str, Any], **
             "aa": None,
             "dataset": {"tables": 2, "table_size": 1000},
             "workloads": {"oltp_read_only": {}},
-            "threads": (2,),
+            "threads": (1,),
             "plan": {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2, "order": "runs"},
             "warm_up": {"pilot_s": 2},
             "claims": (),

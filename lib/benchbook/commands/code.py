@@ -75,14 +75,14 @@ def _reached(roots: Iterable[str]) -> set[str]:
         seen.add(name)
         parts = name.split(".")
         waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
-        waiting += _imports(path)
+        waiting += _imports(path.read_text(encoding="utf-8"))
     return seen
 
 
 @cache
-def _imports(path: Path) -> tuple[str, ...]:
+def _imports(text: str) -> tuple[str, ...]:
     found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,19 +68,20 @@ class PlannedRun:
     partners: tuple[str, ...] = ()
     own: dict[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def run_id(self) -> str:
         """Name of the run: block, workload, threads, arm, then 10 hex digits of its settings."""
         return run_id_of({"format": FORMAT, **self._settings()})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `plan.json`."""
-        return {"format": FORMAT, "run_id": self.run_id, **self._settings()}
+        return {"format": FORMAT, "run_id": self.run_id, **copy.deepcopy(self._settings())}
 
     def _settings(self) -> dict[str, Any]:
         """Return all fields; those of turns only where there are turns, and of an own script only
         where there is one, so that other runs keep their ids."""
-        settings = asdict(self) | {"partners": list(self.partners)}
+        settings = {one.name: getattr(self, one.name) for one in fields(self)}
+        settings["partners"] = list(self.partners)
         left_out = {*(() if self.partners else OF_TURNS), *(() if self.own else ("own",))}
         return {key: value for key, value in settings.items() if key not in left_out}
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 
 from benchbook.core.errors import did_you_mean
 
@@ -15,7 +20,45 @@ Name = Annotated[str, Field(pattern=NAME)]
 class Model(BaseModel):
     """A section of a study file: frozen, strict, and without unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the schema with what `described` says of each key."""
+        made = handler(schema)
+        properties = handler.resolve_ref_schema(made).get("properties", {})
+        for name, text in described(cls).items():
+            key = properties[name]
+            # Where a key is a section that says the same of itself, once is enough.
+            if "$ref" not in key or handler.resolve_ref_schema(key).get("description") != text:
+                key.setdefault("description", text)
+        return made
+
+
+@cache
+def described(model: type[BaseModel]) -> dict[str, str]:
+    """Return what the text behind each key of a section says of it.
+
+    Pydantic can do so itself (`use_attribute_docstrings`), but whenever a section is imported: that took a
+    quarter of the time in which a command starts, and no command but `schema` and `reference` needs it.
+    """
+    found: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if not issubclass(kind, Model) or kind is Model:
+            continue
+        body = _classes(inspect.getsourcefile(kind) or "")[kind.__name__]
+        for field, text in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                said = text.value if isinstance(text, ast.Expr) else None
+                if isinstance(said, ast.Constant) and isinstance(said.value, str):
+                    found[field.target.id] = inspect.cleandoc(said.value)
+    return {name: text for name, text in found.items() if name in model.model_fields}
+
+
+@cache
+def _classes(file: str) -> dict[str, list[ast.stmt]]:
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    return {one.name: one.body for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
 
 
 def known(kind: str, names: Any) -> AfterValidator:

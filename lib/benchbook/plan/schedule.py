@@ -155,7 +155,7 @@ def table(runs: list[PlannedRun]) -> pd.DataFrame:
 
 def seconds(study: Study, runs: list[PlannedRun]) -> float:
     """Estimate how long run-matrix takes, in seconds, without repeats."""
-    each = (sum(words.clock_seconds(run.to_dict())) / max(1, len(run.partners)) for run in runs)
+    each = (sum(words.clock_seconds(vars(run))) / max(1, len(run.partners)) for run in runs)
     return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * BLOCK_OVERHEAD_S
 
 

@@ -47,8 +47,7 @@ class Panel:
         image = Html(image.text.removesuffix("</img>"))
         if not self.points:
             return image
-        # Only a layout that was drawn knows where its axes are.
-        self.figure.draw_without_rendering()
+        # Only a layout that was drawn knows where its axes are, and it was for the image.
         return element("div", image, *map(self._link, self.points), class_="plot")
 
     def _link(self, point: Point) -> Html:

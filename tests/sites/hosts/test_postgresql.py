@@ -22,7 +22,15 @@ from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.machine import here
 from tests.limits import LIMITS
-from tests.sites.hosts.test_site import PATIENCE, PORT, UNABLE, all_is_as_it_was, rack, study  # noqa: F401
+from tests.sites.hosts.test_site import (  # noqa: F401
+    PATIENCE,
+    PORT,
+    SHORT,
+    UNABLE,
+    all_is_as_it_was,
+    rack,
+    study,
+)
 from tests.sites.ssh_hosts import Rack
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB", "synchronous_commit": "off"}
@@ -48,7 +56,8 @@ def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: F811
     monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
     arms = {"direct": {}, "behind": {"access": "pgbouncer" if BOUNCER else "haproxy"}}
     engine = {"name": "postgresql", "settings": SMALL}
-    with sites.open_site(study(engine=engine, arms=arms), rack.folder / "home" / "postgresql") as opened:
+    asked = study(engine=engine, arms=arms, plan=SHORT)
+    with sites.open_site(asked, rack.folder / "home" / "postgresql") as opened:
         dataset.load(opened, opened.study)
         yield opened
 

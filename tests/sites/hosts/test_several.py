@@ -214,7 +214,7 @@ def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are
     us = f"10.97.{rack.number}.1"
     behind = [host for host in rack.hosts.values() if host is not jump]
     for host in behind:
-        rule = ["iptables", "-A", "INPUT", "-s", us, "-j", "DROP"]
+        rule = ["iptables", "-w", "-A", "INPUT", "-s", us, "-j", "DROP"]
         run("ip", "netns", "exec", host.namespace, *rule)
     try:
         with opened(rack, monkeypatch, "jump", study(), through=jump) as site:
@@ -232,7 +232,7 @@ def test_hosts_behind_a_jump_host_are_reached_through_it_alone_and_both_keys_are
     finally:
         rack.known_hosts.write_text(known)
         for host in behind:
-            run("ip", "netns", "exec", host.namespace, "iptables", "-F", "INPUT")
+            run("ip", "netns", "exec", host.namespace, "iptables", "-w", "-F", "INPUT")
 
 
 @pytest.mark.slow

@@ -39,6 +39,8 @@ UNABLE = unable()
 pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))]
 
 PORT = 33060
+# Long enough where a run is only to be valid.
+SHORT = {"seed": 3, "blocks": 1, "discard_s": 1, "run_s": 2}
 # Short enough for a test: how long a lost connection is waited for, and when hosts give up on us.
 PATIENCE = {"timeout_s": 2.0, "patience_s": 25.0, "lease_s": 30.0}
 
@@ -122,7 +124,7 @@ def cut(rack: Rack, host: Machine, way: str = "-A") -> None:
     """Drop what goes between us and a host, but not between hosts; or let it pass again (-D)."""
     us = f"10.97.{rack.number}.1"
     for chain, which in (("INPUT", "-s"), ("OUTPUT", "-d")):
-        rule = ["iptables", way, chain, which, us, "-j", "DROP"]
+        rule = ["iptables", "-w", way, chain, which, us, "-j", "DROP"]
         run("ip", "netns", "exec", host.namespace, *rule)
 
 
@@ -180,7 +182,7 @@ def test_runs_are_valid_and_no_password_is_shown_anywhere(rack: Rack, home: Path
     watching = threading.Thread(target=watch)
     watching.start()
     try:
-        with sites.open_site(study(), home) as site:
+        with sites.open_site(study(plan=SHORT), home) as site:
             dataset.load(site, site.study)
             folders = [make_run(site, arm, tmp_path / "raw") for arm in ("direct", "proxy")]
             secret = lab.read_secret(site.lab.secret)[1].encode()

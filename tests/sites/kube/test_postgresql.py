@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 import sqlalchemy
@@ -109,13 +110,14 @@ def test_what_sessions_use_is_their_server_s(tmp_path: Path):
     try:
         sample("begin", f"family-{family.pid}", str(family.pid))
         time.sleep(3.2)
+        used = sum(sum(one.cpu_times()[:2]) for one in psutil.Process(family.pid).children())
         said = sample("end", f"family-{family.pid}")
     finally:
         family.terminate()
         family.wait()
     found = [row for row in rows_of(said) if row["part"] == "server"]
-    # A loop takes a core where it gets one; alone its parent would have used nothing.
-    assert found and max(row["cpu_cores"] for row in found) > 0.2
+    # A loop takes a core where it gets one, and a busy machine gives it less; its parent alone used nothing.
+    assert found and max(row["cpu_cores"] for row in found) > 0.2 * min(1.0, used / 3.2) > 0
     assert all(row["cpu_cores"] < 1.3 and row["rss_mib"] > 1 for row in found)
 
 

@@ -69,7 +69,7 @@ def tool(*argv: str) -> str:
 
 def packets(address: str) -> int:
     """Count the packets that iptables itself says were sent on from an address."""
-    lines = tool("iptables", "-t", "nat", "-L", "OUTPUT", "-n", "-v", "-x").splitlines()
+    lines = tool("iptables", "-w", "-t", "nat", "-L", "OUTPUT", "-n", "-v", "-x").splitlines()
     return sum(int(line.split()[0]) for line in lines if "DNAT" in line and f" {address} " in line)
 
 
@@ -121,7 +121,7 @@ def test_connections_take_the_services_rule_on_both_networks_and_behind_a_load_b
         assert ask(site.up("pod"), "SELECT @@port") != ask(site.up("host"), "SELECT @@port")
         rule = next(rule for rule in network.rules(site.lab.token[:8]) if rule.chain == "OUTPUT")
         before = site.identity("host"), site.identity("pod")
-        tool("iptables", "-t", "nat", "-D", rule.chain, *rule.words)
+        tool("iptables", "-w", "-t", "nat", "-D", rule.chain, *rule.words)
         assert (site.identity("host"), site.identity("pod")) != before
 
 
@@ -345,9 +345,9 @@ def foreign() -> Iterator[str]:
     rule += [f"benchbook {FOREIGN} service", "-j", "DNAT", "--to-destination", "127.0.0.1:9"]
     tool("ip", "netns", "add", name)
     tool("ip", "link", "add", f"bb-{FOREIGN}", "type", "bridge")
-    tool("iptables", "-A", *rule)
+    tool("iptables", "-w", "-A", *rule)
     yield name
-    tool("iptables", "-D", *rule)
+    tool("iptables", "-w", "-D", *rule)
     tool("ip", "link", "delete", f"bb-{FOREIGN}")
     tool("ip", "netns", "delete", name)
 

@@ -87,7 +87,7 @@ def judge(name: str, ok: bool, detail: str, remedy: str, is_needed: bool = True)
 def network() -> tuple[Ability, ...]:
     """Return what can be made of networks: namespaces, cables and bridges, rules, delays."""
     links = "ip link add bb0 type veth peer name bb1 && ip link add bb2 type bridge"
-    rule = "-t nat -A OUTPUT -p tcp -d 10.0.0.1 -m comment --comment x -j DNAT --to-destination 10.0.0.2:1"
+    rule = "-w -t nat -A OUTPUT -p tcp -d 10.0.0.1 -m comment --comment x -j DNAT --to-destination 10.0.0.2:1"
     netem = "use a kernel with sch_netem; a delaying proxy can stand in for it"
     return (
         trial("network namespaces", ["true"], "the container must be privileged (`docker run --privileged`)"),

@@ -31,8 +31,9 @@ leave() {
 case ${1:-} in
 run)
   trap leave TERM INT
-  mkdir -p "$run"
+  # Only then the folder: whoever finds it may ask for a server, and that is not to be forgotten.
   rm -f "$run/want" "$run/pid" "$run/ended"
+  mkdir -p "$run"
   while :; do
     if [ -e "$run/want" ]; then
       [ -d "$data" ] || make_data >>"$run/server.log" 2>&1 || exit 3
