@@ -325,6 +325,8 @@ class Cluster:
         """Have all parts keep their data below a folder."""
         for member in self.members:
             member.data = self.folder / name / self._short(member)
+        for store in self.stores.values():
+            store.is_joining = name == "new"
 
     def _resting(self, wait_s: float, still_s: float) -> steps.Steps:
         """Yield until nothing is missing and leaders have stayed where they are for some seconds."""
