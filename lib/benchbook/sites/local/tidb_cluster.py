@@ -283,9 +283,12 @@ class Cluster:
 
     @property
     def _own_hosts(self) -> list[str]:
-        """Where the administrator's sessions over a TiDB's socket seem to come from, to that TiDB."""
-        own = sorted({one.place.address for one in self.servers}) if self.zones is not None else []
-        return ["localhost", *own]
+        """Where the administrator's sessions over a TiDB's socket seem to come from, to that TiDB, in
+        whatever place it is: the same data are put back in all of them."""
+        if self.zones is None:
+            return ["localhost"]
+        used = {rank % self.size.stores for rank in range(self.size.tidb)}
+        return ["localhost", *(one for zone in sorted(used) for one in self.zones.addresses(zone))]
 
     def create(self) -> None:
         """Make new data, some times over where a store ends by itself.
