@@ -2,10 +2,12 @@
 //
 // unistore's own program listens on every address of the machine, whatever it is told to be called, and does
 // not say what it was set to. This one makes the same server from the same packages, listens where it is told,
-// stops as cleanly, and answers `/config` on its status port with the settings in force.
+// stops as cleanly, and answers `/config` on its status port with the settings in force. When it is started
+// again it tells PD at once that it is there.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"net"
@@ -23,6 +25,8 @@ import (
 	"github.com/ngaut/unistore/pd"
 	"github.com/ngaut/unistore/server"
 	"github.com/pingcap/kvproto/pkg/deadlock"
+	"github.com/pingcap/kvproto/pkg/metapb"
+	"github.com/pingcap/kvproto/pkg/pdpb"
 	"github.com/pingcap/kvproto/pkg/tikvpb"
 	"github.com/pingcap/log"
 	"google.golang.org/grpc"
@@ -39,6 +43,38 @@ func must(err error) {
 	if err != nil {
 		log.S().Fatal(err)
 	}
+}
+
+// prompt sends the first heartbeat of a store as soon as it is started again. unistore sends its first
+// after 10 s; until then PD takes the store for lost and moves no leader to it.
+type prompt struct {
+	pd.Client
+	path  string
+	isNew bool
+}
+
+// AllocID is asked first by a store that has no number yet.
+func (client *prompt) AllocID(ctx context.Context) (uint64, error) {
+	client.isNew = true
+	return client.Client.AllocID(ctx)
+}
+
+func (client *prompt) PutStore(ctx context.Context, store *metapb.Store) error {
+	if err := client.Client.PutStore(ctx, store); err != nil || client.isNew {
+		return err
+	}
+	disk := syscall.Statfs_t{}
+	if err := syscall.Statfs(client.path, &disk); err != nil {
+		return err
+	}
+	now, size := uint64(time.Now().Unix()), uint64(disk.Bsize)
+	return client.StoreHeartbeat(ctx, &pdpb.StoreStats{
+		StoreId:   store.Id,
+		Capacity:  disk.Blocks * size,
+		Available: disk.Bavail * size,
+		StartTime: uint32(now),
+		Interval:  &pdpb.TimeInterval{StartTimestamp: now - 1, EndTimestamp: now},
+	})
 }
 
 func main() {
@@ -58,7 +94,7 @@ func main() {
 
 	client, err := pd.NewClient(strings.Split(conf.Server.PDAddr, ","), "")
 	must(err)
-	store, err := server.New(&conf, client)
+	store, err := server.New(&conf, &prompt{Client: client, path: conf.Engine.DBPath})
 	must(err)
 	serving := grpc.NewServer(
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
