@@ -164,7 +164,7 @@ class Cluster:
         if self.is_up:
             return
         self.stop()
-        prepared.make(self)
+        yield from prepared.making(self)
         try:
             yield from steps.together(*(part.starting() for part in (*self.hops.values(), self.pd)))
             yield from steps.together(*(store.starting() for store in self.stores.values()))
@@ -290,14 +290,14 @@ class Cluster:
         used = {rank % self.size.stores for rank in range(self.size.tidb)}
         return ["localhost", *(one for zone in sorted(used) for one in self.zones.addresses(zone))]
 
-    def create(self) -> None:
-        """Make new data, some times over where a store ends by itself.
+    def creating(self) -> steps.Steps:
+        """Make new data, some times over where a store ends by itself; yield while parts come up.
 
         unistore may end with a panic while a new store gets its first snapshots ("tocommit is out of range").
         """
         for tries_left in reversed(range(TRIES)):
             try:
-                self._first_start()
+                yield from self._first_start()
                 return
             except SiteError as error:
                 if not tries_left or "does not run" not in str(error):
@@ -306,7 +306,7 @@ class Cluster:
                     f"{self.role}: a new cluster's store ended by itself; making its data again", flush=True
                 )
 
-    def _first_start(self) -> None:
+    def _first_start(self) -> steps.Steps:
         """Make the data: a cluster whose first TiDB listens on a socket alone until its account is closed."""
         self._lie_in("new")
         self.machine.remove(f"{self.role}/new")
@@ -316,8 +316,8 @@ class Cluster:
         try:
             # One after another: a store that joins asks PD for what the ones before it have made.
             for part in (*self.hops.values(), self.pd, *self.stores.values()):
-                steps.walk(part.starting(), self.machine.look_s)
-            steps.walk(self._resting(READY_S, QUIET_S), LOOK_S)
+                yield from part.starting()
+            yield from self._resting(READY_S, QUIET_S)
             first = self.servers[0]
             data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
         finally:

@@ -25,6 +25,11 @@ def make(server: Any) -> None:
     It is made as `new`, so that it is whole or absent. A folder made with something else is removed, and so
     is the copy: both can be loaded again.
     """
+    steps.walk(making(server), LOOK_S)
+
+
+def making(server: Any) -> steps.Steps:
+    """Make what `make` does, and yield while a server that has `creating` waits for its new data."""
     machine, role, copy = server.machine, server.role, server.place.prepared
     heal(server)
     if _json(machine, f"{role}/made.json") == server.made_with and machine.size(f"{role}/data") is not None:
@@ -40,6 +45,8 @@ def make(server: Any) -> None:
     # A server that is new has what the others with the same data have.
     if is_prepared:
         _copy(server, f"{copy}/data", f"{role}/new")
+    elif hasattr(server, "creating"):
+        yield from server.creating()
     else:
         server.create()
     machine.rename(f"{role}/new", f"{role}/data")
@@ -101,14 +108,17 @@ def put_back(servers: Sequence[Any], label: str | None) -> None:
             f"{_place(lacking[0].machine)} holds no prepared data of this engine and data set; run the "
             "prepare stage again"
         )
-    waiting = []
+    waiting = [server for server in servers if hasattr(server, "starting")]
     for server in servers:
         _replace(server)
-        if hasattr(server, "starting"):
-            waiting.append(server.starting())
-        else:
+        if server not in waiting:
             server.ensure()
-    steps.walk(steps.together(*waiting), LOOK_S)
+    start(waiting)
+
+
+def start(servers: Sequence[Any]) -> None:
+    """Start servers that mostly wait while they start, side by side."""
+    steps.walk(steps.together(*(server.starting() for server in servers)), LOOK_S)
 
 
 def _put_back(server: Any) -> None:
