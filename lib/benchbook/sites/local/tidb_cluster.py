@@ -97,7 +97,9 @@ class Cluster:
         self.pd = tidb_members.PD(*given("pd", pd_port, "pd-server", pd_asked), names=names)
         store_asked = tidb_members.STORE_DEFAULTS | size.store_settings
         self.stores = {
-            name: tidb_members.Store(*given(name, number, "unistore-server", store_asked), pd=pd_at)
+            name: tidb_members.Store(
+                *given(name, number, "unistore-server", store_asked), pd=pd_at, peers=names
+            )
             for name, number in stores
         }
         self.servers = [

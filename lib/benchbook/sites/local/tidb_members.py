@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -147,13 +147,13 @@ class Store(Member):
     """A store; its status port is the one after its own."""
 
     kind = "tikv"
-    own_options = frozenset({"-listen"})
+    own_options = frozenset({"-listen", "-peers"})
     # With so short ticks a new store that gets its first snapshot ended by a panic every other time.
     is_joining = False
 
-    def __init__(self, *given: Any, pd: str) -> None:
+    def __init__(self, *given: Any, pd: str, peers: Iterable[str]) -> None:
         super().__init__(*given)
-        self.pd = pd
+        self.pd, self.peers = pd, tuple(peers)
 
     def settings(self) -> dict[str, tuple[Value, str | None]]:
         """Return asked and got of every setting."""
@@ -169,7 +169,8 @@ class Store(Member):
         return config.toml({**asked, **items, "engine.db-path": str(self.data)})
 
     def _argv(self) -> list[str]:
-        return [str(self.binary), f"-config={self.config}", f"-listen={self.at}"]
+        places = [f"-listen={self.at}", f"-peers={','.join(self.peers)}"]
+        return [str(self.binary), f"-config={self.config}", *places]
 
     def _is_ready_now(self) -> bool:
         return bool(self._ask("config"))
