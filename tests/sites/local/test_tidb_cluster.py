@@ -234,6 +234,25 @@ def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: St
     assert f"moved from {store} to" in of(verdict, "V24").detail
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: zones are network namespaces")
+def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(
+    study: Study, open_folder: Path
+) -> None:
+    arms = {"near": {}, "far": {"engine": {"cluster": {"zones_ms": 0.5}}}}
+    engine = {"name": "tidb", "version": VERSION, "cluster": {"stores": 3, "tidb": 2, "zones_ms": 0}}
+    apart = Study.model_validate(study.model_dump(exclude_defaults=True) | {"arms": arms, "engine": engine})
+    with sites.open_site(apart, open_folder / "zones") as site:
+        made: list[dict[str, Any]] = []
+        for block in (1, 2):
+            site.change_places(block)
+            clusters = {arm: site._parts.get(site.chains[arm].server) for arm in arms}
+            made.append({arm: cluster.made_with for arm, cluster in clusters.items()})
+            addresses = {address for one in clusters.values() for address, _ in one.addresses}
+            assert addresses <= set(made[0]["near"]["own_hosts"])
+    assert made[0] == made[1]
+    assert clean.down(open_folder / "zones").is_clean
+
+
 def test_prepared_data_come_back_and_nothing_is_left(study: Study, open_folder: Path) -> None:
     folder = open_folder / "cluster"
     with sites.open_site(study, folder) as one:

@@ -10,6 +10,7 @@ from typing import Any
 import pymysql
 
 from benchbook.sites import lab as labs
+from benchbook.sites.machine import steps
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised import Supervised
 
@@ -36,11 +37,15 @@ class Delay(Supervised):
 
     def ensure(self) -> None:
         """Start the relay if it does not run, and prove that the port is its own without connecting."""
+        steps.walk(self.starting(), self.machine.look_s)
+
+    def starting(self) -> steps.Steps:
+        """Start as `ensure` does, and yield until the port is its own."""
         if self.is_up:
             return
         self._must_have_ports(self.place.port)
         listen = f"{self.place.address}:{self.place.port}"
-        self._begin(
+        yield from self._beginning(
             [sys.executable, "-m", "benchbook.sites.local.relay", listen, self.server, str(self.latency_ms)],
             self.holds_port,
         )

@@ -63,7 +63,7 @@ class Network:
     def pod(self, number: int) -> tuple[Path, str]:
         """Make namespace `number` (1 to 150), or find it made; return its file and its address."""
         subnet, name, cable = self._made(), f"{self.bridge}-{number}", f"bv-{self.id}-{number}"
-        path, address = NAMESPACES / name, str(subnet[1 + number])
+        path, address = NAMESPACES / name, self.address(number)
         if not path.exists():
             run("ip", "netns", "add", name)
             run("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
@@ -72,6 +72,10 @@ class Network:
             run("ip", "-n", name, "link", "set", "lo", "up")
             run("ip", "-n", name, "link", "set", "eth0", "up")
         return path, address
+
+    def address(self, number: int) -> str:
+        """Return the address that namespace `number` has or would have."""
+        return str(self._made()[1 + number])
 
     def virtual(self, number: int) -> str:
         """Return virtual address `number` (0 to 54)."""

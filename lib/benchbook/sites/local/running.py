@@ -16,7 +16,7 @@ from benchbook.sites.local import cgroups, kernel, network, tidb_zones
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.layout import Chain, Part
 from benchbook.sites.local.service import Service
-from benchbook.sites.machine import prepared
+from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
 from benchbook.sites.processes.before_exec import Where
 from benchbook.sites.processes.tcp_bytes import Hop
@@ -134,10 +134,12 @@ class Parts:
         return self._kernel.get(part.name, {})
 
     def stop(self, *names: str) -> None:
-        """Stop parts, those nearest to the client first; none named: all."""
-        for name, part in reversed(list(self.alive.items())):
-            if not names or name in names:
-                part.stop()
+        """Stop parts, those nearest to the client first, and clusters at once; none named: all."""
+        chosen = [part for name, part in self.alive.items() if not names or name in names]
+        clusters = [part for part in chosen if hasattr(part, "members")]
+        for part in reversed([part for part in chosen if part not in clusters]):
+            part.stop()
+        steps.at_once([part.stop for part in clusters])
 
     def clear(self) -> list[str]:
         """Remove what the lab has in the kernel: rules, namespaces, links, groups, settings."""

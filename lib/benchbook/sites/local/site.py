@@ -23,7 +23,7 @@ from benchbook.sites.contract import Start
 from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.local.layout import InLab, Part
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.machine import monitor
+from benchbook.sites.machine import monitor, prepared
 from benchbook.sites.processes import process, procfs, start_at
 from benchbook.sites.processes.before_exec import Where
 
@@ -111,9 +111,12 @@ class LocalSite(ArrangedSite[InLab]):
         return {arm: cluster.ports for arm, cluster in asked.items() if cluster is not None}
 
     def up(self, arm: str) -> Endpoint:
-        chain = self._chain(arm)
+        chain, engine = self._chain(arm), engine_of(self.study, self.study.deployed(arm))
+        if engine.cluster is not None and not self._parts.get(chain.server).is_up:
+            # Each waits as long alone, and none is to be loaded while fewer are up than for the others.
+            prepared.start(self._servers())
         self._parts.ensure(chain)
-        driver = registry.driver(engine_of(self.study, self.study.deployed(arm)).name)
+        driver = registry.driver(engine.name)
         return self._endpoint(chain, chain.entry, driver)
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:

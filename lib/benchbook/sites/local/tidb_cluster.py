@@ -25,16 +25,15 @@ from benchbook.sites import lab as labs
 from benchbook.sites.local import tidb_events, tidb_members
 from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.tidb_zones import Zones
-from benchbook.sites.machine import prepared
+from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
 from benchbook.sites.tidb import build, config, data, placement
 
 STORAGE = "unistore, not TiKV: {stores} stores, each row on {replicas}, replicated by Raft"
-READY_S = 240.0
-LOOK_S = 0.5
+READY_S, SETTLE_S = 240.0, 60.0
+LOOK_S = 0.1
 # PD begins to move leaders some seconds after the last region has told of itself.
-QUIET_LOOKS = 6
-SETTLE_S = 60.0
+QUIET_S, STILL_S = 3.0, 0.3
 GONE_S = 5.0
 TRIES = 4
 
@@ -46,6 +45,8 @@ class Cluster:
     """
 
     has_copies = True
+    # Each store sets 512 MiB of logs aside, and a small study fills a few of them.
+    is_sparse = True
 
     def __init__(
         self,
@@ -96,7 +97,9 @@ class Cluster:
         self.pd = tidb_members.PD(*given("pd", pd_port, "pd-server", pd_asked), names=names)
         store_asked = tidb_members.STORE_DEFAULTS | size.store_settings
         self.stores = {
-            name: tidb_members.Store(*given(name, number, "unistore-server", store_asked), pd=pd_at)
+            name: tidb_members.Store(
+                *given(name, number, "unistore-server", store_asked), pd=pd_at, peers=names
+            )
             for name, number in stores
         }
         self.servers = [
@@ -156,14 +159,21 @@ class Cluster:
 
     def ensure(self) -> None:
         """Start the parts that don't run, in their order, making data at need; wait until it is whole."""
+        steps.walk(self.starting(), LOOK_S)
+
+    def starting(self) -> steps.Steps:
+        """Start as `ensure` does, and yield while a part comes up or leaders move."""
         if self.is_up:
             return
         self.stop()
-        prepared.make(self)
+        yield from prepared.making(self)
         try:
-            self._start_below()
-            for one in self.servers:
-                one.start()
+            yield from steps.together(*(part.starting() for part in (*self.hops.values(), self.pd)))
+            yield from steps.together(*(store.starting() for store in self.stores.values()))
+            # TiDB would wait for leaders as well, and say less of why.
+            yield from self._resting(READY_S, 0.0)
+            served = steps.together(*(one.starting() for one in self.servers))
+            yield from steps.together(served, self._resting(READY_S, QUIET_S))
             self._admit()
         except BaseException:
             self.stop()
@@ -171,7 +181,9 @@ class Cluster:
 
     def stop(self) -> bool:
         """End all parts, TiDB first and PD last; say whether all went by themselves."""
-        went = [member.stop() for member in (*reversed(self.members), *self.hops.values())]
+        went: list[bool] = []
+        for parts in (self.servers, self.stores.values(), (self.pd, *self.hops.values())):
+            went += steps.at_once([part.stop for part in parts])
         return all(went)
 
     def running(self) -> Any:
@@ -253,7 +265,7 @@ class Cluster:
         """Look at stores and leaders before and after what is done inside, and carry out what is asked to
         happen meanwhile; wait first until leaders rest."""
         with contextlib.suppress(SiteError):
-            self._rest(SETTLE_S, 2)
+            steps.walk(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
         with tidb_events.within(self, self.size.event) as event:
             yield record
@@ -273,18 +285,21 @@ class Cluster:
 
     @property
     def _own_hosts(self) -> list[str]:
-        """Where the administrator's sessions over a TiDB's socket seem to come from, to that TiDB."""
-        own = sorted({one.place.address for one in self.servers}) if self.zones is not None else []
-        return ["localhost", *own]
+        """Where the administrator's sessions over a TiDB's socket seem to come from, to that TiDB, in
+        whatever place it is: the same data are put back in all of them."""
+        if self.zones is None:
+            return ["localhost"]
+        used = {rank % self.size.stores for rank in range(self.size.tidb)}
+        return ["localhost", *(one for zone in sorted(used) for one in self.zones.addresses(zone))]
 
-    def create(self) -> None:
-        """Make new data, some times over where a store ends by itself.
+    def creating(self) -> steps.Steps:
+        """Make new data, some times over where a store ends by itself; yield while parts come up.
 
         unistore may end with a panic while a new store gets its first snapshots ("tocommit is out of range").
         """
         for tries_left in reversed(range(TRIES)):
             try:
-                self._first_start()
+                yield from self._first_start()
                 return
             except SiteError as error:
                 if not tries_left or "does not run" not in str(error):
@@ -293,7 +308,7 @@ class Cluster:
                     f"{self.role}: a new cluster's store ended by itself; making its data again", flush=True
                 )
 
-    def _first_start(self) -> None:
+    def _first_start(self) -> steps.Steps:
         """Make the data: a cluster whose first TiDB listens on a socket alone until its account is closed."""
         self._lie_in("new")
         self.machine.remove(f"{self.role}/new")
@@ -301,7 +316,10 @@ class Cluster:
             for name in ("new", f"new/{self._short(member)}"):
                 self.machine.own(f"{self.role}/{name}", self.user)
         try:
-            self._start_below()
+            # One after another: a store that joins asks PD for what the ones before it have made.
+            for part in (*self.hops.values(), self.pd, *self.stores.values()):
+                yield from part.starting()
+            yield from self._resting(READY_S, QUIET_S)
             first = self.servers[0]
             data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
         finally:
@@ -312,32 +330,27 @@ class Cluster:
         """Have all parts keep their data below a folder."""
         for member in self.members:
             member.data = self.folder / name / self._short(member)
-
-    def _start_below(self) -> None:
-        """Start PD and the stores, one after another, and wait until all regions are where they belong."""
-        for hop in self.hops.values():
-            hop.ensure()
-        self.pd.start()
         for store in self.stores.values():
-            store.start()
-        self._rest(READY_S, QUIET_LOOKS)
+            store.is_joining = name == "new"
 
-    def _rest(self, wait_s: float, looks: int) -> None:
-        """Wait until nothing is missing and leaders have stayed where they are for some looks."""
-        deadline, seen, same = time.monotonic() + wait_s, None, 0
-        while same < looks:
+    def _resting(self, wait_s: float, still_s: float) -> steps.Steps:
+        """Yield until nothing is missing and leaders have stayed where they are for some seconds."""
+        begun, seen, since = time.monotonic(), None, 0.0
+        while True:
             for member in (self.pd, *self.stores.values()):
                 member.running()
-            state = self.pd.placement.state()
+            state, now = self.pd.placement.state(), time.monotonic()
             missing = placement.faults(state, self.size.stores, self.size.replicas)
-            same = same + 1 if not missing and state["leaders"] == seen else 0
-            seen = state["leaders"]
-            if time.monotonic() > deadline:
+            if missing or state["leaders"] != seen:
+                seen, since = state["leaders"], now
+            if not missing and now - since >= still_s:
+                return
+            if now - begun > wait_s:
                 why = "; ".join(missing) or "leaders still move"
                 raise SiteError(
                     f"the cluster was not at rest within {wait_s:.0f} s: {why}; see {self.pd.log}"
                 )
-            time.sleep(LOOK_S)
+            yield
 
     def _admit(self) -> None:
         """Make the benchmark's account, and prove each port to be of the TiDB that was started for it."""

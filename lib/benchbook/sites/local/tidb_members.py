@@ -5,12 +5,13 @@ from __future__ import annotations
 import abc
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SettingsDiffer
 from benchbook.sites import lab as labs
+from benchbook.sites.machine import steps
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.machine.here import Here
 from benchbook.sites.machine.supervised import Supervised
@@ -23,6 +24,9 @@ CRASH = re.compile(r"\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space lef
 # What a cluster starts from unless the study says otherwise.
 PD_DEFAULTS: dict[str, Value] = {
     "log.level": "error",
+    # PD leads its own group of one after an election, too: etcd's own 1 s instead of PD's 3 s.
+    "tick-interval": "100ms",
+    "election-interval": "1s",
     # A leader that moves for its load would be one of the reasons to void a run.
     "schedule.hot-region-schedule-limit": 0,
     # PD changes several replicas at once where stores say that they are 5.0, and unistore can't follow.
@@ -32,7 +36,13 @@ PD_DEFAULTS: dict[str, Value] = {
 }
 # Lines of the settings files that say where a part is.
 PLACES = frozenset({"pd-addr", "store-addr", "status-addr", "db-path", "temp-dir", "tmp-storage-path"})
-STORE_DEFAULTS: dict[str, Value] = {"server.log-level": "error"}
+# Stores that are started have no leader until an election times out: after 10 to 20 s of unistore's own 1 s
+# ticks, after 2 to 4 s of these. The lease must end before the soonest election.
+ELECTION: dict[str, Value] = {
+    "raftstore.raft-base-tick-interval": "200ms",
+    "raftstore.raft-store-max-leader-lease": "1800ms",
+}
+STORE_DEFAULTS: dict[str, Value] = {"server.log-level": "error", **ELECTION}
 
 
 class Member(Supervised, abc.ABC):
@@ -76,12 +86,16 @@ class Member(Supervised, abc.ABC):
         return self.seen()
 
     def start(self) -> None:
-        """Start it unless it runs."""
+        """Start it unless it runs, and wait until it answers."""
+        steps.walk(self.starting(), self.machine.look_s)
+
+    def starting(self) -> steps.Steps:
+        """Start it unless it runs, and yield until it answers."""
         if self.is_up:
             return
         self._must_have_ports(self.place.port, self.place.port + 1)
         self._configure(self._toml())
-        self._begin(self._argv(), self._is_ready_now, self.env)
+        yield from self._beginning(self._argv(), self._is_ready_now, self.env)
 
     @property
     def env(self) -> dict[str, str]:
@@ -110,15 +124,14 @@ class PD(Member):
         super().__init__(*given)
         self.placement = Placement(self.place.address, self.place.port, names)
 
-    def start(self) -> None:
+    def starting(self) -> steps.Steps:
         """Start it unless it runs, and set what it keeps with its data."""
-        super().start()
+        yield from super().starting()
         self.placement.set(self.asked)
 
     def settings(self) -> dict[str, tuple[Value, str | None]]:
         """Return asked and got of every setting."""
-        told = self.placement.config()
-        return {key: (value, text(told[key]) if key in told else None) for key, value in self.asked.items()}
+        return _read_back(self.asked, self.placement.config())
 
     def _argv(self) -> list[str]:
         client = f"http://{self.at}"
@@ -134,29 +147,30 @@ class Store(Member):
     """A store; its status port is the one after its own."""
 
     kind = "tikv"
-    own_options = frozenset({"-listen"})
+    own_options = frozenset({"-listen", "-peers"})
+    # With so short ticks a new store that gets its first snapshot ended by a panic every other time.
+    is_joining = False
 
-    def __init__(self, *given: Any, pd: str) -> None:
+    def __init__(self, *given: Any, pd: str, peers: Iterable[str]) -> None:
         super().__init__(*given)
-        self.pd = pd
+        self.pd, self.peers = pd, tuple(peers)
 
     def settings(self) -> dict[str, tuple[Value, str | None]]:
-        """Return asked and got of every setting; it tells them without dashes."""
-        told = {_plain(key): value for key, value in flat(self._ask("config")).items()}
-        return {
-            key: (value, text(told[_plain(key)]) if _plain(key) in told else None)
-            for key, value in self.asked.items()
-        }
+        """Return asked and got of every setting."""
+        return _read_back(self.asked, flat(self._ask("config")))
 
     def _toml(self) -> str:
         place = f"{self.place.address}:{self.place.port + 1}"
         own = {"pd-addr": self.pd, "store-addr": self.at, "status-addr": place}
         items: dict[str, Value] = {f"server.{key}": value for key, value in own.items()}
         items["server.raft"] = True
-        return config.toml({**self.asked, **items, "engine.db-path": str(self.data)})
+        left_out = ELECTION if self.is_joining else {}
+        asked = {key: value for key, value in self.asked.items() if key not in left_out}
+        return config.toml({**asked, **items, "engine.db-path": str(self.data)})
 
     def _argv(self) -> list[str]:
-        return [str(self.binary), f"-config={self.config}", f"-listen={self.at}"]
+        places = [f"-listen={self.at}", f"-peers={','.join(self.peers)}"]
+        return [str(self.binary), f"-config={self.config}", *places]
 
     def _is_ready_now(self) -> bool:
         return bool(self._ask("config"))
@@ -211,6 +225,15 @@ def taken(member: PD | Store) -> dict[str, str | None]:
     if wrong:
         raise SettingsDiffer(wrong)
     return {key: got for key, (_, got) in sorted(told.items())}
+
+
+def _read_back(asked: Mapping[str, Value], told: Mapping[str, Any]) -> dict[str, tuple[Value, str | None]]:
+    """Return asked and got of every setting; a store tells all of its own without dashes, PD some."""
+    plain = {_plain(key): value for key, value in told.items()}
+    return {
+        key: (value, text(plain[_plain(key)]) if _plain(key) in plain else None)
+        for key, value in asked.items()
+    }
 
 
 def _plain(name: str) -> str:

@@ -15,7 +15,7 @@ from benchbook.sites.local.delay import Delay
 from benchbook.sites.local.network import Network
 
 # Namespaces of clusters come behind those of pods; ports of hops are a namespace's own.
-FIRST, MOST, HOPS_AT = 70, 8, 4000
+FIRST, MOST, CLUSTERS, HOPS_AT = 70, 8, 10, 4000
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,10 @@ class Zones:
         """Return a place moved into a zone."""
         namespace, address = self.network.pod(self._number(zone))
         return replace(place, address=address, where=replace(place.where, namespace=namespace))
+
+    def addresses(self, zone: int) -> list[str]:
+        """Return the addresses of a zone wherever its cluster may be: arms change places between blocks."""
+        return [self.network.address(FIRST + MOST * rank + zone) for rank in range(CLUSTERS)]
 
     def hop(self, member: Any, zone: int, number: int) -> Delay:
         """Return the hop before a part, with what leads there all that comes from other zones."""

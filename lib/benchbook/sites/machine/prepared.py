@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.machine import steps
 from benchbook.sites.machine.contract import Machine
 
-COPY_S = 3600.0
+COPY_S, LOOK_S = 3600.0, 0.05
 FREE_BYTES, SPARE_BYTES = 1 << 30, 256 << 20
 
 
@@ -24,6 +25,11 @@ def make(server: Any) -> None:
     It is made as `new`, so that it is whole or absent. A folder made with something else is removed, and so
     is the copy: both can be loaded again.
     """
+    steps.walk(making(server), LOOK_S)
+
+
+def making(server: Any) -> steps.Steps:
+    """Make what `make` does, and yield while a server that has `creating` waits for its new data."""
     machine, role, copy = server.machine, server.role, server.place.prepared
     heal(server)
     if _json(machine, f"{role}/made.json") == server.made_with and machine.size(f"{role}/data") is not None:
@@ -38,7 +44,9 @@ def make(server: Any) -> None:
         machine.own(name, server.user)
     # A server that is new has what the others with the same data have.
     if is_prepared:
-        _copy(machine, f"{copy}/data", f"{role}/new")
+        _copy(server, f"{copy}/data", f"{role}/new")
+    elif hasattr(server, "creating"):
+        yield from server.creating()
     else:
         server.create()
     machine.rename(f"{role}/new", f"{role}/data")
@@ -92,37 +100,52 @@ def is_kept(server: Any, label: str | None) -> bool:
 def put_back(servers: Sequence[Any], label: str | None) -> None:
     """Put the prepared data back on every server and start it: cold, the same bytes every time.
 
-    A cluster without copies is started as it is.
+    A cluster without copies is started as it is. Servers that mostly wait while they start (`starting`) are
+    started side by side, once all data are in place.
     """
     if lacking := [server for server in servers if not is_kept(server, label)]:
         raise SiteError(
             f"{_place(lacking[0].machine)} holds no prepared data of this engine and data set; run the "
             "prepare stage again"
         )
+    waiting = [server for server in servers if hasattr(server, "starting")]
     for server in servers:
-        _put_back(server)
+        _replace(server)
+        if server not in waiting:
+            server.ensure()
+    start(waiting)
+
+
+def start(servers: Sequence[Any]) -> None:
+    """Start servers that mostly wait while they start, side by side."""
+    steps.walk(steps.together(*(server.starting() for server in servers)), LOOK_S)
 
 
 def _put_back(server: Any) -> None:
+    _replace(server)
+    server.ensure()
+
+
+def _replace(server: Any) -> None:
+    """End a server that has copies, and put the prepared data in the place of its own."""
     machine, role = server.machine, server.role
     if server.has_copies:
         heal(server)
         if machine.size(f"{role}/data") is None:
             # It was never up there: its folder, its accounts and what it was made with come first.
-            server.ensure()
+            make(server) if hasattr(server, "starting") else server.ensure()
         server.stop()
-        _copy(machine, f"{server.place.prepared}/data", f"{role}/fresh")
+        _copy(server, f"{server.place.prepared}/data", f"{role}/fresh")
         machine.rename(f"{role}/data", f"{role}/old")
         machine.rename(f"{role}/fresh", f"{role}/data")
         machine.remove(f"{role}/old")
-    server.ensure()
 
 
 def _save(server: Any, label: str) -> None:
     machine, copy = server.machine, server.place.prepared
     machine.remove(copy)
     machine.own(copy, server.user)
-    _copy(machine, f"{server.role}/data", f"{copy}/data")
+    _copy(server, f"{server.role}/data", f"{copy}/data")
     record = {
         "label": label,
         "made_with": server.made_with,
@@ -131,15 +154,18 @@ def _save(server: Any, label: str) -> None:
     machine.write(_record(server), json.dumps(record), server.user)
 
 
-def _copy(machine: Machine, name: str, to: str) -> None:
+def _copy(server: Any, name: str, to: str) -> None:
+    machine = server.machine
     used = machine.size(name) or 0
     if machine.free() < used + SPARE_BYTES:
         raise SiteError(
             f"{_place(machine)}: {used >> 20} MiB are needed for a copy of the data; {_more(machine)}"
         )
     source, target = f"{machine.folder}/{name}", f"{machine.folder}/{to}"
+    # Files that are mostly set aside are not written in full; a server that counts on that does not say so.
+    holes = ["--sparse=always"] if getattr(server, "is_sparse", False) else []
     # Written out before the server starts, so that the disk is not busy with it while we measure.
-    for argv in (["cp", "-a", "--reflink=auto", source, target], ["sync", "-f", target]):
+    for argv in (["cp", "-a", "--reflink=auto", *holes, source, target], ["sync", "-f", target]):
         machine.work(argv, "the data could not be copied", COPY_S)
 
 

@@ -14,6 +14,7 @@ from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings
+from benchbook.sites.machine import steps
 from benchbook.sites.machine.contract import Machine
 
 LAST_LINES = 5
@@ -210,7 +211,13 @@ class Supervised:
     def _begin(
         self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
     ) -> None:
-        """Start the process and wait until `is_ready`, which may raise OSError or KeyError until then.
+        """Start the process and wait until `is_ready`, as `_beginning` does."""
+        steps.walk(self._beginning(argv, is_ready, env), self.machine.look_s)
+
+    def _beginning(
+        self, argv: Sequence[str], is_ready: Callable[[], bool], env: Mapping[str, str] | None = None
+    ) -> steps.Steps:
+        """Start the process and yield until `is_ready`, which may raise OSError or KeyError until then.
 
         Where nothing listens on its port and it is in use all the same, a connection goes out from it for a
         moment (the kernel gives such ports to any program that asks): it is started again. On any error it
@@ -223,7 +230,7 @@ class Supervised:
                 self.machine.own(self.role, self.user)
                 self._clear()
                 self.child = self.machine.start(self.role, argv, self.user, self.place.where, env)
-                self._wait(is_ready, mark)
+                yield from self._waiting(is_ready, mark)
                 return
             except SiteError:
                 is_borrowed = IN_USE.search("\n".join(self.log_since(mark)))
@@ -242,7 +249,7 @@ class Supervised:
                 self.stop()
                 raise
 
-    def _wait(self, is_ready: Callable[[], bool], mark: int) -> None:
+    def _waiting(self, is_ready: Callable[[], bool], mark: int) -> steps.Steps:
         deadline = time.monotonic() + self.start_s
         while not self._is_ready(is_ready):
             if not self.is_up:
@@ -250,7 +257,7 @@ class Supervised:
                 raise SiteError(f"{self._named} did not start; see {self.log}:\n  {last}")
             if time.monotonic() > deadline:
                 raise SiteError(f"{self._named} was not ready within {self.start_s:.0f} s; see {self.log}")
-            time.sleep(self.machine.look_s)
+            yield
         self._must_listen_here()
 
     def _must_listen_here(self) -> None:

@@ -1,0 +1,40 @@
+"""Starting and ending several parts side by side, for what takes long is mostly waiting.
+
+Programs are started from the main thread alone, because they die with the thread that started them. Parts
+that come up side by side therefore take turns there: each starts something and yields while it is not ready.
+To end one needs no particular thread, so ends have a thread each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Steps = Generator[None, None, None]
+T = TypeVar("T")
+_END = object()
+
+
+def walk(steps: Steps, look_s: float) -> None:
+    """Take all steps, with a pause after each; whatever ends the walk closes them, so that they clean up."""
+    with contextlib.closing(steps):
+        for _ in steps:
+            time.sleep(look_s)
+
+
+def together(*several: Steps) -> Steps:
+    """Take the steps of several side by side; the first error closes all others and is raised."""
+    with contextlib.ExitStack() as stack:
+        left = [stack.enter_context(contextlib.closing(one)) for one in several]
+        while left := [one for one in left if next(one, _END) is None]:
+            yield
+
+
+def at_once(ends: Sequence[Callable[[], T]]) -> list[T]:
+    """Call each in a thread of its own and return what all return; none of them may start a program."""
+    with ThreadPoolExecutor(max(1, len(ends))) as pool:
+        calls = [pool.submit(end) for end in ends]
+    return [call.result() for call in calls]
