@@ -157,6 +157,10 @@ class Cluster:
         made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
         return made | {"store": self.size.store_settings, "locks": admin_account.locks(self.lab)}
 
+    @property
+    def _before_stores(self) -> list[Delay | tidb_members.Member]:
+        return [*self.hops.values(), self.pd]
+
     def ensure(self) -> None:
         """Start the parts that don't run, in their order, making data at need; wait until it is whole."""
         steps.walk(self.starting(), LOOK_S)
@@ -168,7 +172,7 @@ class Cluster:
         self.stop()
         yield from prepared.making(self)
         try:
-            yield from steps.together(*(part.starting() for part in (*self.hops.values(), self.pd)))
+            yield from steps.together(*(part.starting() for part in self._before_stores))
             yield from steps.together(*(store.starting() for store in self.stores.values()))
             # TiDB would wait for leaders as well, and say less of why.
             yield from self._resting(READY_S, 0.0)
@@ -317,7 +321,7 @@ class Cluster:
                 self.machine.own(f"{self.role}/{name}", self.user)
         try:
             # One after another: a store that joins asks PD for what the ones before it have made.
-            for part in (*self.hops.values(), self.pd, *self.stores.values()):
+            for part in (*self._before_stores, *self.stores.values()):
                 yield from part.starting()
             yield from self._resting(READY_S, QUIET_S)
             first = self.servers[0]
