@@ -45,7 +45,6 @@ def study(port: int | None = None, **changes: Any) -> Study:
         "engine": {"name": "postgresql", "settings": SMALL},
         "arms": {"direct": {}, "again": {"access": "haproxy"}},
         "dataset": {"tables": 2, "table_size": 500},
-        "threads": (1,),
     }
     return small.study(**own | changes)
 

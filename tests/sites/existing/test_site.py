@@ -99,7 +99,7 @@ def study(theirs: Any) -> Callable[..., Study]:
                 "aa": None,
                 "dataset": {"tables": 1, "table_size": 100},
                 "workloads": {"oltp_read_write": {}},
-                "threads": (1,),
+                "threads": (2,),
                 "plan": {"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2},
                 "warm_up": {"pilot_s": 2},
                 "claims": (),
