@@ -34,6 +34,9 @@ READY_S, SETTLE_S = 240.0, 60.0
 LOOK_S = 0.1
 # PD begins to move leaders some seconds after the last region has told of itself.
 QUIET_S, STILL_S = 3.0, 0.3
+# PD moves a leader where two stores differ by more.
+EVEN = 2
+LEADERS_AT_ONCE = "schedule.leader-schedule-limit"
 GONE_S = 5.0
 TRIES = 4
 
@@ -168,7 +171,8 @@ class Cluster:
         self.stop()
         yield from prepared.making(self)
         try:
-            yield from steps.together(*(part.starting() for part in (*self.hops.values(), self.pd)))
+            hops = (hop.starting() for hop in self.hops.values())
+            yield from steps.together(self.pd.starting(), *hops)
             yield from steps.together(*(store.starting() for store in self.stores.values()))
             # TiDB would wait for leaders as well, and say less of why.
             yield from self._resting(READY_S, 0.0)
@@ -317,8 +321,10 @@ class Cluster:
                 self.machine.own(f"{self.role}/{name}", self.user)
         try:
             # One after another: a store that joins asks PD for what the ones before it have made.
-            for part in (*self.hops.values(), self.pd, *self.stores.values()):
-                yield from part.starting()
+            for hop in self.hops.values():
+                yield from hop.starting()
+            for member in (self.pd, *self.stores.values()):
+                yield from member.starting()
             yield from self._resting(READY_S, QUIET_S)
             first = self.servers[0]
             data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
@@ -340,7 +346,7 @@ class Cluster:
             for member in (self.pd, *self.stores.values()):
                 member.running()
             state, now = self.pd.placement.state(), time.monotonic()
-            missing = placement.faults(state, self.size.stores, self.size.replicas)
+            missing = placement.faults(state, self.size.stores, self.size.replicas) or self._uneven(state)
             if missing or state["leaders"] != seen:
                 seen, since = state["leaders"], now
             if not missing and now - since >= still_s:
@@ -351,6 +357,14 @@ class Cluster:
                     f"the cluster was not at rest within {wait_s:.0f} s: {why}; see {self.pd.log}"
                 )
             yield
+
+    def _uneven(self, state: dict[str, Any]) -> list[str]:
+        """Return that PD has not evened out the leaders yet, where it does: each region is on all stores."""
+        if self.size.replicas < self.size.stores or not self.pd.asked.get(LEADERS_AT_ONCE, 1):
+            return []
+        led = list(state["leaders"].values())
+        counts = [led.count(name) for name in self.stores]
+        return ["leaders are not spread over the stores"] if max(counts) - min(counts) > EVEN else []
 
     def _admit(self) -> None:
         """Make the benchmark's account, and prove each port to be of the TiDB that was started for it."""
