@@ -34,6 +34,8 @@ READY_S, SETTLE_S = 240.0, 60.0
 LOOK_S = 0.1
 # PD begins to move leaders some seconds after the last region has told of itself.
 QUIET_S, STILL_S = 3.0, 0.3
+# PD moves a leader where two stores differ by more, and is waited for so long to have done it.
+EVEN, EVEN_S = 2, 30.0
 GONE_S = 5.0
 TRIES = 4
 
@@ -172,12 +174,17 @@ class Cluster:
         self.stop()
         yield from prepared.making(self)
         try:
+<<<<<<< HEAD
             yield from steps.together(*(part.starting() for part in self._before_stores))
+=======
+            hops = (hop.starting() for hop in self.hops.values())
+            yield from steps.together(self.pd.starting(), *hops)
+>>>>>>> 48a387fec6386e12efcec676e64ebce470852e00
             yield from steps.together(*(store.starting() for store in self.stores.values()))
             # TiDB would wait for leaders as well, and say less of why.
             yield from self._resting(READY_S, 0.0)
             served = steps.together(*(one.starting() for one in self.servers))
-            yield from steps.together(served, self._resting(READY_S, QUIET_S))
+            yield from steps.together(served, self._resting(READY_S, QUIET_S, EVEN_S))
             self._admit()
         except BaseException:
             self.stop()
@@ -321,8 +328,15 @@ class Cluster:
                 self.machine.own(f"{self.role}/{name}", self.user)
         try:
             # One after another: a store that joins asks PD for what the ones before it have made.
+<<<<<<< HEAD
             for part in (*self._before_stores, *self.stores.values()):
                 yield from part.starting()
+=======
+            for hop in self.hops.values():
+                yield from hop.starting()
+            for member in (self.pd, *self.stores.values()):
+                yield from member.starting()
+>>>>>>> 48a387fec6386e12efcec676e64ebce470852e00
             yield from self._resting(READY_S, QUIET_S)
             first = self.servers[0]
             data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
@@ -337,17 +351,19 @@ class Cluster:
         for store in self.stores.values():
             store.is_joining = name == "new"
 
-    def _resting(self, wait_s: float, still_s: float) -> steps.Steps:
-        """Yield until nothing is missing and leaders have stayed where they are for some seconds."""
+    def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> steps.Steps:
+        """Yield until nothing is missing and leaders have stayed where they are for some seconds; where PD
+        can't even them out within `even_s`, as they are."""
         begun, seen, since = time.monotonic(), None, 0.0
         while True:
             for member in (self.pd, *self.stores.values()):
                 member.running()
             state, now = self.pd.placement.state(), time.monotonic()
             missing = placement.faults(state, self.size.stores, self.size.replicas)
-            if missing or state["leaders"] != seen:
+            is_uneven = now - begun < even_s and self._is_uneven(state)
+            if missing or is_uneven or state["leaders"] != seen:
                 seen, since = state["leaders"], now
-            if not missing and now - since >= still_s:
+            if not (missing or is_uneven) and now - since >= still_s:
                 return
             if now - begun > wait_s:
                 why = "; ".join(missing) or "leaders still move"
@@ -355,6 +371,12 @@ class Cluster:
                     f"the cluster was not at rest within {wait_s:.0f} s: {why}; see {self.pd.log}"
                 )
             yield
+
+    def _is_uneven(self, state: dict[str, Any]) -> bool:
+        """Say whether PD has leaders to move: where each region is on all stores, it evens them out."""
+        led = list(state["leaders"].values())
+        counts = [led.count(name) for name in self.stores]
+        return self.size.replicas == self.size.stores and max(counts) - min(counts) > EVEN
 
     def _admit(self) -> None:
         """Make the benchmark's account, and prove each port to be of the TiDB that was started for it."""

@@ -27,6 +27,9 @@ PD_DEFAULTS: dict[str, Value] = {
     # PD leads its own group of one after an election, too: etcd's own 1 s instead of PD's 3 s.
     "tick-interval": "100ms",
     "election-interval": "1s",
+    # PD evens out how many regions each store leads; with its own tolerance of 5 few regions are never even,
+    # and after an election that is soon over the store that was up first leads most.
+    "schedule.tolerant-size-ratio": 1.0,
     # A leader that moves for its load would be one of the reasons to void a run.
     "schedule.hot-region-schedule-limit": 0,
     # PD changes several replicas at once where stores say that they are 5.0, and unistore can't follow.
