@@ -159,10 +159,6 @@ class Cluster:
         made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
         return made | {"store": self.size.store_settings, "locks": admin_account.locks(self.lab)}
 
-    @property
-    def _before_stores(self) -> list[Delay | tidb_members.Member]:
-        return [*self.hops.values(), self.pd]
-
     def ensure(self) -> None:
         """Start the parts that don't run, in their order, making data at need; wait until it is whole."""
         steps.walk(self.starting(), LOOK_S)
@@ -174,12 +170,8 @@ class Cluster:
         self.stop()
         yield from prepared.making(self)
         try:
-<<<<<<< HEAD
-            yield from steps.together(*(part.starting() for part in self._before_stores))
-=======
             hops = (hop.starting() for hop in self.hops.values())
             yield from steps.together(self.pd.starting(), *hops)
->>>>>>> 48a387fec6386e12efcec676e64ebce470852e00
             yield from steps.together(*(store.starting() for store in self.stores.values()))
             # TiDB would wait for leaders as well, and say less of why.
             yield from self._resting(READY_S, 0.0)
@@ -328,15 +320,10 @@ class Cluster:
                 self.machine.own(f"{self.role}/{name}", self.user)
         try:
             # One after another: a store that joins asks PD for what the ones before it have made.
-<<<<<<< HEAD
-            for part in (*self._before_stores, *self.stores.values()):
-                yield from part.starting()
-=======
             for hop in self.hops.values():
                 yield from hop.starting()
             for member in (self.pd, *self.stores.values()):
                 yield from member.starting()
->>>>>>> 48a387fec6386e12efcec676e64ebce470852e00
             yield from self._resting(READY_S, QUIET_S)
             first = self.servers[0]
             data.first_start(first, first.private(), data.SOCKET, self._own_hosts)
