@@ -122,6 +122,15 @@ class Watch(Protocol):
         """End watching and write `monitor.csv`, with the columns of `sites.machine.monitor.COLUMNS`."""
 
 
+@dataclass(frozen=True)
+class Taker:
+    """One that takes turns in a group: the arm behind its name, its clients, and the logs of these."""
+
+    arm: str
+    clients: Sequence[Any]
+    logs: Sequence[Path]
+
+
 class Clock(Protocol):
     """The clock of a group whose arms take turns (`sites.arms.turns`)."""
 
@@ -318,17 +327,8 @@ class Site(abc.ABC):
         return its name there."""
         raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")
 
-    def clock(
-        self,
-        deployed: Mapping[str, str],
-        clients: Mapping[str, Sequence[Any]],
-        logs: Mapping[str, Sequence[Path]],
-        asked: Mapping[str, Any],
-    ) -> Clock:
-        """Start the clock of a group whose arms take turns.
-
-        `deployed` maps each to the arm behind its name; `asked` is what `turns.Clock` wants beside them.
-        """
+    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> Clock:
+        """Start the clock of a group whose arms take turns; `asked` is what it is asked beside them."""
         raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
