@@ -18,10 +18,10 @@ PUBLISHED = {
 }
 
 
-def _effect(make_runs, by_threads, **settings):
+def _effect(make_runs, by_threads):
     runs = make_runs({"haproxy": by_threads})
     ratios = block_ratios(runs, "direct", "haproxy", "oltp_point_select", by_threads)
-    return effect(ratios, 0.98, 0.95, **settings)
+    return effect(ratios, 0.98, 0.95)
 
 
 @pytest.mark.parametrize(("percents", "mean"), PUBLISHED.values(), ids=PUBLISHED)
@@ -61,14 +61,6 @@ def test_levels_that_differ_in_size_only_keep_their_headline(make_runs):
     found = _effect(make_runs, {4: [1.04, 1.041, 1.039, 1.04, 1.042], 16: [1.08, 1.081, 1.08, 1.079, 1.08]})
     assert found.depends
     assert found.has_headline
-
-
-def test_pairs_as_units_have_more_degrees_of_freedom(make_runs):
-    by_threads = {4: [1.04, 1.05, 1.03], 16: [1.06, 1.07, 1.08]}
-    assert _effect(make_runs, by_threads, unit="pair").interval.df == 4
-    assert _effect(make_runs, by_threads).interval.df == 2
-    with pytest.raises(ValueError, match="use block or pair"):
-        _effect(make_runs, by_threads, unit="run")
 
 
 def test_p_is_small_exactly_when_the_interval_leaves_zero_out(make_runs):

@@ -8,7 +8,6 @@ import pytest
 
 from benchbook.compare.intervals import (
     block_interval,
-    pair_interval,
     t_interval,
     t_quantile,
     thread_test,
@@ -84,18 +83,6 @@ def test_the_headline_takes_blocks_as_the_unit():
     interval = block_interval(TABLE, 0.95)
     expected = (0.0647606158, 0.0628402381, 0.0666844633)
     assert (interval.effect, interval.low, interval.high) == pytest.approx(expected, abs=1e-10)
-
-
-def test_pairs_as_units_pool_the_variance_within_threads():
-    interval = pair_interval(TABLE, 0.95)
-    assert (interval.low, interval.high) == pytest.approx((0.0615811283, 0.0679496260), abs=1e-10)
-    assert interval.df == 9
-    # s² = 2.0972222e-05 over 12 pairs.
-    assert interval.standard_error**2 * 12 == pytest.approx(2.0972222e-05)
-
-
-def test_pairs_of_a_single_block_have_no_interval():
-    assert not pair_interval(TABLE.iloc[:1], 0.95).is_known
 
 
 def test_dependence_on_threads_is_a_two_way_f_test():

@@ -76,15 +76,30 @@ def test_names_without_files_are_refused_with_the_lines_to_write(clone: Path):
             asked()
 
 
-def test_one_study_asks_for_no_other(clone: Path, monkeypatch: pytest.MonkeyPatch):
+def test_one_study_asks_for_no_other_and_answers_before_other_pages_are_made(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+):
     """`findings` depends on the pages of all studies: DVC would measure those too, if asked in one go."""
-    asked: list[list[str]] = []
-    monkeypatch.setattr(repro, "_dvc", lambda root, words: asked.append(words) or (0, False))
+    done: list[list[str]] = []
+    monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
+    monkeypatch.setattr(answer, "text", lambda study: done.append(["answer", study]) or "")
     assert repro._repro(clone, ["--force"], "own") == (0, False)
-    assert asked == [
-        ["repro", "--force", "report@own", "runs@own", "record", "history", "audit"],
+    assert done == [
+        ["repro", "--force", "report@own", "runs@own"],
+        ["answer", "own"],
+        ["repro", "--force", "record", "history", "audit"],
         ["repro", "--single-item", "method", "findings"],
     ]
+
+
+def test_a_study_that_could_not_be_measured_has_no_answer_and_asks_for_no_pages(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+):
+    done: list[list[str]] = []
+    monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (1, False))
+    monkeypatch.setattr(answer, "text", lambda study: pytest.fail("there is none"))
+    assert repro._repro(clone, [], "own") == (1, False)
+    assert done == [["repro", "report@own", "runs@own"]]
 
 
 def test_a_second_one_is_refused_in_one_line(clone: Path):

@@ -50,8 +50,8 @@ def of_study(study: Study) -> list[Path]:
     ]
     roots = [*ALWAYS, *_measuring(), *(target.partition(":")[0] for target in targets if target)]
     kept = [path for path in SITES.iterdir() if path.is_file()]
-    for path in map(_file, _reached(roots)):
-        if path is None or not path.is_relative_to(SITES) or path.parent == SITES:
+    for path in reached(roots):
+        if not path.is_relative_to(SITES) or path.parent == SITES:
             continue
         room = path.relative_to(SITES).parts[0]
         kept += [path] if room in BY_MODULE else [one for one in (SITES / room).rglob("*") if one.is_file()]
@@ -63,18 +63,19 @@ def _measuring() -> Iterator[str]:
         yield ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
 
 
-def _reached(roots: Iterable[str]) -> set[str]:
-    """Return our modules that some modules import, directly or through others, and themselves."""
-    seen: set[str] = set()
+def reached(roots: Iterable[str]) -> set[Path]:
+    """Return the files of our modules that some modules import, directly or through others, and their own."""
+    seen: dict[str, Path] = {}
     waiting = list(roots)
     while waiting:
         name = waiting.pop()
         path = _file(name)
         if path is None or name in seen:
             continue
-        seen.add(name)
+        seen[name] = path
         parts = name.split(".")
         waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
+<<<<<<< HEAD
         waiting += _imports(path.read_text(encoding="utf-8"))
     return seen
 
@@ -83,11 +84,26 @@ def _reached(roots: Iterable[str]) -> set[str]:
 def _imports(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for node in ast.walk(ast.parse(text)):
+=======
+        waiting += _imports(path)
+    return {*seen.values()}
+
+
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    return tuple(imported(path.read_text(encoding="utf-8")))
+
+
+def imported(source: str) -> Iterator[str]:
+    """Yield what Python code imports of ours, wherever in it; a name from a module may be a module too."""
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+>>>>>>> e91dbce731fd05735d78083086555ea9da8d04e0
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return tuple(name for name in found if name.split(".")[0] == "benchbook")
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        yield from (name for name in names if name.split(".")[0] == "benchbook")
 
 
 def _file(module: str) -> Path | None:

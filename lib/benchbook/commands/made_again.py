@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -71,10 +70,9 @@ def _differing(claimed: dict[str, bytes], data: Path, entry: record.Entry) -> It
 
 def made(data: Path) -> dict[str, str]:
     """Return the hashes of what follows from the raw files of a study."""
-    tidy = hashlib.sha256()
-    for file in sorted((data / "tidy").iterdir()):
-        tidy.update(f"{file.name} {files.sha256(file)}\n".encode())
-    return {**{part: files.sha256(data / part) for part in verify.MADE}, "tidy": tidy.hexdigest()}
+    tables = data / "tidy"
+    tidy = files.sha256_all(tables, tables.iterdir())
+    return {**{part: files.sha256(data / part) for part in verify.MADE}, "tidy": tidy}
 
 
 def _move(where: paths.RecordedPaths) -> None:

@@ -65,8 +65,6 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
             f"DVC could not keep {', '.join(missing)} in its cache ({cache_space(root)}); free some space, "
             "then run `dvc commit -f`: nothing has to be measured again"
         )
-    if code == 0 and not _is_asking(arguments):
-        _tell(chosen)
     return code
 
 
@@ -80,8 +78,8 @@ def pages(arguments: Sequence[str]) -> int:
     return 130 if is_stopped else code
 
 
-def _pages(root: Path, arguments: list[str], *first: str) -> tuple[int, bool]:
-    code, is_stopped = _dvc(root, ["repro", *arguments, *first, "record", "history", "audit"])
+def _pages(root: Path, arguments: list[str]) -> tuple[int, bool]:
+    code, is_stopped = _dvc(root, ["repro", *arguments, "record", "history", "audit"])
     if code or is_stopped:
         return code, is_stopped
     flags = [word for word in arguments if word in ASKING]
@@ -89,10 +87,14 @@ def _pages(root: Path, arguments: list[str], *first: str) -> tuple[int, bool]:
 
 
 def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
-    """Run DVC for everything, or for one study and then the pages about everything as they stand."""
-    if not study:
-        return _dvc(root, ["repro", *arguments])
-    return _pages(root, arguments, f"report@{study}", f"runs@{study}")
+    """Run DVC for everything, or for one study, whose answer is printed before other pages are made."""
+    targets = [f"report@{study}", f"runs@{study}"] if study else []
+    code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
+    if code or is_stopped:
+        return code, is_stopped
+    if not _is_asking(arguments):
+        _tell([study] if study else list(load.params().studies))
+    return _pages(root, arguments) if study else (code, is_stopped)
 
 
 def _tell(studies: Sequence[str]) -> None:

@@ -12,7 +12,6 @@ from benchbook.compare.intervals import (
     Interval,
     ThreadTest,
     block_interval,
-    pair_interval,
     t_interval,
     thread_test,
 )
@@ -67,15 +66,13 @@ class Effect:
         return self.interval.standard_error * math.sqrt(self.interval.n)
 
 
-def effect(contrast: BlockRatios, level: float, per_thread_level: float, unit: str = "block") -> Effect:
-    """Estimate the effect of a contrast; `unit` is `block`, or `pair` where every pair was deployed again."""
-    if unit not in ("block", "pair"):
-        raise ValueError(f"unit {unit!r} is unknown; use block or pair")
+def effect(contrast: BlockRatios, level: float, per_thread_level: float) -> Effect:
+    """Estimate the effect of a contrast, blocks being the unit."""
     ratios = contrast.ratios
     if contrast.refusal:
         interval = Interval(0, level, reason=contrast.refusal)
     else:
-        interval = (block_interval if unit == "block" else pair_interval)(ratios, level)
+        interval = block_interval(ratios, level)
     return Effect(
         contrast,
         interval,

@@ -94,24 +94,6 @@ def block_interval(ratios: pd.DataFrame, level: float) -> Interval:
     return t_interval(ratios.mean(axis=1).to_numpy(), level)
 
 
-def pair_interval(ratios: pd.DataFrame, level: float) -> Interval:
-    """Return the interval with pairs as the unit, variance pooled within each thread level.
-
-    Only for pairs that were each deployed again (crossover); df = (blocks - 1) · levels.
-    """
-    blocks, levels = ratios.shape
-    if not ratios.size:
-        return Interval(0, level, reason="no complete block")
-    mean = float(ratios.to_numpy().mean())
-    df = (blocks - 1) * levels
-    if blocks * levels < MIN_BLOCKS or df < 1:
-        return Interval(blocks, level, mean, reason="an interval of pairs needs 2 blocks")
-    variance = float(((ratios - ratios.mean()) ** 2).to_numpy().sum()) / df
-    if variance < NO_SPREAD**2:
-        return Interval(blocks, level, mean, reason=SAME_RATIOS)
-    return _interval(blocks, level, mean, math.sqrt(variance / (blocks * levels)), df)
-
-
 def residual_mean_square(table: pd.DataFrame) -> tuple[float, int]:
     """Return what row and column means leave of a complete table: mean square, degrees of freedom."""
     rows, columns = table.shape

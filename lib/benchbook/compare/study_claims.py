@@ -293,7 +293,9 @@ def _told(made: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     seen = [part for part in made["parts"] if part["value"] is not None]
     if not seen:
         return {**made, "sentence": f"No number: {made['reason'] or 'nothing was measured for it'}."}
-    metric = words.metric(claims.METRICS.get(made["metric"], made["metric"])).replace("_", " ")
+    column = claims.METRICS.get(made["metric"], made["metric"])
+    has_unit = column.endswith("_ms") and any(part["scale"] != "share" for part in seen)
+    metric = words.metric(column).replace("_", " ") + (" (ms)" if has_unit else "")
     told = listing([f"{_readable(part['where'], names)} {_amount(part)}" for part in seen])
     held = sum(part["outcome"] == "confirmed" for part in made["parts"])
     is_counted = made["judged"] and made["n"] and made["parts"][0]["low"] is not None

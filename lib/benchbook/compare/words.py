@@ -33,6 +33,7 @@ WORKLOADS = {
 }
 METRICS = {
     "qps": "QPS",
+    "latency_avg_ms": "mean latency",
     "latency_p95_ms": "p95 latency",
     "latency_p99_ms": "p99 latency",
     "tps": "TPS",

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +175,12 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 of the bytes that are on disk."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_all(folder: Path, several: Iterable[Path]) -> str:
+    """Return one SHA-256 of several files: of their paths below a folder and their bytes, in any order."""
+    lines = [f"{path.relative_to(folder).as_posix()} {sha256(path)}\n" for path in sorted(several)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _finite(value: Any) -> Any:

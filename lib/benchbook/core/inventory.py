@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from benchbook.core import paths, yamlfile
 from benchbook.core.errors import InputErrors
 from benchbook.core.explain import validate
+from benchbook.core.study_existing import ADDRESS, no_socket
 from benchbook.core.study_sections import Model, Name, distinct
 
 ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
@@ -22,18 +23,10 @@ Program = Literal[
     "mariadbd", "mariadb-install-db", "mysqld", "postgres", "tidb-server", "haproxy", "pgbouncer", "tiproxy",
     "sysbench", "tiup",
 ]  # fmt: skip
-ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
 FOLDER = r"^(/[A-Za-z0-9_.-]+)+$"
 FilePath = Annotated[str, Field(pattern=FOLDER)]
 VARIABLE = "BENCHBOOK_INVENTORY"
 BASE = "inventories"
-
-
-def _no_socket(value: str | None) -> str | None:
-    # The client library takes this name for a socket on its own machine, whatever the port.
-    if value == "localhost":
-        raise ValueError("leads to a socket, not to a port; write 127.0.0.1 or the host's own address")
-    return value
 
 
 class Access(Model):
@@ -62,7 +55,7 @@ class Access(Model):
 class Gateway(Model):
     """A jump host: nothing is done on it, connections to other hosts go through it."""
 
-    host: Annotated[str, AfterValidator(_no_socket)] = Field(pattern=ADDRESS, examples=["198.51.100.7"])
+    host: Annotated[str, AfterValidator(no_socket)] = Field(pattern=ADDRESS, examples=["198.51.100.7"])
     """Name or address at which its SSH answers."""
     port: int = Field(22, ge=1, le=65535, examples=[22])
     """Port of its SSH server."""
@@ -77,9 +70,9 @@ class Gateway(Model):
 class Machine(Access):
     """One host."""
 
-    host: Annotated[str, AfterValidator(_no_socket)] = Field(pattern=ADDRESS, examples=["192.0.2.10"])
+    host: Annotated[str, AfterValidator(no_socket)] = Field(pattern=ADDRESS, examples=["192.0.2.10"])
     """Name or address at which SSH answers."""
-    address: Annotated[str | None, AfterValidator(_no_socket)] = Field(
+    address: Annotated[str | None, AfterValidator(no_socket)] = Field(
         None, pattern=ADDRESS, examples=["10.0.0.10"]
     )
     """Address at which other hosts reach it, and to which its server binds; null: `host`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -206,45 +205,14 @@ def studies() -> list[str]:
 def study_files(base: Path | None = None) -> dict[str, list[Path]]:
     """Return the study files below a root's `studies` by their names, in folders too but in no hidden one.
 
-    A study is known by its name alone: `load` refuses a name that has several files. The folders are walked
-    again only when one of them has changed since.
+    A study is known by its name alone: `load` refuses a name that has several files.
     """
     folder = (base or root()) / "studies"
-    changed, found = _walked.get(folder, ({}, {}))
-    if not changed or any(_changed_ns(one) != then for one, then in changed.items()):
-        changed, files = {}, list[Path]()
-        _walk(folder, changed, files)
-        found = {}
-        for path in sorted(files):
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.rglob("*.yaml")):
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts):
             found.setdefault(path.stem, []).append(path)
-        _walked[folder] = changed, found
-    return {name: [*files] for name, files in found.items()}
-
-
-# Of each folder `studies`: when it and those below it had last changed, and what was found.
-_walked: dict[Path, tuple[dict[Path, int], dict[str, list[Path]]]] = {}
-# The clock of a file system goes on in steps: what changes in the same step would not be seen.
-_STEP_NS = 50_000_000
-
-
-def _walk(folder: Path, changed: dict[Path, int], found: list[Path]) -> None:
-    then = _changed_ns(folder)
-    changed[folder] = then if time.time_ns() - then > _STEP_NS else -1
-    for path in folder.iterdir() if then else ():
-        if path.name.startswith("."):
-            continue
-        if path.suffix == ".yaml":
-            found.append(path)
-        elif path.is_dir() and not path.is_symlink():
-            _walk(path, changed, found)
-
-
-def _changed_ns(folder: Path) -> int:
-    """Return when a folder had last changed; 0 where there is none."""
-    try:
-        return folder.stat().st_mtime_ns
-    except OSError:
-        return 0
+    return found
 
 
 @dataclass(frozen=True)

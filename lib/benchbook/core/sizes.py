@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -24,25 +25,33 @@ OPENING = ("site", "engine", "arms", "aa", "dataset", "workloads", "threads", "p
 
 def names(study: str) -> list[str]:
     """Return the names of a study at its other sizes, each STUDY-SIZE, in the order of its file."""
-    where = paths.study(study)
-    file = where.file
+    return _names(study, paths.study(study).file)
+
+
+def _names(study: str, file: Path) -> list[str]:
     # To parse a file takes a tenth of a second; in quotes, a backslash could stand for a letter of the word.
     raw = file.read_bytes() if file.is_file() else b""
     if raw and SECTION.encode() not in raw and b"\\" not in raw:
         return []
-    found = yamlfile.read(file, where.shown).data.get(SECTION)
+    found = yamlfile.read(file, paths.study(study).shown).data.get(SECTION)
     return [f"{study}-{size}" for size in found] if isinstance(found, Mapping) else []
 
 
 def wholes() -> list[str]:
     """Return the studies that are no other one at a size, by their names, sorted."""
-    return [name for name in paths.studies() if origin(name) is None]
+    written = paths.study_files()
+    return [name for name in sorted(written) if _origin(name, written) is None]
 
 
 def origin(name: str) -> str | None:
     """Return the study that has a size of this name, or None where no study has."""
-    near = [study for study in paths.studies() if name.startswith(f"{study}-")]
-    return next((study for study in sorted(near, key=len, reverse=True) if name in names(study)), None)
+    return _origin(name, paths.study_files())
+
+
+def _origin(name: str, written: Mapping[str, Sequence[Path]]) -> str | None:
+    near = [study for study in written if name.startswith(f"{study}-")]
+    closest_first = sorted(near, key=len, reverse=True)
+    return next((study for study in closest_first if name in _names(study, written[study][0])), None)
 
 
 def document(name: str, study: str) -> yamlfile.Document:

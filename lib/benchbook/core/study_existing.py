@@ -9,17 +9,17 @@ from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core.study_base import Model
 
-HOST = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
+ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
 
 
-def _no_socket(value: str) -> str:
-    # The client library takes this name for a socket of this machine, whatever the port.
+def no_socket(value: str | None) -> str | None:
+    """Refuse the name that the client library takes for a socket of its own machine, whatever the port."""
     if value == "localhost":
         raise ValueError("leads to a socket, not to a port; write 127.0.0.1 or the host's own address")
     return value
 
 
-Host = Annotated[str, AfterValidator(_no_socket), Field(pattern=HOST, examples=["db.example.org"])]
+Host = Annotated[str, AfterValidator(no_socket), Field(pattern=ADDRESS, examples=["db.example.org"])]
 Port = Annotated[int, Field(ge=1, le=65535, examples=[3306])]
 
 

@@ -13,6 +13,7 @@ from benchbook.core import turns as words
 from benchbook.core.model import PlannedRun
 from benchbook.measure import clients
 from benchbook.plan import turns
+from benchbook.sites.contract import Taker
 
 LOOK_S = 0.05
 COLUMNS = ("turn", "arm", "begin_us", "end_us")
@@ -39,13 +40,11 @@ def take(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
         "whole_s": discard_s + run_s,
         "begun_s": begun_s,
     }
-    running = {name: [client.client for client in one.running] for name, one in making.items()}
-    logs = {name: _logs(one.part, len(one.running)) for name, one in making.items()}
-    clock = first.site.clock(deployed, running, logs, asked)
+    takers = {name: _taker(one) for name, one in making.items()}
+    clock = first.site.clock(takers, asked)
+    children = [child.popen for taker in takers.values() for child in taker.clients]
     try:
-        while clock.exit_code is None and all(
-            child.popen.poll() is None for children in running.values() for child in children
-        ):
+        while clock.exit_code is None and all(child.poll() is None for child in children):
             time.sleep(LOOK_S)
         # Clients end within moments of the clock, which lets them go on; before it only by a fault.
         deadline = time.monotonic() + 2.0
@@ -91,5 +90,7 @@ def write(turned: Mapping[str, Any], part: Path) -> None:
         writer.writerows((number, *turn) for number, turn in enumerate(turned.get("turns", ()), start=1))
 
 
-def _logs(part: Path, count: int) -> list[Path]:
-    return [part / runfolder.of_client(number, runfolder.OUT) for number in range(count)]
+def _taker(one: Any) -> Taker:
+    clients = [client.client for client in one.running]
+    logs = [one.part / runfolder.of_client(number, runfolder.OUT) for number in range(len(clients))]
+    return Taker(one.run.arm, clients, logs)

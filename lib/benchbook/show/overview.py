@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 from benchbook.compare import verdicts, words
 from benchbook.compare.sentences import listing
 from benchbook.core import paths
-from benchbook.show import figures, numbers, prose
+from benchbook.show import figures, numbers, opposite, prose
 from benchbook.show.badge import badge
 from benchbook.show.markup import ADDRESS, Html, element, join, slug
 from benchbook.show.picture import Picture
 from benchbook.show.record import recomputed
-from benchbook.show.standing import Measured, Overview, is_opposite, load, opposite_parts
+from benchbook.show.standing import Measured, Overview, load
 from benchbook.show.table import Column, Table, long, number
 from benchbook.show.tables import levels_of
 
@@ -247,7 +247,8 @@ def _put(study: Measured, one: Mapping[str, Any], claim: Mapping[str, Any]) -> H
         verdict = badge(one["verdict"] or "not judged")
         return element("span", "Measured: ", told, verdict, " ", _way(study, one["claim"]))
     note = element("i", "Illustrated, not judged: ")
-    return element("span", note, told, _against(opposite_parts(one)), _way(study, one["claim"]))
+    turned = opposite.told(opposite.parts(one))
+    return element("span", note, told, turned, " " if turned else "", _way(study, one["claim"]))
 
 
 def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
@@ -267,17 +268,11 @@ def _shown(study: Measured, own: Sequence[Mapping[str, Any]], claim: Mapping[str
     """Write what one pair of arms showed, workload by workload, and what went the other way."""
     note = element("i", "Illustrated, not judged: ")
     arms = f"{words.of(own[0], 'treatment')} against {words.of(own[0], 'baseline')}: "
-    turned = [words.of(one, "workload") for one in own if is_opposite(one, claim)]
-    told = "; ".join(map(_effect, own))
-    against = _against("all" if len(turned) == len(own) else listing(turned))
-    return element("span", note, arms, told, ". ", against, _way(study, own[0]["id"]))
-
-
-def _against(on: str) -> str:
-    """Say on what an illustration went the other way than what was published; nothing where on nothing."""
-    if not on:
-        return ""
-    return f"The direction is opposite to the published one{'' if on == 'all' else f' on {on}'}. "
+    turned = [words.of(one, "workload") for one in own if opposite.is_opposite(one, claim)]
+    told = "; ".join(map(_effect, own)) + ". "
+    if turned:
+        told += opposite.told("all" if len(turned) == len(own) else listing(turned)) + " "
+    return element("span", note, arms, told, _way(study, own[0]["id"]))
 
 
 def _by_threads(found: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchbook.core import files, paths, record, yamlfile
-from benchbook.show import numbers
 from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
@@ -114,28 +113,6 @@ class Overview:
             for study, one in self.asked(claim, is_judged):
                 drawn += [(study.name, found, is_judged) for found in _shares(one)]
         return answers + shown[:_MOST_DRAWN]
-
-
-def is_opposite(found: Finding, claim: Mapping[str, Any]) -> bool:
-    """Tell whether an effect lies wholly on the other side of zero than all of what a claim allows."""
-    if not (claim["is_share"] and claim["band"] and found["headline"] and numbers.is_known(found["effect"])):
-        return False
-    return _is_beyond(found, claim["band"])
-
-
-def opposite_parts(one: Finding) -> str:
-    """Name the parts of an illustrated claim that went the other way: `all`, some of them, or nothing."""
-    parts = [part for part in one["parts"] if one["kind"] == "effect" and numbers.is_known(part["low"])]
-    turned = sum(part["scale"] == "share" and _is_beyond(part, part["band"]) for part in parts)
-    if not turned:
-        return ""
-    return "all" if turned == len(parts) else f"{turned} of {len(parts)}"
-
-
-def _is_beyond(found: Finding, band: Sequence[float | None] | None) -> bool:
-    low, high = band or (None, None)
-    rises, falls = low is not None and low >= 0, high is not None and high <= 0
-    return (rises and found["high"] < 0) or (falls and found["low"] > 0)
 
 
 def _shares(one: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchbook.compare import words
-from benchbook.show import numbers
+from benchbook.show import numbers, opposite
 from benchbook.show.badge import ORDER, badge, result
 from benchbook.show.load_tables import dips, parts, stability
 from benchbook.show.loading import tables as loading
@@ -96,7 +96,9 @@ def asked(findings: Findings) -> list[Table]:
 
 def _asked(one: Mapping[str, Any]) -> list[object]:
     name = element("span", one["claim"], id=f"finding-{slug(one['claim'])}")
-    seen = " ".join(filter(None, [one["sentence"], one["reason"] and f"({one['reason']}.)", one["read_as"]]))
+    turned = "" if one["judged"] else opposite.told(opposite.parts(one))
+    told = [one["sentence"], turned, one["reason"] and f"({one['reason']}.)", one["read_as"]]
+    seen = " ".join(filter(None, told))
     verdict = badge(one["verdict"] or "not judged") if one["judged"] else "illustrates it"
     return [name, one["published"], seen, one["n"], verdict]
 

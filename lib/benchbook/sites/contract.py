@@ -82,44 +82,45 @@ class Client(Protocol):
         """When its program began, in seconds."""
 
 
-class Watch(Protocol):
+class Watch(abc.ABC):
     """Watches machines and parts during one run; `stop` comes after all clients have been waited for.
 
-    After `stop`: pauses in ms, steal in percent of the client's machine, seconds the client's threads waited
-    for a core, its CPU seconds, processes killed for want of memory, seconds the wall clock was set by, and
-    the cores that the client's machine has online, whoever may use them. What can't be seen is None, and the
-    checks that need it say so.
+    After `stop`: pauses in ms, steal in percent of the client's machine, seconds the threads of each client
+    waited for a core, their CPU seconds, processes killed for want of memory, seconds the wall clock was set
+    by, and the cores that the client's machine has online, whoever may use them. What can't be seen is None,
+    and the checks that need it say so.
     """
 
-    @property
-    def longest_pause_ms(self) -> Any: ...
+    longest_pause_ms: float | None = None
+    steal_pct: float | None = None
+    runqueue_waits_s: Sequence[float | None] = ()
+    client_cpu_s: float | None = None
+    oom_kills: int | None = None
+    clock_step_s: float | None = None
+    cores: int | None = None
 
     @property
-    def steal_pct(self) -> Any: ...
+    def runqueue_wait_s(self) -> float | None:
+        """Seconds that the threads of all clients have waited for a core."""
+        known = [one for one in self.runqueue_waits_s if one is not None]
+        return sum(known) if known and len(known) == len(self.runqueue_waits_s) else None
 
-    @property
-    def runqueue_wait_s(self) -> Any: ...
-
-    @property
-    def runqueue_waits_s(self) -> Any: ...
-
-    @property
-    def client_cpu_s(self) -> Any: ...
-
-    @property
-    def oom_kills(self) -> Any: ...
-
-    @property
-    def clock_step_s(self) -> Any: ...
-
-    @property
-    def cores(self) -> Any: ...
-
+    @abc.abstractmethod
     def start(self) -> None:
         """Begin to watch."""
 
+    @abc.abstractmethod
     def stop(self) -> None:
         """End watching and write `monitor.csv`, with the columns of `sites.machine.monitor.COLUMNS`."""
+
+
+@dataclass(frozen=True)
+class Taker:
+    """One that takes turns in a group: the arm behind its name, its clients, and the logs of these."""
+
+    arm: str
+    clients: Sequence[Any]
+    logs: Sequence[Path]
 
 
 class Clock(Protocol):
@@ -318,17 +319,8 @@ class Site(abc.ABC):
         return its name there."""
         raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")
 
-    def clock(
-        self,
-        deployed: Mapping[str, str],
-        clients: Mapping[str, Sequence[Any]],
-        logs: Mapping[str, Sequence[Path]],
-        asked: Mapping[str, Any],
-    ) -> Clock:
-        """Start the clock of a group whose arms take turns.
-
-        `deployed` maps each to the arm behind its name; `asked` is what `turns.Clock` wants beside them.
-        """
+    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> Clock:
+        """Start the clock of a group whose arms take turns; `asked` is what it is asked beside them."""
         raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:

@@ -167,15 +167,12 @@ class Lab:
         return read_secret(file, driver)[1]
 
 
-def write_private(path: Path, text: str, user: str | None = None) -> Path:
+def write_private(path: Path, text: str) -> Path:
     """Write a file that only its owner reads; it is never readable by others, not even for a moment."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
-        if user is not None:
-            account = pwd.getpwnam(user)
-            os.fchown(file.fileno(), account.pw_uid, account.pw_gid)
         file.write(text)
     temporary.rename(path)
     return path

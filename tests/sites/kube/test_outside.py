@@ -39,6 +39,14 @@ def test_no_pod_is_made_for_a_client_outside_and_the_plan_says_where_it_is():
     assert "hosts of the inventory outside with the role client" in plan.text("test", study())
 
 
+def test_the_plan_names_the_client_s_image_only_where_there_is_a_pod_of_it():
+    images = {"server": "own/server:1", "client": "own/client:1", "proxy": "own/proxy:1"}
+    assert "own/server:1, own/client:1" in plan.text("test", study(images=images))
+    inside = {"pod": {"network": "pod"}, "host": {"network": "host"}}
+    text = plan.text("test", kubernetes_study.make(inside, {"client_in": "server", "images": images}))
+    assert "own/server:1" in text and "own/client:1" not in text
+
+
 @pytest.fixture
 def rack(monkeypatch: pytest.MonkeyPatch):
     if why := ssh_hosts.unable():

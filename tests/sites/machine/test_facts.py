@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchbook.sites.agent import facts
 from benchbook.sites.local import layout
 from benchbook.sites.machine import facts as machine
 
@@ -15,7 +16,8 @@ def test_facts_are_stable_and_fit_into_json() -> None:
 
 
 def test_what_cannot_be_seen_is_none(monkeypatch) -> None:
-    monkeypatch.setattr(machine, "_read", lambda path: None)
+    for module in (machine, facts):
+        monkeypatch.setattr(module, "read", lambda path: None)
     found = machine.facts()
     assert (found["governor"], found["transparent_hugepages"], found["swappiness"]) == (None, None, None)
     assert machine.tool_version("no-such-tool", "--version") is None

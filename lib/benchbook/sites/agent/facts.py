@@ -35,19 +35,19 @@ def facts(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
     memory = _meminfo()
     return {
         "hostname": platform.node(),
-        "cpu_model": procfs.processor(_read("/proc/cpuinfo") or ""),
+        "cpu_model": procfs.processor(read("/proc/cpuinfo") or ""),
         "cores": len(os.sched_getaffinity(0)),
         "numa": _numa(),
         "memory_mib": memory.get("MemTotal", 0) >> 10,
         "swap_mib": memory.get("SwapTotal", 0) >> 10,
         "kernel": platform.release(),
-        "system": _first(r'^PRETTY_NAME="?([^"\n]+)', _read("/etc/os-release")),
+        "system": first(r'^PRETTY_NAME="?([^"\n]+)', read("/etc/os-release")),
         "architecture": platform.machine(),
-        "governor": _read(SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "transparent_hugepages": _first(r"\[(\w+)\]", _read(SYS / "kernel/mm/transparent_hugepage/enabled")),
-        "swappiness": _number("/proc/sys/vm/swappiness"),
-        "somaxconn": _number("/proc/sys/net/core/somaxconn"),
-        "clocksource": _read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
+        "governor": read(SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "transparent_hugepages": first(r"\[(\w+)\]", read(SYS / "kernel/mm/transparent_hugepage/enabled")),
+        "swappiness": number("/proc/sys/vm/swappiness"),
+        "somaxconn": number("/proc/sys/net/core/somaxconn"),
+        "clocksource": read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
         "disk": _disk(folder),
         **{name: tool(needed[0], programs) for name, needed in PROGRAMS.items()},
     }
@@ -101,39 +101,39 @@ def tool(name: str, programs: dict[str, str] = NONE) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     # A program that was built without being told its version has none to tell.
-    return _first(r"(\d+\.\d+[\w.~+-]*)", done.stdout + done.stderr)
+    return first(r"(\d+\.\d+[\w.~+-]*)", done.stdout + done.stderr)
 
 
 def _numa() -> dict[str, str | None]:
     nodes = sorted((SYS / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
-    return {path.name: _read(path / "cpulist") for path in nodes}
+    return {path.name: read(path / "cpulist") for path in nodes}
 
 
 def _disk(folder: Path) -> dict[str, Any] | None:
     """Return device, file system and kind of the disk that a folder is on."""
     found, best = None, -1
-    for line in (_read("/proc/self/mountinfo") or "").splitlines():
+    for line in (read("/proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         place, words = left.split()[4], right.split()
         if len(place) > best and (str(folder) + "/").startswith(place.rstrip("/") + "/"):
             found, best = (left.split()[2], words[0], words[1], left.split()[5]), len(place)
     if found is None:
         return None
-    number, kind, device, options = found
-    block = (SYS / "dev/block" / number).resolve()
+    numbers, kind, device, options = found
+    block = (SYS / "dev/block" / numbers).resolve()
     queue = next((one / "queue" for one in (block, block.parent) if (one / "queue").is_dir()), None)
     return {
         "device": device,
         "filesystem": kind,
         "options": options,
-        "rotational": _number(queue / "rotational") if queue else None,
-        "scheduler": _first(r"\[([\w-]+)\]", _read(queue / "scheduler")) if queue else None,
-        "model": _read(block / "device/model") or _read(block.parent / "device/model"),
+        "rotational": number(queue / "rotational") if queue else None,
+        "scheduler": first(r"\[([\w-]+)\]", read(queue / "scheduler")) if queue else None,
+        "model": read(block / "device/model") or read(block.parent / "device/model"),
     }
 
 
 def _meminfo() -> dict[str, int]:
-    lines = (line.split() for line in (_read("/proc/meminfo") or "").splitlines())
+    lines = (line.split() for line in (read("/proc/meminfo") or "").splitlines())
     return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
 
 
@@ -154,18 +154,21 @@ def _nearest(folder: Path) -> Path:
     return folder
 
 
-def _read(path: str | Path) -> str | None:
+def read(path: str | Path) -> str | None:
+    """Return the text of a file without space around it, or None where it can't be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
 
 
-def _first(pattern: str, text: str | None) -> str | None:
+def first(pattern: str, text: str | None) -> str | None:
+    """Return the first group of a pattern in a text, or None where it is not in it."""
     match = re.search(pattern, text or "", re.MULTILINE)
     return match[1] if match else None
 
 
-def _number(path: str | Path) -> int | None:
-    text = _read(path)
+def number(path: str | Path) -> int | None:
+    """Return the number that a file holds, or None where it holds none."""
+    text = read(path)
     return int(text) if text and text.isdigit() else None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.processes import procfs
+from benchbook.sites.processes import before_exec, procfs
 from benchbook.sites.processes.before_exec import Where, dies_with
 from benchbook.sites.processes.process import FOLDER, PLAIN, TOKEN
 
@@ -67,29 +67,21 @@ class Jobs:
         if name in self._jobs:
             return self._jobs[name]
         account = pwd.getpwnam(how["user"]) if how.get("user") else None
-        cpus, end = how.get("cpus"), os.O_APPEND if how.get("append") else os.O_TRUNC
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | end
-        fds = [os.open(path, flags, 0o600) for path in (out, err) if path is not None]
+        where = Where(tuple(how["cpus"]) if how.get("cpus") else None, nofile=how.get("nofile"))
         try:
-            popen = subprocess.Popen(
-                list(argv),
-                stdin=subprocess.DEVNULL,
-                stdout=fds[0],
-                stderr=fds[-1],
-                close_fds=True,
+            popen = before_exec.popen(
+                argv,
+                out,
+                err,
+                bool(how.get("append")),
                 pass_fds=self.keep,
                 cwd=how.get("cwd") or self.folder,
                 start_new_session=True,
-                preexec_fn=dies_with(
-                    os.getpid(), account, Where(tuple(cpus) if cpus else None, nofile=how.get("nofile"))
-                ),
+                preexec_fn=dies_with(os.getpid(), account, where),
                 env={**PLAIN, **(how.get("env") or {}), TOKEN: self.token, FOLDER: str(self.folder)},
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise SiteError(f"{argv[0]} could not be started: {error}; check that it is installed") from None
-        finally:
-            for fd in fds:
-                os.close(fd)
         # We collect its end ourselves, with the CPU time that the kernel counted for it alone.
         popen.returncode = 0
         self._jobs[name] = Job(name, popen.pid, out, err or out)

@@ -8,25 +8,15 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clock
+from benchbook.sites.contract import Taker
 from benchbook.sites.processes import process
 from benchbook.sites.processes.before_exec import Where
 
 READY_S = 35.0
-
-
-@dataclass(frozen=True)
-class Taker:
-    """An arm that takes turns: its parts by role (pids), its clients, and their logs."""
-
-    parts: Mapping[str, Sequence[int]]
-    clients: Sequence[process.Child]
-    logs: Sequence[Path]
 
 
 def stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[str]]:
@@ -47,13 +37,17 @@ def stopped_with(parts: Mapping[str, Mapping[str, Sequence[int]]], arm: str) -> 
 
 
 class Clock:
-    """The clock of one group, from its start to its end. `asked` holds what the program is asked beside the
-    arms: rounds, turn_s, turns, discard_s, whole_s, begun_s."""
+    """The clock of one group, from its start to its end.
+
+    `parts` holds the pids of each one's parts by role, `asked` what the program is asked beside the arms:
+    rounds, turn_s, turns, discard_s, whole_s, begun_s.
+    """
 
     def __init__(
         self,
         lab: labs.Lab,
         takers: Mapping[str, Taker],
+        parts: Mapping[str, Mapping[str, Sequence[int]]],
         asked: Mapping[str, Any],
         where: Where,
         keep: tuple[int, ...],
@@ -61,13 +55,13 @@ class Clock:
         self.lab = lab
         self.result = lab.run / "turns.result.json"
         self.result.unlink(missing_ok=True)
-        self.stops = stops({name: taker.parts for name, taker in takers.items()})
+        self.stops = stops(parts)
         arms: list[dict[str, Any]] = []
         for name, taker in takers.items():
             clients: Sequence[int] = [client.pid for client in taker.clients]
             logs = [str(log) for log in taker.logs]
-            parts = {"client": clients, **taker.parts}
-            arms.append({"name": name, "clients": clients, "logs": logs, "parts": parts})
+            mine = {"client": clients, **parts[name]}
+            arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
         request = lab.run / "turns.json"
         request.write_text(
             json.dumps({**asked, "arms": arms, "stops": self.stops, "ready_s": READY_S}), encoding="utf-8"

@@ -165,9 +165,9 @@ class OnHost(Machine):
     def source(self, address: str, port: int) -> str:
         return str(self.on.call("source", address=address, port=port))
 
-    def carry(self, name: str, to: Machine, user: str | None) -> None:
-        """Bring prepared data to another host, through us: a whole archive, held against its hash there."""
-        assert isinstance(to, OnHost)
+    def carry(self, name: str, to: OnHost, user: str | None) -> None:
+        """Bring prepared data to another host in place of what it has of that name, through us: a whole
+        archive, held against its hash there."""
         # The name that tar gets must not be that of the copy, which is complete or absent.
         for machine in (self, to):
             machine.remove(PACKED)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.contract import Watch
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.machine.monitor import COLUMNS
@@ -21,7 +22,7 @@ Pids = Mapping[str, Mapping[str, Sequence[int]]]
 Hops = Mapping[str, Sequence[dict[str, Any]]]
 
 
-class RemoteWatch:
+class RemoteWatch(Watch):
     """Watches the hosts of an arm. `roles` maps a role to its host, `pids` a part to its processes by host.
 
     `hops` are, by host, the connections whose bytes are counted there, `families` the processes whose
@@ -45,17 +46,10 @@ class RemoteWatch:
         for client in clients:
             mine.setdefault(client.host.name, []).append(client.pid)
         self.pids: Pids = {**pids, "client": mine}
-        self.longest_pause_ms = self.steal_pct = self.client_cpu_s = self.clock_step_s = 0.0
-        self.runqueue_waits_s = [0.0 for _ in clients]
-        self.oom_kills = self.cores = 0
+        self.runqueue_waits_s, self.cores = [0.0 for _ in clients], 0
         self.by_host: dict[str, dict[str, Any]] = {}
         self._name = f"run/watch-{uuid.uuid4().hex[:8]}"
         self._hosts = {host.name: host for host in (roles["client"], *roles.values())}
-
-    @property
-    def runqueue_wait_s(self) -> float:
-        """Seconds that the threads of all clients have waited for a core."""
-        return sum(self.runqueue_waits_s)
 
     def start(self) -> None:
         """Begin to watch on every host."""
@@ -86,7 +80,6 @@ class RemoteWatch:
             writer.writerows(together(seen_rows))
         self.client_cpu_s = sum(client.cpu_s for client in self.clients)
         if len(self.by_host) < len(self._hosts):
-            self.longest_pause_ms = self.steal_pct = self.clock_step_s = self.oom_kills = None  # type: ignore
             return
         seen = list(self.by_host.values())
         self.longest_pause_ms = max(one["longest_pause_ms"] for one in seen)

@@ -71,10 +71,12 @@ def applied(study: Study, names: Names) -> list[dict[str, Any]]:
 
 def _images(study: Study) -> list[str]:
     here = asked(study)
+    has_pods = any(chain.clients for chain in layout.chains(study).values())
+    clients = [here.images.client] if has_pods else []
     if here.tidb is not None:
         parts = [f"pingcap/{part}:{here.tidb.version}" for part in tidb.PARTS]
-        return [*parts, here.images.client]
-    used = [here.images.server, here.images.client]
+        return [*parts, *clients]
+    used = [here.images.server, *clients]
     if any(arm.access == "haproxy" for arm in study.arms.values()):
         used.append(here.images.proxy)
     return used

@@ -15,7 +15,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms.site import ArrangedSite
-from benchbook.sites.contract import Start
+from benchbook.sites.contract import Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, plan, running, turns
 from benchbook.sites.kube.client import PodClient, hop
@@ -111,16 +111,10 @@ class KubernetesSite(ArrangedSite[InPod]):
             server.let_in(account)
         return labs.user_of(account)
 
-    def clock(
-        self,
-        deployed: Mapping[str, str],
-        clients: Mapping[str, Sequence[PodClient]],
-        logs: Mapping[str, Sequence[Path]],
-        asked: Mapping[str, Any],
-    ) -> turns.Clock:
+    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
         """Start the clock of a group whose arms take turns, in the pod that all their clients are in; it lets
-        them begin. The logs that it reads are there, not `logs`."""
-        return turns.Clock(self.lab, clients, asked)
+        them begin. The logs that it reads are there, not those of `takers`."""
+        return turns.Clock(self.lab, {name: taker.clients for name, taker in takers.items()}, asked)
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
         return ["client"]

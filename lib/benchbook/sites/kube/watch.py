@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites.contract import Watch
 from benchbook.sites.kube.api import Cluster
 from benchbook.sites.kube.client import PodClient
 from benchbook.sites.machine.monitor import COLUMNS
@@ -38,7 +39,7 @@ ADDED = ("cpu_cores", "rss_mib")
 PRESSURES = ("psi_cpu_pct", "psi_io_pct", "psi_memory_pct")
 
 
-class PodWatch:
+class PodWatch(Watch):
     """Watch jobs, the arm's parts and their machines; `stop` comes after the jobs have been waited for.
 
     `parts` are (part, pod, pid). What several clients or servers use is added up second by second; the
@@ -55,19 +56,7 @@ class PodWatch:
     ) -> None:
         self.cluster, self.namespace, self.clients = cluster, namespace, clients
         self.parts, self.path = parts, path
-        self.longest_pause_ms: float | None = None
-        self.steal_pct: float | None = None
-        self.runqueue_waits_s: list[float | None] = []
-        self.client_cpu_s: float | None = None
-        self.oom_kills: int | None = None
-        self.clock_step_s: float | None = None
-        self.cores: int | None = None
         self._began: dict[str, float] = {}
-
-    @property
-    def runqueue_wait_s(self) -> float | None:
-        """Seconds that the threads of all clients have waited for a core."""
-        return _of(sum, self.runqueue_waits_s)
 
     def start(self) -> None:
         """Begin to watch servers and proxy; the clients are watched since they were started."""
@@ -79,10 +68,8 @@ class PodWatch:
         """End watching and write what was seen to `monitor.csv`."""
         seen = [client.popen.record for client in self.clients]
         told = {key: [one.get(key) for one in seen] for key in TOLD}
-        self.longest_pause_ms, self.steal_pct = (
-            _of(max, told["longest_pause_ms"]),
-            _of(max, told["steal_pct"]),
-        )
+        self.longest_pause_ms = _of(max, told["longest_pause_ms"])
+        self.steal_pct = _of(max, told["steal_pct"])
         self.runqueue_waits_s = told["runqueue_wait_s"]
         self.client_cpu_s, self.oom_kills = _of(sum, told["cpu_s"]), _of(max, told["oom_kills"])
         self.clock_step_s = _of(lambda steps: max(steps, key=abs), told["clock_step_s"])

@@ -19,7 +19,7 @@ from benchbook.sites.arms import loads, turns
 from benchbook.sites.arms.client import started
 from benchbook.sites.arms.parts import HOPS
 from benchbook.sites.arms.site import ArrangedSite
-from benchbook.sites.contract import Start
+from benchbook.sites.contract import Start, Taker
 from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.local.layout import InLab, Part
 from benchbook.sites.machine import facts as machine
@@ -133,17 +133,10 @@ class LocalSite(ArrangedSite[InLab]):
                 self._parts.get(part).let_in(account)
         return labs.user_of(account)
 
-    def clock(
-        self,
-        deployed: Mapping[str, str],
-        clients: Mapping[str, Sequence[process.Child]],
-        logs: Mapping[str, Sequence[Path]],
-        asked: Mapping[str, Any],
-    ) -> turns.Clock:
-        parts = {name: self.monitored(arm) for name, arm in deployed.items()}
-        takers = {name: turns.Taker(parts[name], clients[name], logs[name]) for name in deployed}
-        cpus = self._chain(next(iter(deployed.values()))).client.cpus
-        return turns.Clock(self.lab, takers, asked, Where(cpus=cpus), self._keep)
+    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
+        parts = {name: self.monitored(taker.arm) for name, taker in takers.items()}
+        cpus = self._chain(next(iter(takers.values())).arm).client.cpus
+        return turns.Clock(self.lab, takers, parts, asked, Where(cpus=cpus), self._keep)
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
         return turns.stopped_with({one: self.monitored(arm) for one, arm in deployed.items()}, name)

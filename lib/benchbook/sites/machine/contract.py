@@ -180,7 +180,3 @@ class Machine(abc.ABC):
     @abc.abstractmethod
     def source(self, address: str, port: int) -> str:
         """Return the address that this machine's connections to another come from; sends nothing."""
-
-    def carry(self, name: str, to: Machine, user: str | None) -> None:
-        """Bring a folder with prepared data to another machine, in place of what it has of that name."""
-        raise NotImplementedError

@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 
+from benchbook.sites.agent.facts import first, number, read
 from benchbook.sites.lab import free_bytes
 from benchbook.sites.processes import procfs
 
@@ -26,12 +27,12 @@ def facts() -> dict[str, Any]:
         "system": system_name(),
         "architecture": platform.machine(),
         "python": platform.python_version(),
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "transparent_hugepages": _chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "swappiness": _number("/proc/sys/vm/swappiness"),
+        "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "transparent_hugepages": first(r"\[(\w+)\]", read("/sys/kernel/mm/transparent_hugepage/enabled")),
+        "swappiness": number("/proc/sys/vm/swappiness"),
         "swap_mib": psutil.swap_memory().total >> 20,
-        "clocksource": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "congestion_control": _read("/proc/sys/net/ipv4/tcp_congestion_control"),
+        "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control"),
         "virtualization": virtualization(),
         "cgroup": cgroup_version(),
         "sysbench": tool_version("sysbench", "--version"),
@@ -61,7 +62,7 @@ def busy() -> str:
     """Say in one line how busy this machine is: load, and the pressure of the last ten seconds."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     text = f"load {load:.1f} on {cores} core{'s' * (cores != 1)}"
-    pressure = re.search(r"some avg10=([0-9.]+)", _read("/proc/pressure/cpu") or "")
+    pressure = re.search(r"some avg10=([0-9.]+)", read("/proc/pressure/cpu") or "")
     if pressure:
         text += f", programs waited for a core {float(pressure[1]):.0f} % of the last ten seconds"
     return f"{text}: {'busy, so expect wider intervals' if load > cores / 2 else 'quiet'}"
@@ -69,7 +70,7 @@ def busy() -> str:
 
 def cpu_model() -> str | None:
     """Return the name of the processor with what tells it from others of that name."""
-    return procfs.processor(_read("/proc/cpuinfo") or "") or platform.processor() or None
+    return procfs.processor(read("/proc/cpuinfo") or "") or platform.processor() or None
 
 
 def system_name() -> str:
@@ -88,7 +89,7 @@ def virtualization() -> str | None:
         ).stdout.strip()
         if said:
             return said
-    text = _read("/proc/cpuinfo")
+    text = read("/proc/cpuinfo")
     if text is None:
         return None
     return "yes" if re.search(r"^flags\s*:.*\bhypervisor\b", text, re.MULTILINE) else "none"
@@ -109,22 +110,4 @@ def tool_version(*argv: str) -> str | None:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(r"\d+\.\d+[\w.~+-]*", done.stdout + done.stderr)
-    return match[0] if match else None
-
-
-def _read(path: str) -> str | None:
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-
-
-def _chosen(path: str) -> str | None:
-    match = re.search(r"\[(\w+)\]", _read(path) or "")
-    return match[1] if match else None
-
-
-def _number(path: str) -> int | None:
-    text = _read(path)
-    return int(text) if text and text.isdigit() else None
+    return first(r"(\d+\.\d+[\w.~+-]*)", done.stdout + done.stderr)

@@ -6,6 +6,7 @@ import resource
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchbook.sites import contract
 from benchbook.sites.agent.watch import Watch
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.tcp_bytes import Hop
@@ -24,7 +25,7 @@ COLUMNS = (
 )
 
 
-class Monitor:
+class Monitor(contract.Watch):
     """Sample processes and machine once a second from threads of its own, between `start` and `stop`.
 
     `parts` maps a part (client, proxy, server, driver) to its process ids, `clients` are those of the load
@@ -45,21 +46,12 @@ class Monitor:
         self.parts = {part: [pid for pid in pids if procfs.is_alive(pid)] for part, pids in parts.items()}
         self.path, self.clients, self._hops = path, clients, list(hops)
         self._families = tuple(families)
-        self.longest_pause_ms = 0.0
-        self.steal_pct = 0.0
-        self.runqueue_waits_s = [0.0 for _ in clients]
-        self.client_cpu_s = 0.0
-        self.oom_kills = 0
-        self.clock_step_s = 0.0
-        self.cores = 0
 
     def start(self) -> None:
-        """Begin to watch."""
         self._cpu_before = _children_cpu_s()
         self._watch = Watch(self.parts, "machine", list(self.clients), self.path, self._hops, self._families)
 
     def stop(self) -> None:
-        """End watching and write what was seen to `monitor.csv`."""
         seen = self._watch.stop()
         self.client_cpu_s = _children_cpu_s() - self._cpu_before
         self.runqueue_waits_s = [seen["runqueue_waits_s"][client] for client in self.clients]
@@ -67,11 +59,6 @@ class Monitor:
             setattr(self, name, seen[name])
         rows = self.path.read_text(encoding="utf-8")
         self.path.write_text(",".join(COLUMNS) + "\n" + rows, encoding="utf-8")
-
-    @property
-    def runqueue_wait_s(self) -> float:
-        """Seconds that the threads of all clients have waited for a core."""
-        return sum(self.runqueue_waits_s)
 
 
 def _children_cpu_s() -> float:

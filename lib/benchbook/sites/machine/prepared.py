@@ -81,6 +81,7 @@ def keep(server: Any, servers: Sequence[Any], label: str) -> None:
     mine = [one for one in servers if one.has_copies and one is not server]
     mine = [one for one in mine if one.place.prepared == server.place.prepared]
     others = {one.machine.host: one for one in mine if one.machine.host != server.machine.host}
+    # Servers of one arm that are on several machines are on hosts.
     for other in others.values():
         server.machine.carry(server.place.prepared, other.machine, other.user)
     for other in mine:

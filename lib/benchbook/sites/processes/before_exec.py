@@ -1,4 +1,4 @@
-"""What a child does to itself before its program starts: where it may run, and that it dies with its owner.
+"""A child's start: where its output goes, where it may run, and that it dies with its owner.
 
 The kernel sends the child SIGKILL when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG). A change
 of user clears the request, so rights are dropped first; namespaces, groups and limits need those rights, so
@@ -12,10 +12,12 @@ import os
 import pwd
 import resource
 import signal
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchbook.core.errors import SiteError
 
@@ -47,6 +49,24 @@ def prctl(option: int, value: int) -> None:
         )
     if _libc.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
+
+
+def popen(
+    argv: Sequence[str], out: Path, err: Path | None, append: bool, **how: Any
+) -> subprocess.Popen[bytes]:
+    """Start a program that reads nothing; its output goes straight into `out` and `err`, else the same file.
+
+    `how` is what Popen is told beside that. Raises what Popen raises.
+    """
+    mode = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC) | os.O_CLOEXEC
+    fds = [os.open(path, mode, 0o600) for path in (out, err) if path is not None]
+    try:
+        return subprocess.Popen(
+            list(argv), stdin=subprocess.DEVNULL, stdout=fds[0], stderr=fds[-1], close_fds=True, **how
+        )
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 def dies_with(

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.processes import procfs
+from benchbook.sites.processes import before_exec, procfs
 from benchbook.sites.processes.before_exec import ANYWHERE, Where, dies_with
 
 TOKEN = "BENCHBOOK_LAB"
@@ -76,15 +76,12 @@ def start(
             "call this directly in a cell or a script"
         )
     account = pwd.getpwnam(user) if user is not None else None
-    mode = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC) | os.O_CLOEXEC
-    fds = [os.open(path, mode, 0o600) for path in (out, err) if path is not None]
     try:
-        popen = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=fds[0],
-            stderr=fds[-1],
-            close_fds=True,
+        popen = before_exec.popen(
+            argv,
+            out,
+            err,
+            append,
             pass_fds=tuple(keep),
             cwd=cwd or folder,
             process_group=0,
@@ -96,9 +93,6 @@ def start(
             f"{role}: {argv[0]} could not be started: {error}; "
             "check that the program exists and the lab folder can be reached by its user"
         ) from None
-    finally:
-        for fd in fds:
-            os.close(fd)
     found = procfs.stat(popen.pid)
     child = Child(
         role,

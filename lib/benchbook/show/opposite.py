@@ -1,0 +1,39 @@
+"""On what an illustration went the other way than what was published, and the sentence that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchbook.show import numbers
+
+Finding = Mapping[str, Any]
+
+
+def is_opposite(found: Finding, claim: Mapping[str, Any]) -> bool:
+    """Tell whether an effect lies wholly on the other side of zero than all of what a claim allows."""
+    if not (claim["is_share"] and claim["band"] and found["headline"] and numbers.is_known(found["effect"])):
+        return False
+    return _is_beyond(found, claim["band"])
+
+
+def parts(one: Finding) -> str:
+    """Name the parts of an illustrated claim that went the other way: `all`, some of them, or nothing."""
+    known = [part for part in one["parts"] if one["kind"] == "effect" and numbers.is_known(part["low"])]
+    turned = sum(part["scale"] == "share" and _is_beyond(part, part["band"]) for part in known)
+    if not turned:
+        return ""
+    return "all" if turned == len(known) else f"{turned} of {len(known)}"
+
+
+def _is_beyond(found: Finding, band: Sequence[float | None] | None) -> bool:
+    low, high = band or (None, None)
+    rises, falls = low is not None and low >= 0, high is not None and high <= 0
+    return (rises and found["high"] < 0) or (falls and found["low"] > 0)
+
+
+def told(on: str) -> str:
+    """Say on what it went the other way, `all` or some parts; nothing where on nothing."""
+    if not on:
+        return ""
+    return f"The direction is opposite to the published one{'' if on == 'all' else f' on {on}'}."
