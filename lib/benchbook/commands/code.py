@@ -75,30 +75,19 @@ def reached(roots: Iterable[str]) -> set[Path]:
         seen[name] = path
         parts = name.split(".")
         waiting += [".".join(parts[:depth]) for depth in range(1, len(parts))]
-<<<<<<< HEAD
         waiting += _imports(path.read_text(encoding="utf-8"))
-    return seen
-
-
-@cache
-def _imports(text: str) -> tuple[str, ...]:
-    found: list[str] = []
-    for node in ast.walk(ast.parse(text)):
-=======
-        waiting += _imports(path)
     return {*seen.values()}
 
 
 @cache
-def _imports(path: Path) -> tuple[str, ...]:
-    return tuple(imported(path.read_text(encoding="utf-8")))
+def _imports(source: str) -> tuple[str, ...]:
+    return tuple(imported(source))
 
 
 def imported(source: str) -> Iterator[str]:
     """Yield what Python code imports of ours, wherever in it; a name from a module may be a module too."""
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
->>>>>>> e91dbce731fd05735d78083086555ea9da8d04e0
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,25 +38,26 @@ def _rule(one: Mapping[str, int]) -> dict[str, dict[str, int]]:
     }
 
 
-def unseen(pilots: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, int]:
+def unseen(pilots: Mapping[str, Sequence[tuple[int, int, int]]]) -> dict[str, int]:
     """Return for each workload how many statements of a thread the server's account does not count.
 
-    `pilots` has for each workload of every pilot its threads and by how many statements sysbench counted more
-    than the server. SHOW at the beginning of a thread is such a statement. Where the pilots don't agree on a
-    whole number a thread it is nought, and the ledger says so of each run.
+    `pilots` has for each workload of every pilot its threads, by how many statements sysbench counted more
+    than the server, and its ignored errors. SHOW at the beginning of a thread is such a statement. One that
+    ended in an error may have been counted by the server alone, so it is the smallest number a thread that all
+    pilots allow; where there is none it is nought, and the ledger says so of each run.
     """
     found = {}
     for workload, seen in pilots.items():
-        each = {more / threads for threads, more in seen}
-        number = each.pop() if len(each) == 1 else 0.0
-        found[workload] = int(number) if number > 0 and number == int(number) else 0
+        number = max(0, *(math.ceil(more / threads) for threads, more, _ in seen))
+        allowed = all(number * threads - spoilt <= more for threads, more, spoilt in seen)
+        found[workload] = number if allowed else 0
     return found
 
 
 def record(
     own: Mapping[str, Any],
     totals: Mapping[str, Sequence[Mapping[str, int]]],
-    ledgers: Mapping[str, Sequence[tuple[int, int]]],
+    ledgers: Mapping[str, Sequence[tuple[int, int, int]]],
 ) -> dict[str, Any]:
     """Return what `warm_up.json` keeps of own scripts, under `own`; nothing where a study has none."""
     if not own:

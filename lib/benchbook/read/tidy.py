@@ -122,10 +122,10 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
     return found
 
 
-def pilot_ledgers(folders: Iterable[RunFolder]) -> dict[str, list[tuple[int, int]]]:
-    """Return for each workload with an own script, of every pilot without errors, its threads and by how many
-    statements sysbench counted more than the server's account."""
-    found: dict[str, list[tuple[int, int]]] = {}
+def pilot_ledgers(folders: Iterable[RunFolder]) -> dict[str, list[tuple[int, int, int]]]:
+    """Return for each workload with an own script, of every pilot, its threads, by how many statements
+    sysbench counted more than the server's account, and its ignored errors."""
+    found: dict[str, list[tuple[int, int, int]]] = {}
     for folder in folders:
         if own_scripts.is_own(folder.plan()["script"]):
             try:
@@ -134,8 +134,7 @@ def pilot_ledgers(folders: Iterable[RunFolder]) -> dict[str, list[tuple[int, int
                 spoilt, threads = run.total("ignored_errors"), run.asked("threads")
             except (Missing, Excused):
                 continue
-            if not spoilt:
-                found.setdefault(folder.plan()["workload"], []).append((threads, more))
+            found.setdefault(folder.plan()["workload"], []).append((threads, more, spoilt))
     return found
 
 
