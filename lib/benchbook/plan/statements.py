@@ -43,7 +43,7 @@ def unseen(pilots: Mapping[str, Sequence[tuple[int, int, int]]]) -> dict[str, in
 
     `pilots` has for each workload of every pilot its threads, by how many statements sysbench counted more
     than the server, and its ignored errors. SHOW at the beginning of a thread is such a statement. One that
-    ended in an error may have been counted by the server alone, so it is the smallest number a thread that all
+    ended in an error may have been counted by the server alone, so it is the smallest number that all
     pilots allow; where there is none it is nought, and the ledger says so of each run.
     """
     found = {}
