@@ -39,7 +39,8 @@ def test_runs_of_ours_that_did_nothing_are_no_error():
     runs = pd.DataFrame(
         [
             {"run_id": f"r{block}", "arm": "direct", "workload": "load", "threads": 4, "block": block,
-             "rate": 0, "qps": 0.0, "tps": 0.0, "queries": 0, "transactions": 0, "latency_avg_ms": 0.0}
+             "rate": 0, "measured_s": 5.0, "qps": 0.0, "tps": 0.0,
+             "queries": 0, "transactions": 0, "latency_avg_ms": 0.0}
             for block in (1, 2)
         ]
     )  # fmt: skip

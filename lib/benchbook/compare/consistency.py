@@ -73,19 +73,26 @@ def of_runs(runs: pd.DataFrame) -> list[Check]:
 
 
 def from_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return our own runs as cells; each run is its own row, and only sysbench's mean latency is rounded."""
+    """Return our own runs as cells; each run is its own row, and only sysbench's mean latency is uncertain.
+
+    It is rounded, and a window cuts through one transaction of each thread at both ends, which moves the mean
+    by as large a share as a transaction has of the measured seconds.
+    """
     metrics = [name for name in runs.columns if name in ("qps", "tps") or name.startswith("latency_")]
-    long = runs.melt(["run_id", "arm", "workload", "threads", "block"], metrics, "metric", "value")
+    ids = ["run_id", "arm", "workload", "threads", "block", "measured_s"]
+    long = runs.melt(ids, metrics, "metric", "value")
     long["printed"] = [f"{value:.6g}" for value in long["value"]]
     long = long.assign(
         table=long["arm"] + " " + long["workload"],
         heading=long["metric"],
-        half_unit=long["metric"].map({"latency_avg_ms": PRINTED_MS / 2}).fillna(0.0),
+        half_unit=(PRINTED_MS / 2 + long["value"] ** 2 / 1000 / long["measured_s"]).where(
+            long["metric"] == "latency_avg_ms", 0.0
+        ),
         unit=None,
         role="metric",
     )
     long["row"] = long.groupby("table")["run_id"].transform(lambda ids: pd.factorize(ids)[0] + 1)
-    return long.drop(columns="run_id")
+    return long.drop(columns=["run_id", "measured_s"])
 
 
 def compared_arms(published: Published) -> list[tuple[str, str]]:

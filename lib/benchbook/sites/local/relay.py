@@ -18,6 +18,9 @@ from collections import deque
 from collections.abc import Awaitable
 
 CHUNK = 1 << 18
+# asyncio's own room for what it receives is allocated anew for each message, and so large that each costs a
+# mapping until a first connection has ended: the first run behind a new relay had half the throughput.
+ROOM = 1 << 16
 BACKLOG = 1024
 CLOCK_MONOTONIC = 1
 TFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
@@ -52,7 +55,7 @@ class FineSelector(selectors.EpollSelector):
         return ready
 
 
-class Side(asyncio.Protocol):
+class Side(asyncio.BufferedProtocol):
     """One side of a relayed connection: what it receives is written to the other side a delay later."""
 
     def __init__(self, delay_s: float) -> None:
@@ -62,6 +65,7 @@ class Side(asyncio.Protocol):
         self.early: list[bytes | None] = []
         self.late: deque[bytes | None] = deque()
         self.has_heard_end = False
+        self.room = memoryview(bytearray(ROOM))
         self.loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -69,9 +73,13 @@ class Side(asyncio.Protocol):
         self.transport = transport  # type: ignore[assignment]
         transport.set_write_buffer_limits(high=CHUNK * 64)  # type: ignore[attr-defined]
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the room for what comes next."""
+        return self.room
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Pass bytes on, after the delay; `None` among them is the end of the stream."""
-        self._pass(data)
+        self._pass(bytes(self.room[:nbytes]))
 
     def eof_received(self) -> bool:
         """Pass the end of the stream on like a byte and leave the other direction open."""
