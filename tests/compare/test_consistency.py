@@ -249,8 +249,8 @@ def test_our_own_runs_pass_through_the_same_checks():
 
 
 def test_a_window_that_cuts_through_long_transactions_may_move_their_mean():
-    """16 threads / 258.67 TPS = 61.85 ms, printed 63.5 ms, is 2.6 % off. Of 3 s, 63.5 ms are 2 %, which explains
-    it with the 1 % that is allowed; of 30 s they are 0.2 %, which does not."""
+    """16 threads / 258.67 TPS = 61.85 ms, printed 63.5 ms, is 2.6 % off. Of 3 s, 63.5 ms are 2 %, which
+    explains it with the 1 % that is allowed; of 30 s they are 0.2 %, which does not."""
     line = {
         "run_id": "r1", "arm": "direct", "workload": "load", "threads": 16, "block": 1,
         "measured_s": 3.0, "qps": 258.67, "tps": 258.67,
