@@ -33,6 +33,9 @@ def run() -> int:
     InputErrors names every archive and file that is not as recorded, and every finding that differs.
     """
     index, made_with = record.read(), _code(paths.root())
+    # The stage's outputs, which DVC asks for where nothing is recorded, too.
+    for folder in _folders():
+        folder.mkdir(parents=True, exist_ok=True)
     for name in sorted(_known() - set(index.studies)):
         _remove(paths.recorded(name))
     wrong = list(strangers(index))
@@ -103,10 +106,13 @@ def _state(name: str, entry: record.Entry, made_with: str) -> dict[str, str]:
 
 def _known() -> set[str]:
     """Return the studies of which something stands, recorded or not any more."""
-    like = paths.recorded("any")
-    folders = (like.base.parent, like.report.parent, like.run_pages.parent)
-    there = [one.name for folder in folders if folder.is_dir() for one in folder.iterdir()]
+    there = [one.name for folder in _folders() for one in folder.iterdir()]
     return {name.partition(".")[0] for name in there if not name.startswith(".")}
+
+
+def _folders() -> tuple[Path, ...]:
+    like = paths.recorded("any")
+    return like.base.parent, like.report.parent, like.run_pages.parent
 
 
 def _remove(where: paths.RecordedPaths) -> None:
