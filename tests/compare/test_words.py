@@ -72,8 +72,19 @@ def test_a_network_has_an_article_and_a_sentence_begins_with_a_capital():
     names = {"workload": "point selects", "baseline": "direct connections", "treatment": "pod network"}
     said = _said(treatment="pod", names=names)
     assert said.startswith("The pod network served 23.7 % fewer queries per second than direct connections")
-    again = _said(treatment="pod", names=names, label="not shown")
+    again = _said(treatment="pod", names=names, label="not shown", low=-0.02, high=0.03)
     assert "between the pod network and direct connections was shown" in again
+
+
+def test_an_interval_without_zero_that_the_correction_for_many_contrasts_left_is_not_called_no_difference():
+    lost = {"label": "not shown", "effect": 0.076, "low": 0.004, "high": 0.152}
+    assert _said(**lost) == (
+        "Once all contrasts of the study are counted (Holm), no difference is decided between HAProxy and "
+        "direct connections on point selects: +7.6 % (98 % interval +0.4 to +15.2 %, 5 blocks)."
+    )
+    told = sentences.headline([FOUND, FOUND | lost])
+    assert "(Holm), no difference is decided between HAProxy and direct" in told
+    assert "was shown" not in told
 
 
 def test_thread_levels_of_two_workloads_are_one_sentence_and_can_be_left_out():
@@ -121,7 +132,7 @@ def test_where_no_level_shows_a_difference_none_is_put_first():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"label": "not shown"}, "No difference in queries per second between HAProxy and direct"),
+        ({"label": "not shown", "high": 0.02}, "No difference in queries per second between HAProxy and direct"),
         ({"label": "no practical difference"}, "HAProxy and direct connections differ by no more than 1 %"),
         ({"label": "not decided yet"}, "Nothing is decided yet on point selects; so far HAProxy served"),
         ({"label": "no useful interval"}, "No useful interval yet for HAProxy against direct"),

@@ -69,6 +69,8 @@ def _sentence(found: Finding) -> str:
             f"{treatment} and {baseline} differ by no more than 1{NBSP}% in {_noun(found)} {where}: "
             f"{percent(found['effect'])} {seen}."
         )
+    if _is_lost(found):
+        return f"{LOST} between {treatment} and {baseline} {where}: {percent(found['effect'])} {seen}."
     if label == "not shown":
         return (
             f"No difference in {_noun(found)} between {treatment} and {baseline} was shown {where}: "
@@ -108,7 +110,9 @@ def headline(group: Sequence[Finding], with_levels: bool = True) -> str:
     return " ".join(words.sentence_case(text, treatment, baseline) for text in parts if text)
 
 
+LOST = "Once all contrasts of the study are counted (Holm), no difference is decided"
 _QUIET = {
+    LOST: f"{LOST} {{}} on {{}}",
     "not shown": "No difference {} was shown on {}",
     "no practical difference": "There is no practical difference (1\N{NO-BREAK SPACE}%) {} on {}",
     "not decided yet": "Nothing is decided yet {} on {}",
@@ -137,7 +141,14 @@ def _names(found: Finding) -> tuple[str, str, str]:
 def _outcome(found: Finding) -> str:
     if found["effect"] is None or found["low"] is None:
         return "not compared"
+    if _is_lost(found):
+        return LOST
     return "shown" if found["label"] in SHOWN else found["label"]
+
+
+def _is_lost(found: Finding) -> bool:
+    """Whether the interval leaves out zero, but the correction for many contrasts left nothing shown."""
+    return found["label"] == "not shown" and (found["low"] > 0 or found["high"] < 0)
 
 
 def _seen(found: Finding, is_short: bool = False) -> str:
