@@ -13,7 +13,6 @@ from benchbook.core.study import Study
 from benchbook.sites.hosts import doctor
 from tests.sites.hosts.test_arrange import HOSTS, study
 
-
 LOAD = inventory.load
 
 
