@@ -167,7 +167,7 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     host = shown_of_host(seen)
     assert "opposite" not in host
     assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
-    assert "Stand-in: a cloud&#39;s network." in host
+    assert "Stand-in: a cloud's network." in host
     told = "would answer it (a cluster, TiDB, not measured here yet)."
     assert f"Open. <code>make repro STUDY=own</code> {told}" in host
     assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
