@@ -143,7 +143,7 @@ def illustrate(site: Path, **found: object) -> None:
     }  # fmt: skip
     files.write_json(site / "data" / "lab" / "findings.json", study)
     text = "site: {kind: local}\nengine: {name: mariadb}\narms:\n  pod: {network: pod}\n"
-    host = "{illustrates: [tidb-kubernetes/host-network], stands_in_for: a cloud's network}"
+    host = "{illustrates: [tidb-kubernetes/host-network], stands_in_for: the network of a cloud}"
     files.write_text(site / "studies" / "lab.yaml", f"{text}  host: {host}\n")
 
 
@@ -167,7 +167,7 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     host = shown_of_host(seen)
     assert "opposite" not in host
     assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
-    assert "Stand-in: a cloud's network." in host
+    assert "Stand-in: the network of a cloud." in host
     told = "would answer it (a cluster, TiDB, not measured here yet)."
     assert f"Open. <code>make repro STUDY=own</code> {told}" in host
     assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
