@@ -212,6 +212,19 @@ def test_what_an_arm_stands_in_for_is_told_as_its_file_says_it_now_while_the_arm
     assert stand_ins("studies/lab.yaml", first + same) == ["five", "the same with nine"]
 
 
+@pytest.mark.parametrize(
+    ("nodes", "told"), [(("n1", "n1"), "one node of a cluster"), (("n1", "n2"), "a cluster")]
+)
+def test_a_cluster_of_one_node_is_not_sold_as_more(site: Path, nodes: tuple[str, str], told: str):
+    illustrate(site)
+    file = site / "studies" / "lab.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("local", "kubernetes"), encoding="utf-8")
+    moment = dict(zip(("client_node", "server_node"), nodes, strict=True))
+    facts = {"arms": {"pod": {"moment": moment}, "host": {"moment": moment}}}
+    files.write_json(site / "data" / "lab" / "facts.json", facts)
+    assert f"</a> ({told}, MariaDB, measured in this clone)" in shown_of_host(overview.load())
+
+
 def test_one_source_alone(site: Path):
     assert {claim["id"].split("/")[0] for claim in overview.load("tidb-upgrade").claims} == {"tidb-upgrade"}
 

@@ -180,7 +180,8 @@ def measured() -> list[Measured]:
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
     given, found = _given(where), files.read_json(where.findings)
     told = _stands_in(given, _given(paths.study(name)))
-    return Measured(name, found, is_recorded, _illustrates(given), _place(given), doubts, told)
+    place = _place(given, _is_on_one_node(where))
+    return Measured(name, found, is_recorded, _illustrates(given), place, doubts, told)
 
 
 def shipped() -> dict[str, list[Shipped]]:
@@ -222,14 +223,21 @@ def _measured_keys(arm: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in arm.items() if key not in _TOLD}
 
 
-def _place(given: Mapping[str, Any]) -> str:
-    return ", ".join(_parts(given))
+def _is_on_one_node(where: paths.StudyPaths) -> bool:
+    """Tell whether clients and servers of a study in a cluster were all on one node, as its facts say."""
+    arms = files.read_json(where.facts)["arms"].values() if where.facts.is_file() else ()
+    moments = [arm.get("moment") or {} for arm in arms]
+    return len({node for one in moments for key, node in one.items() if key.endswith("_node")}) == 1
 
 
-def _parts(given: Mapping[str, Any]) -> Iterator[str]:
+def _place(given: Mapping[str, Any], is_on_one_node: bool = False) -> str:
+    return ", ".join(_parts(given, is_on_one_node))
+
+
+def _parts(given: Mapping[str, Any], is_on_one_node: bool) -> Iterator[str]:
     kind, engine = (given.get("site") or {}).get("kind"), (given.get("engine") or {}).get("name")
     if kind:
-        yield _SITES.get(kind, str(kind))
+        yield "one node of a cluster" if is_on_one_node else _SITES.get(kind, str(kind))
     arms = [arm or {} for arm in (given.get("arms") or {}).values()]
     if kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms):
         yield "namespaces"
