@@ -225,8 +225,8 @@ def _measured_keys(arm: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_on_one_node(where: paths.StudyPaths) -> bool:
     """Tell whether clients and servers of a study in a cluster were all on one node, as its facts say."""
-    arms = files.read_json(where.facts)["arms"].values() if where.facts.is_file() else ()
-    moments = [arm.get("moment") or {} for arm in arms]
+    facts = files.read_json(where.facts) if where.facts.is_file() else {}
+    moments = [arm.get("moment") or {} for arm in (facts.get("arms") or {}).values()]
     return len({node for one in moments for key, node in one.items() if key.endswith("_node")}) == 1
 
 
