@@ -24,7 +24,7 @@ from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.local.layout import InLab, Part
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import monitor, prepared
-from benchbook.sites.processes import process, procfs, start_at
+from benchbook.sites.processes import precedence, process, procfs, start_at
 from benchbook.sites.processes.before_exec import Where
 
 
@@ -44,6 +44,7 @@ class LocalSite(ArrangedSite[InLab]):
         self.cpus = layout.split_cpus(study.site.cpus, sorted(os.sched_getaffinity(0)))
         self._arms = dict(study.arms)
         self.chains = self._laid_out(study.engine.name)
+        self._before_others = contextlib.ExitStack()
 
     def _open(self) -> None:
         self._keep = (self._lock.fd,)
@@ -61,6 +62,7 @@ class LocalSite(ArrangedSite[InLab]):
                 self.lab.token,
             ),
         )
+        self._before_others.enter_context(precedence.taken())
 
     def _close(self, error: BaseException | None) -> None:
         try:
@@ -68,6 +70,7 @@ class LocalSite(ArrangedSite[InLab]):
             if running.present(self.lab.token, self.lab.run):
                 self._parts.clear()
         finally:
+            self._before_others.close()
             self.lab.pidfile("owner").unlink(missing_ok=True)
 
     def change_places(self, block: int) -> None:

@@ -82,11 +82,24 @@ def open_files_limit(pid: int) -> int | None:
         return None
 
 
+def session_nice(pid: int) -> int | None:
+    """Return the nice value of a process's session, or None where the kernel doesn't schedule sessions."""
+    try:
+        return int((PROC / str(pid) / "autogroup").read_text(encoding="ascii").rsplit(" ", 1)[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def set_session_nice(pid: int, nice: int) -> None:
+    """Set the nice value of a process's session; OSError without the right to it."""
+    (PROC / str(pid) / "autogroup").write_text(str(nice), encoding="ascii")
+
+
 def place(pid: int) -> dict[str, str]:
     """Return where a process's threads may run, and how: each value once for all threads that have it.
 
-    `nice`, `policy` (of the scheduler), `cores`, `groups` (control groups) and `limits` (soft ones that are
-    set). Empty if it is gone.
+    `nice`, `session_nice` (where sessions are scheduled), `policy` (of the scheduler), `cores`, `groups`
+    (control groups) and `limits` (soft ones that are set). Empty if it is gone.
     """
     niceness, policies, cores = set(), set(), set()
     try:
@@ -104,8 +117,10 @@ def place(pid: int) -> dict[str, str]:
         limits = (PROC / str(pid) / "limits").read_text(encoding="ascii").splitlines()[1:]
     except OSError:
         return {}
+    session = session_nice(pid)
     return {
         "nice": _listed(niceness),
+        **({} if session is None else {"session_nice": str(session)}),
         "policy": _listed(policies),
         "cores": " or ".join(ranges(each) for each in sorted(cores)),
         "groups": _groups(groups),
