@@ -140,6 +140,12 @@ def test_every_study_can_be_asked_all_that_it_names():
         assert (claims.answerable(one, named)[1], study_claims.asked(one, named, shown)[1]) == ([], []), name
 
 
+@pytest.mark.parametrize("name", paths.studies())
+def test_an_arm_that_illustrates_a_claim_says_what_it_stands_in_for(name: str):
+    silent = [arm for arm, one in tree.study(name).arms.items() if one.illustrates and not one.stands_in_for]
+    assert silent == [], "the first page would show its effect beside the claim without that"
+
+
 def test_the_table_of_the_load_balancer_is_another_one_and_gives_no_verdict():
     from benchbook.compare.record import judge_claim
     from benchbook.read import published

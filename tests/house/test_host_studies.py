@@ -9,6 +9,7 @@ from benchbook.compare import claims
 from benchbook.core import paths
 from benchbook.core.study import Study
 from benchbook.plan import schedule
+from benchbook.sites.hosts import obstacles
 from tests.house import tree
 
 # What each stands for, and the minutes that its source's runs took for as many arms; None: no length printed.
@@ -63,3 +64,15 @@ def test_it_takes_no_longer_than_what_was_published(name: str):
 def test_claims_that_it_names_are_answered(name: str):
     _, left = claims.answerable(study(name), tree.claims_of(study(name).claims))
     assert left == []
+
+
+def test_the_open_files_that_the_study_of_idle_connections_asks_for_are_those_that_hosts_are_held_to():
+    asked = study("tiproxy-haproxy-idle")
+    text = paths.study("tiproxy-haproxy-idle").file.read_text(encoding="utf-8")
+    most = max((arm for arm in asked.arms.values() if arm.load), key=lambda arm: arm.load.connections)
+    # 15,000 connections, two files each at a proxy, and 1,024 for all else: 31,024 and 16,024.
+    for role, told in (("proxy", "lb1 must allow 31,024"), ("server", "every other host 16,024")):
+        needed = int(told.split()[-1].replace(",", ""))
+        assert told in text
+        assert obstacles.files(most, role, needed) is None
+        assert obstacles.files(most, role, needed - 1) is not None

@@ -10,9 +10,10 @@ import pytest
 
 from benchbook.compare.audit import audit
 from benchbook.core import files, paths
+from benchbook.core import record as index
 from benchbook.core.source import names
 from benchbook.read import published
-from benchbook.show import overview, record, record_figures
+from benchbook.show import overview, record, record_figures, standing
 from tests import sources
 
 
@@ -142,9 +143,8 @@ def illustrate(site: Path, **found: object) -> None:
     }  # fmt: skip
     files.write_json(site / "data" / "lab" / "findings.json", study)
     text = "site: {kind: local}\nengine: {name: mariadb}\narms:\n  pod: {network: pod}\n"
-    files.write_text(
-        site / "studies" / "lab.yaml", f"{text}  host: {{illustrates: [tidb-kubernetes/host-network]}}\n"
-    )
+    host = "{illustrates: [tidb-kubernetes/host-network], stands_in_for: the network of a cloud}"
+    files.write_text(site / "studies" / "lab.yaml", f"{text}  host: {host}\n")
 
 
 def shown_of_host(seen: overview.Overview) -> str:
@@ -167,12 +167,62 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     host = shown_of_host(seen)
     assert "opposite" not in host
     assert "Illustrated, not judged:" in host and "one machine, namespaces, MariaDB" in host
-    assert "Open. <code>make repro STUDY=own</code> would answer it (a cluster, TiDB)." in host
+    assert "Stand-in: the network of a cloud." in host
+    told = "would answer it (a cluster, TiDB, not measured here yet)."
+    assert f"Open. <code>make repro STUDY=own</code> {told}" in host
     assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
     told = overview.record(seen).text.replace("\N{NO-BREAK SPACE}", " ")
     assert "1 claim is illustrated by something that stands in for what was published" in told
     first = overview.headlines(seen).text
     assert first.count("<b>") == 4 and "Illustrated, not judged:" in first
+
+
+def test_several_studies_that_would_answer_a_claim_are_all_named(site: Path):
+    asked = "site: {kind: ssh}\nengine: {name: tidb}\narms: {}\nclaims: [tidb-kubernetes/host-network]\n"
+    for name in ("reads", "updates", "writes"):
+        files.write_text(site / "studies" / f"{name}.yaml", asked)
+    first = "Open. <code>make repro STUDY=reads</code> would answer it (hosts, TiDB, not measured here yet)"
+    others = "; so would updates and writes, each by its own workloads."
+    assert first + others in shown_of_host(overview.load())
+
+
+def test_what_an_arm_stands_in_for_is_told_as_its_file_says_it_now_while_the_arm_is_the_same(site: Path):
+    entry = index.Entry(
+        title="A lab", answer="", measured="2026-11-22", machine="", commit="", runs=1, blocks=1, minutes=1,
+        registered="", bytes=1, sha256="0" * 64, made={},
+    )  # fmt: skip
+
+    def stand_ins(file: str, arms: str) -> list[str]:
+        head = "site: {kind: local}\nengine: {name: mariadb}\narms:\n"
+        files.write_text(site / file, f"{head}{arms}")
+        index.write(index.Index(studies={"lab": entry}))
+        found = {"title": "A lab", "findings": [finding("")]}
+        files.write_json(site / "data" / "recorded" / "lab" / "data" / "lab" / "findings.json", found)
+        (measured,) = standing.measured()
+        return measured.stand_ins("s/c")
+
+    recorded = "data/recorded/lab/studies/lab.yaml"
+    first = "  a: {load: {idle_connections: 5}, stands_in_for: five}\n"
+    later = "  b: {load: {idle_connections: 9}, illustrates: [s/c], stands_in_for: TOLD}\n"
+    assert stand_ins(recorded, first + later.replace("TOLD", "nine")) == ["nine"]
+    assert stand_ins("studies/lab.yaml", first + later.replace("TOLD", "nine of ten")) == ["nine of ten"]
+    other = later.replace("9", "8").replace("TOLD", "eight")
+    assert stand_ins("studies/lab.yaml", first + other) == ["nine"], "that arm is another one now"
+    same = later.replace("TOLD", "the same with nine")
+    assert stand_ins("studies/lab.yaml", first + same) == ["five", "the same with nine"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "told"), [(("n1", "n1"), "one node of a cluster"), (("n1", "n2"), "a cluster")]
+)
+def test_a_cluster_of_one_node_is_not_sold_as_more(site: Path, nodes: tuple[str, str], told: str):
+    illustrate(site)
+    file = site / "studies" / "lab.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("local", "kubernetes"), encoding="utf-8")
+    moment = dict(zip(("client_node", "server_node"), nodes, strict=True))
+    facts = {"arms": {"pod": {"moment": moment}, "host": {"moment": moment}}}
+    files.write_json(site / "data" / "lab" / "facts.json", facts)
+    assert f"</a> ({told}, MariaDB, measured in this clone)" in shown_of_host(overview.load())
 
 
 def test_one_source_alone(site: Path):

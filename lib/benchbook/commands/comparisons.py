@@ -11,10 +11,11 @@ from benchbook.core.study import Study
 INTRODUCTION = """# Which study puts which claim to a test
 
 Every claim of the published documents, and the studies that make its comparison again. A study that *judges*
-a claim gives a verdict on it; one that *illustrates* it shows direction and size where the machines are not
-the document's. A claim is repeated here as it was published; the page of its source on the site
-(`make report`) says whether the source's own tables bear it out. [studies/README.md](../studies/README.md)
-leads from a question to its studies, with where they run and how long they take.
+a claim gives a verdict on it once it is measured; one that *illustrates* it shows what something that stands
+in for the document's machines and programs does, and gives none. A claim is repeated here as it was
+published; the page of its source on the site (`make report`) says whether the source's own tables bear it
+out. [studies/README.md](../studies/README.md) leads from a question to its studies, with where they run and
+how long they take.
 
 This page is made from the code by `benchbook reference`.
 """

@@ -74,7 +74,9 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
     """Say what the A/A pair showed, and whether it showed something where there is nothing."""
     if aa is None:
         return Doubt(
-            "A/A", "No arm was compared with itself: what this set-up sees in nothing is unknown.", True
+            "A/A",
+            "No arm was compared with itself, so how far apart equal arms come out here is not known.",
+            True,
         )
     sentence = f"One arm under two names, on {words.of(aa, 'workload')}: {numbers.percent(aa['effect'])}, "
     blocks = numbers.count(aa["n"], "block")

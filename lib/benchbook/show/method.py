@@ -84,7 +84,7 @@ def aa_table(known: Studies) -> Table:
         number("n", "blocks"),
         Column("Shown"),
     ]
-    caption = "A study without a pair does not say what it shows where there is nothing to find."
+    caption = "A study without a pair does not show how far apart equal arms come out."
     return Table("aa-record", "The A/A record", columns, rows, caption, "Nothing has been measured yet.")
 
 

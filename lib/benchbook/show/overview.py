@@ -248,7 +248,8 @@ def _put(study: Measured, one: Mapping[str, Any], claim: Mapping[str, Any]) -> H
         return element("span", "Measured: ", told, verdict, " ", _way(study, one["claim"]))
     note = element("i", "Illustrated, not judged: ")
     turned = opposite.told(opposite.parts(one))
-    return element("span", note, told, turned, " " if turned else "", _way(study, one["claim"]))
+    place = join([_way(study, one["claim"]), _stand_in(study, claim)])
+    return element("span", note, told, turned, " " if turned else "", place)
 
 
 def _illustrations(seen: Overview, claim: Mapping[str, Any]) -> list[Html]:
@@ -272,7 +273,13 @@ def _shown(study: Measured, own: Sequence[Mapping[str, Any]], claim: Mapping[str
     told = "; ".join(map(_effect, own)) + ". "
     if turned:
         told += opposite.told("all" if len(turned) == len(own) else listing(turned)) + " "
-    return element("span", note, arms, told, _way(study, own[0]["id"]))
+    return element("span", note, arms, told, _way(study, own[0]["id"]), _stand_in(study, claim))
+
+
+def _stand_in(study: Measured, claim: Mapping[str, Any]) -> Html:
+    """Write what the arms that illustrate a claim stand in for; nothing where the study does not say."""
+    told = "; ".join(study.stand_ins(claim["id"]))
+    return element("span", f"Stand-in: {told}.", class_="claim") if told else Html("")
 
 
 def _by_threads(found: Mapping[str, Any]) -> str:
@@ -310,16 +317,18 @@ def _open(seen: Overview, claim: Mapping[str, Any], is_shown: bool) -> Html:
     ways = seen.shipped.get(claim["id"], ())
     would = [one for one in ways if one.is_answer] or ([] if is_shown else list(ways))
     if would:
-        first = would[0]
+        first, *others = would
         verb = "answer" if first.is_answer else "illustrate"
         command = element("code", f"make repro STUDY={first.name}")
-        return element("span", "Open. ", command, f" would {verb} it ({first.place}).")
-    takes = (
-        claim.get("takes") or claim.get("because") or "the arms and the metric that the document speaks of"
-    )
-    if ways:
-        return element("span", "Open. No study here judges it; it would take ", takes.rstrip("."), ".")
-    return element("span", "Open. It would take ", takes.rstrip("."), ".")
+        place, more = first.place, ""
+        if first.is_answer and first.name not in {one.name for one in seen.studies}:
+            place += ", not measured here yet"
+        if first.is_answer and others:
+            more = f"; so would {listing([one.name for one in others])}, each by its own workloads"
+        return element("span", "Open. ", command, f" would {verb} it ({place}){more}.")
+    takes = claim.get("takes") or claim.get("because") or "arms and a metric as the document has them"
+    start = "Open. No study here judges it; that would take " if ways else "Open. It would take "
+    return element("span", start, takes.rstrip("."), ".")
 
 
 def studies(seen: Overview) -> Table:

@@ -12,6 +12,8 @@ from benchbook.show.markup import slug
 Finding = Mapping[str, Any]
 _MOST_DRAWN = 3
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
+# What of an arm is for readers: it changes nothing that is measured.
+_TOLD = ("name", "stands_in_for", "illustrates")
 _ENGINES = {"mariadb": "MariaDB", "mysql": "MySQL", "tidb": "TiDB", "postgresql": "PostgreSQL"}
 
 
@@ -20,7 +22,8 @@ class Measured:
     """A study with findings: one that is recorded in git, or one that was measured in this clone.
 
     `illustrates` has the claims that each arm shows without judging them. `doubts` are those with which a
-    study was recorded. `place` says in a few words where it was measured.
+    study was recorded. `place` says in a few words where it was measured, `stands_in` what the arms of the
+    study stand in for.
     """
 
     name: str
@@ -29,6 +32,7 @@ class Measured:
     illustrates: Mapping[str, Sequence[str]] = field(default_factory=dict)
     place: str = ""
     doubts: Sequence[str] = ()
+    stands_in: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def page(self) -> str:
@@ -60,6 +64,20 @@ class Measured:
         arms = {arm for arm, claims in self.illustrates.items() if claim in claims}
         own = [one for one in self.found["findings"] if one["treatment"] in arms and not one.get("claim")]
         return [one for one in own if one["metric"] == "qps"] or own
+
+    def stand_ins(self, claim: str) -> list[str]:
+        """Return what the arms that illustrate a claim stand in for, each text once, in the study's order.
+
+        A text that begins with `the same` goes on from that of the arm before it, which then comes first.
+        """
+        found: dict[str, None] = {}
+        before = ""
+        for arm, text in self.stands_in.items():
+            if claim in self.illustrates.get(arm, ()):
+                own = (before, text) if text.startswith("the same ") else (text,)
+                found.update(dict.fromkeys(filter(None, own)))
+            before = text
+        return list(found)
 
     def asked(self, claim: str) -> list[Finding]:
         """Return what the study came to for a claim that is no effect between two arms: trends, values."""
@@ -161,7 +179,9 @@ def measured() -> list[Measured]:
 
 def _measured(name: str, where: paths.StudyPaths, is_recorded: bool, doubts: Sequence[str] = ()) -> Measured:
     given, found = _given(where), files.read_json(where.findings)
-    return Measured(name, found, is_recorded, _illustrates(given), _place(given), doubts)
+    told = _stands_in(given, _given(paths.study(name)))
+    place = _place(given, _is_on_one_node(where))
+    return Measured(name, found, is_recorded, _illustrates(given), place, doubts, told)
 
 
 def shipped() -> dict[str, list[Shipped]]:
@@ -187,14 +207,37 @@ def _illustrates(given: Mapping[str, Any]) -> dict[str, list[str]]:
     return {arm: [str(one) for one in (said or {}).get("illustrates") or []] for arm, said in arms.items()}
 
 
-def _place(given: Mapping[str, Any]) -> str:
-    return ", ".join(_parts(given))
+def _stands_in(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+    """Return what each arm stands in for, as the study file says it now where the arm is still the same."""
+    today = now.get("arms") or {}
+    texts = {}
+    for arm, said in (given.get("arms") or {}).items():
+        then, of_today = dict(said or {}), dict(today.get(arm) or {})
+        texts[arm] = then.get("stands_in_for")
+        if _measured_keys(then) == _measured_keys(of_today):
+            texts[arm] = of_today.get("stands_in_for") or texts[arm]
+    return {arm: str(text) for arm, text in texts.items() if text}
 
 
-def _parts(given: Mapping[str, Any]) -> Iterator[str]:
+def _measured_keys(arm: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in arm.items() if key not in _TOLD}
+
+
+def _is_on_one_node(where: paths.StudyPaths) -> bool:
+    """Tell whether clients and servers of a study in a cluster were all on one node, as its facts say."""
+    facts = files.read_json(where.facts) if where.facts.is_file() else {}
+    moments = [arm.get("moment") or {} for arm in (facts.get("arms") or {}).values()]
+    return len({node for one in moments for key, node in one.items() if key.endswith("_node")}) == 1
+
+
+def _place(given: Mapping[str, Any], is_on_one_node: bool = False) -> str:
+    return ", ".join(_parts(given, is_on_one_node))
+
+
+def _parts(given: Mapping[str, Any], is_on_one_node: bool) -> Iterator[str]:
     kind, engine = (given.get("site") or {}).get("kind"), (given.get("engine") or {}).get("name")
     if kind:
-        yield _SITES.get(kind, str(kind))
+        yield "one node of a cluster" if is_on_one_node else _SITES.get(kind, str(kind))
     arms = [arm or {} for arm in (given.get("arms") or {}).values()]
     if kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms):
         yield "namespaces"

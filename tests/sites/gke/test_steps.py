@@ -330,6 +330,15 @@ def test_what_can_not_be_installed_is_refused_before_anything_costs_money(open_f
     assert recorder.calls == []
 
 
+@pytest.mark.parametrize("absent", ["gcloud", "gke-gcloud-auth-plugin"])
+def test_a_cluster_that_could_not_be_reached_is_not_made(open_folder: Path, absent: str):
+    recorder = Recorder()
+    study = kubernetes_study.make(("pod", "host"), {"gke": asked().model_dump()})
+    with pytest.raises(SiteError, match=rf"^{absent}: not found on this machine.*nothing was made"):
+        commands.up(study, open_folder / "study", recorder, which=lambda name: None if name == absent else "")
+    assert recorder.calls == []
+
+
 @pytest.mark.parametrize(
     ("version", "operator", "said"),
     [
@@ -348,7 +357,7 @@ def test_down_asks_for_each_cluster_by_its_name_and_keeps_it_otherwise(open_fold
     study = kubernetes_study.make(("pod", "host"), {"gke": asked().model_dump()})
     root = open_folder / "clusters"
     folder = root / "my-study"
-    kubeconfig = commands.up(study, folder, recorder)
+    kubeconfig = commands.up(study, folder, recorder, which=lambda name: name)
     assert kubeconfig.parent == folder / "run"
     # What stops everything on this machine must not lose the only record of what costs money elsewhere.
     assert clean.down(root, purge=True).is_clean and folder.is_dir()

@@ -13,6 +13,8 @@ from benchbook.core.study import Study
 from benchbook.sites.hosts import doctor
 from tests.sites.hosts.test_arrange import HOSTS, study
 
+LOAD = inventory.load
+
 
 def made(engine: str) -> Study:
     return study({"direct": {}, "proxy": {"access": "haproxy"}}, name=engine)
@@ -67,6 +69,18 @@ def test_what_two_studies_need_is_told_once(there: None):
     both = told(made("mariadb"), made("postgresql"))
     assert [f"{host}: {program}" in both for host in roles("server") for program in ("mariadbd", "postgres")]
     assert both == told(made("mariadb"), made("postgresql"), made("mariadb"))
+
+
+def test_the_client_outside_a_cluster_is_looked_at_for_sysbench_alone(
+    there: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "outside.yaml"
+    file.write_text("hosts: {gen1: {host: 192.0.2.9, roles: [client]}}\n")
+    monkeypatch.setattr(inventory, "load", LOAD)
+    monkeypatch.setenv(inventory.VARIABLE, str(file))
+    monkeypatch.setattr(doctor.paths, "studies", lambda: ["tidb-kubernetes-access"])
+    assert told(load.study("tidb-kubernetes-access")) == {"gen1: sysbench": True}
+    assert {"gen1: ssh", "gen1: sysbench"} <= {one.name for one in doctor.examine()}
 
 
 def test_only_the_pipelines_studies_ask_where_they_name_the_inventory(

@@ -27,8 +27,7 @@ def up(study: Study, folder: Path, run: steps.Runner | None = None, which: Any =
     """Make what is missing of a study's cluster, with TiDB Operator where the study needs it; return the
     kubeconfig that reaches it. SiteError before the first command if a program is missing here."""
     asked, lab, version = _asked(study), labs.open_lab(folder), wanted_operator(study)
-    if version is not None:
-        operator.must_have_programs(which)
+    operator.must_have_programs(version is not None, which)
     record = {"gke": asked.model_dump(mode="json"), "id": lab.token[:8]}
     # Before the first command: what is half made must be found again.
     labs.write_private(folder / RECORD, json.dumps(record))

@@ -13,7 +13,8 @@ from benchbook.sites.gke.steps import Step
 RELEASE, NAMESPACE = "tidb-operator", "tidb-admin"
 CHARTS = "https://charts.pingcap.org/"
 TYPES = "https://raw.githubusercontent.com/pingcap/tidb-operator/v{version}/manifests/crd.yaml"
-PROGRAMS = ("kubectl", "helm")
+# GKE's clusters let only those in who have the plugin; without it a cluster would be made and not be reached.
+REACHING, INSTALLING = ("gcloud", "gke-gcloud-auth-plugin"), ("kubectl", "helm")
 
 
 def steps(version: str) -> list[Step]:
@@ -40,12 +41,13 @@ def installed(said: str) -> str | None:
     return next((str(one["chart"]).removeprefix(f"{RELEASE}-v") for one in found), None)
 
 
-def must_have_programs(which: Callable[[str], str | None] = shutil.which) -> None:
-    """Raise SiteError if a program that installs the operator is not on this machine: before anything is
-    made that costs money."""
-    absent = [name for name in PROGRAMS if which(name) is None]
+def must_have_programs(is_installed: bool, which: Callable[[str], str | None] = shutil.which) -> None:
+    """Raise SiteError if a program that makes and reaches a cluster is not on this machine, or one that
+    installs the operator where `is_installed` says that it will be: before anything costs money."""
+    needed = [*REACHING, *(INSTALLING if is_installed else ())]
+    absent = [name for name in needed if which(name) is None]
     if absent:
         raise SiteError(
-            f"{' and '.join(absent)}: not found on this machine, and TiDB Operator is installed with "
-            f"{' and '.join(PROGRAMS)}; nothing was made"
+            f"{', '.join(absent)}: not found on this machine, and the cluster is made and reached with "
+            f"{', '.join(needed)}; nothing was made"
         )

@@ -37,11 +37,12 @@ def examine() -> list[Ability]:
         asked = set(load.params().studies)
     for name in paths.studies():
         # Most studies name none, and to check a whole study takes a while.
-        if "inventory:" not in paths.study(name).file.read_text(encoding="utf-8", errors="replace"):
+        text = paths.study(name).file.read_text(encoding="utf-8", errors="replace")
+        if "inventory:" not in text and "outside:" not in text:
             continue
         with contextlib.suppress(InputErrors):
             study = load.study(name)
-            inventory_of = study.site.inventory
+            inventory_of = study.site.inventory or _outside(study)
             if inventory_of and (name in asked or inventory.file(inventory_of).is_file()):
                 named.setdefault(inventory_of, {})[name] = study
     found: list[Ability] = []
@@ -56,14 +57,15 @@ def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
 
     Of each host is told whether it has the programs that these studies need for its roles.
     """
+    is_outside = any(map(_outside, studies))
     try:
-        targets = inventory.load(name)
+        targets = inventory.load(name, ("client",)) if is_outside else inventory.load(name)
     except InputErrors as error:
         return [
             Ability(f"inventory {name}", False, one, "see docs/ssh.md", is_needed=False)
             for one in error.errors
         ]
-    wanted = roles.programs(studies)
+    wanted = {"client": roles.TOOLS["client"]} if is_outside else roles.programs(studies)
     with ThreadPoolExecutor(max_workers=16) as pool:
         asked = list(pool.map(_look, targets.values()))
     return [
@@ -71,6 +73,11 @@ def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
         for target, found in zip(targets.values(), asked, strict=True)
         for ability in _judged(target, found, wanted)
     ]
+
+
+def _outside(study: Study) -> str | None:
+    """Return the inventory of a study's clients outside its cluster, or None."""
+    return study.site.kubernetes.outside if study.site.kubernetes is not None else None
 
 
 def _look(target: Target) -> dict[str, Any] | str:
