@@ -20,6 +20,10 @@ from benchbook.show.markup import Html, element
 Findings = Mapping[str, Any]
 
 _NAMED_FACTS = 6
+_NO_PILOT = (
+    "No pilot was run (warm_up.pilot_s is 0), so nothing shows how long a run must go until it is steady. "
+    "Slow seconds of the start may be among those that count."
+)
 _SHORT = re.compile(r"a pilot of (\d+) s is too short to judge; it needs (\d+) s")
 
 
@@ -187,8 +191,9 @@ def _lengths(runs: pd.DataFrame) -> Doubt:
 def _steady(warm_up: Findings | None) -> Iterator[Doubt]:
     if warm_up and warm_up.get("is_steady") is not True:
         reason = f": {warm_up['reason'].rstrip('.')}" if warm_up.get("reason") else ""
-        short = _too_short(warm_up.get("pilots") or ())
-        yield Doubt("Warm-up", short or f"The pilots did not show a steady state{reason}.", True)
+        pilots = warm_up.get("pilots")
+        said = _NO_PILOT if pilots in ([], ()) else _too_short(pilots or ())
+        yield Doubt("Warm-up", said or f"The pilots did not show a steady state{reason}.", True)
 
 
 def _too_short(pilots: Sequence[Mapping[str, Any]]) -> str:
