@@ -14,7 +14,7 @@ from benchbook.compare import partners, words
 from benchbook.compare import turns as of_turns
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.compare.verdicts import MARGIN
-from benchbook.show import numbers
+from benchbook.show import numbers, opposite
 from benchbook.show.markup import Html, element
 
 Findings = Mapping[str, Any]
@@ -67,7 +67,7 @@ def points(
     yield Doubt("Scope", f"These numbers hold for {findings['scope']}; another machine is another study.")
     for found in findings["findings"]:
         yield from _second_opinion(found)
-    yield from _warnings(findings["warnings"])
+    yield from _warnings(findings)
     for found in findings["findings"]:
         name = f"{_name(found)}, {numbers.metric(found['metric'])}"
         for text in found["warnings"]:
@@ -153,13 +153,14 @@ def _partners(blocks: Sequence[Mapping[str, Any]] | None) -> Iterator[Doubt]:
     )
 
 
-def _warnings(warnings: Sequence[Any]) -> Iterator[Doubt]:
+def _warnings(findings: Findings) -> Iterator[Doubt]:
     """Give each warning under its own title; findings made before there were titles have texts alone."""
     seen = set()
-    for one in warnings:
+    for one in findings["warnings"]:
         title, text = ("Warning", one) if isinstance(one, str) else (one["title"], one["text"])
         if text not in seen:
-            yield Doubt(title, text, True)
+            turned = opposite.beside_note(text, findings)
+            yield Doubt(title, f"{text} {turned}" if turned else text, True)
         seen.add(text)
 
 
