@@ -146,6 +146,18 @@ def test_an_arm_that_illustrates_a_claim_says_what_it_stands_in_for(name: str):
     assert silent == [], "the first page would show its effect beside the claim without that"
 
 
+def test_a_trend_of_point_selects_is_shown_by_point_selects_alone():
+    """The document has tables of point selects only; the study of a cluster on one machine updates, too."""
+    name = "lab-cluster-zones"
+    assert len(tree.study(name).workloads) == 2
+    (put,) = [
+        one
+        for one in judged(name)["made"]["claims"]
+        if one["claim"] == "tidb-kubernetes/zones-with-concurrency"
+    ]
+    assert put["parts"] and {"oltp_point_select" in part["where"] for part in put["parts"]} == {True}
+
+
 def test_the_table_of_the_load_balancer_is_another_one_and_gives_no_verdict():
     from benchbook.compare.record import judge_claim
     from benchbook.read import published

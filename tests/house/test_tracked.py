@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +99,19 @@ def test_nothing_tracked_is_ignored():
 def test_dvc_does_not_hash_what_python_and_jupyter_leave():
     patterns = (tree.ROOT / ".dvcignore").read_text().split()
     assert {"__pycache__", ".ipynb_checkpoints"} <= set(patterns)
+
+
+def test_the_lock_of_dvc_is_not_in_git_and_can_t_be_ignored(tmp_path: Path):
+    """In git it would be untrue after the next commit; the questions and answers say what to do with it."""
+    from dvc.dvcfile import FileIsGitIgnored, Lockfile
+    from dvc.repo import Repo
+
+    assert "dvc.lock" not in map(str, tree.tracked())
+    assert "'dvc.lock' is git-ignored" in (tree.ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("/dvc.lock\n")
+    with (
+        Repo.init(str(tmp_path)) as repo,
+        pytest.raises(FileIsGitIgnored, match=r"dvc\.lock' is git-ignored"),
+    ):
+        Lockfile(repo, str(tmp_path / "dvc.lock")).load()

@@ -261,6 +261,22 @@ def test_the_schedule_as_a_table_has_a_row_for_each_run():
     assert list(table.run_id) == [run.run_id for run in runs]
 
 
+@pytest.mark.parametrize(
+    ("engine", "arm", "block_s"),
+    [
+        ({"name": "mariadb"}, {}, 4),
+        ({"name": "tidb"}, {}, 6),
+        # The arm that takes longest says when a block can begin.
+        ({"name": "mariadb"}, {"engine": {"name": "tidb"}}, 6),
+        ({"name": "tidb", "version": "5.0", "cluster": {}}, {}, 17),
+    ],
+)
+def test_the_starts_of_a_blocks_servers_are_part_of_the_estimate(engine: dict, arm: dict, block_s: float):
+    study = make(engine=engine, arms={"direct": {}, "other": arm}, aa=None)
+    # 2 blocks x 2 workloads x 2 levels x 2 arms = 16 runs of 5 + 30 + 0.5 s: 568 s.
+    assert schedule.seconds(study, schedule.plan_runs("s", study, {})) == pytest.approx(568 + 2 * block_s)
+
+
 def test_the_summary_says_what_is_measured_and_how_long_it_takes():
     study = make(aa={"workloads": ("oltp_read_write",), "threads": (4,)}, warm_up={"pilot_s": 20})
     # 2 blocks x (2 workloads x 2 levels x 2 arms + 1 twin) = 18 runs of 5 + 30 + 0.5 s, and 2 x 4 s: 647 s.

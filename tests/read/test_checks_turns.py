@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchbook.core.params import Limits
-from benchbook.read import checks_log, checks_machine, checks_turns, rows
+from benchbook.read import checks_log, checks_machine, checks_turns, rows, validity
 from benchbook.read.evidence import Evidence
 from tests.read import corpus, synthetic
 
@@ -113,6 +113,16 @@ def test_turns_allow_more_of_what_the_host_takes_since_it_meets_all_arms():
     assert checks_machine.machine(in_turns, Limits()) == []
     much = replace(in_turns, seen=in_turns.seen | {"steal_pct": 41.0})
     assert checks_machine.machine(much, Limits()) == ["41.0 % of the machine's time was stolen, at most 40 %"]
+
+
+def test_a_run_without_a_turn_fails_with_a_sentence():
+    run = taken("turn,arm,begin_us,end_us\n", count=0, idle=0)
+    judged = {one.id: one for one in validity.judge(run).checks}
+    assert judged["V15"].passed is False
+    said = "no turn of its arm was taken, so what the client had of its cores is not known"
+    assert judged["V15"].detail == said
+    assert judged["V23"].passed is False and "0 turns were taken, 20 asked" in judged["V23"].detail
+    assert not [one for one in judged.values() if "Error" in one.detail]
 
 
 @pytest.mark.parametrize(("turn_ms", "is_late"), [(50, True), (500, False)])

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from benchbook.compare import turns
+from dataclasses import asdict
+
+import pandas as pd
+
+from benchbook.compare import steady, turns
 from benchbook.show import numbers, tables
 from benchbook.show.doubts import points
 
@@ -62,8 +66,15 @@ def test_a_warm_up_without_steady_state_asks_for_care(made):
     warm_up = {"is_steady": False, "reason": "a pilot of 5 s is too short to judge"}
     (doubt,) = [one for one in points(made.findings, made.runs, warm_up) if one.name == "Warm-up"]
     assert doubt.is_care and "a pilot of 5 s is too short" in doubt.text
-    steady = points(made.findings, made.runs, {"is_steady": True})
-    assert not [one for one in steady if one.name == "Warm-up"]
+    known = points(made.findings, made.runs, {"is_steady": True})
+    assert not [one for one in known if one.name == "Warm-up"]
+
+
+def test_a_study_without_pilots_does_not_say_that_they_showed_something(made):
+    warm_up = asdict(steady.discard_advice(pd.DataFrame(columns=["arm", "workload", "threads"])))
+    (doubt,) = [one for one in points(made.findings, made.runs, warm_up) if one.name == "Warm-up"]
+    assert doubt.is_care and doubt.text.startswith("No pilot was run")
+    assert "did not show a steady state" not in doubt.text
 
 
 def test_each_weakness_asks_for_care(made):

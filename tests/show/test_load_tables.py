@@ -61,6 +61,14 @@ def test_the_parts_of_a_tidb_cluster_have_columns_of_their_own():
     assert [name.split(",")[0].split(" ")[0] for name in head[3:]] == ["Server", "TiDB", "TiKV", "PD", "TiKV"]
 
 
+def test_stores_that_are_no_tikv_are_not_called_so():
+    used = {"cpu_tidb_cores": [3.0], "cpu_tikv_cores": [3.5], "memory_tikv_mib": [900.0]}
+    facts = {"arms": {"three-stores": {"engine": {"storage": "unistore, not TiKV: 3 stores, each row on 3"}}}}
+    found = load_tables.parts(runs(arm=["three-stores"], **used), facts)
+    assert [name.startswith("Store (unistore)") for name in cells(found)[0][3:]] == [False, True, True]
+    assert "TiDB, store (unistore) and PD together" in found.caption and "TiKV" not in found._repr_html_()
+
+
 def test_only_long_runs_are_listed_with_their_stalls_and_levels():
     qps = np.concatenate([np.full(400, 1000.0), np.full(200, 700.0)]) * np.exp(
         np.random.default_rng(3).normal(0, 0.02, 600)

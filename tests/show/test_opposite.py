@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from benchbook.show import opposite, tables
+from benchbook.show.doubts import points
 
 
 def finding(low: float, high: float, is_headline: bool = True) -> dict[str, object]:
@@ -56,3 +59,57 @@ def test_the_page_of_a_study_says_so_beside_what_it_illustrates_and_not_beside_w
     shown, judged = (row[2] for row in table.rows)
     assert shown == "Mean latency: after +60 %. The direction is opposite to the published one."
     assert judged == "Mean latency: after +60 %."
+
+
+def upgraded(*ends: tuple[float, float], **more: Any) -> dict[str, Any]:
+    """Return findings of an arm that illustrates "QPS grows by more than 30 %", one a workload."""
+    workloads = ("oltp_point_select", "oltp_read_only")
+    own = [
+        {"treatment": "after", "baseline": "before", "metric": "qps", "workload": workload, **finding(*pair)}
+        for workload, pair in zip(workloads, ends, strict=False)
+    ]
+    return {"findings": own} | more
+
+
+NOTE = "Arm TiDB 6.6 (after) illustrates tidb-upgrade/growth-in-general and doesn't judge it: “QPS grows.”"
+
+
+@pytest.mark.parametrize(
+    ("findings", "said"),
+    [
+        (upgraded((-0.32, -0.27), (-0.27, -0.16)), "The direction is opposite to the published one."),
+        (
+            upgraded((-0.32, -0.27), (0.1, 0.2)),
+            "The direction is opposite to the published one on point selects.",
+        ),
+        (upgraded((-0.05, 0.05), (0.1, 0.2)), ""),
+        (upgraded(), ""),
+    ],
+)
+def test_a_note_on_an_illustrated_claim_says_where_it_went_the_other_way(findings: dict[str, Any], said: str):
+    assert opposite.beside_note(NOTE, findings) == said
+    key = NOTE.replace("TiDB 6.6 (after)", "after")
+    assert opposite.beside_note(key, findings) == said
+
+
+def test_a_note_on_a_claim_that_was_put_to_the_study_goes_by_its_parts():
+    later = {"low": 0.55, "high": 0.68, "scale": "share", "band": [None, -0.02]}
+    one = {"claim": "tidb-upgrade/growth-in-general", "kind": "effect", "parts": [later], "judged": False}
+    assert "opposite" in opposite.beside_note(NOTE, upgraded((0.1, 0.2), claims=[one]))
+    assert opposite.beside_note(NOTE, upgraded((-0.2, -0.1), claims=[one | {"judged": True}])) == ""
+
+
+def test_a_note_on_a_claim_that_no_source_has_any_more_and_other_notes_stay_as_they_are():
+    findings = upgraded((-0.32, -0.27))
+    assert opposite.beside_note("Arm after illustrates gone/claim and doesn't judge it: “x”", findings) == ""
+    assert opposite.beside_note(NOTE.replace("growth-in-general", "gone"), findings) == ""
+    assert opposite.beside_note("Arm after stands in for TiDB 6.6.", findings) == ""
+
+
+def test_the_doubts_of_a_page_have_the_sentence_beside_the_note(made: Any):
+    noted = {**made.findings, **upgraded((-0.32, -0.27)), "claims": []}
+    for each in noted["findings"]:
+        each |= {"warnings": [], "second_opinion": None}
+    noted["warnings"] = [{"title": "Illustrated claim", "text": NOTE}]
+    (doubt,) = [one for one in points(noted, made.runs) if one.name == "Illustrated claim"]
+    assert doubt.text == f"{NOTE} The direction is opposite to the published one."

@@ -138,4 +138,4 @@ def test_a_gate_on_a_real_server_keeps_its_evidence_and_leaves_nothing(
     assert not any("V12" in json.dumps(one) for one in reasons)
     assert len(list((keep / "raw").iterdir())) == 2 * record["blocks"]
     assert sorted((paths.root() / "data").iterdir()) == before
-    assert not list((open_folder / "gate").glob("gate-*"))
+    assert not list((open_folder / "gate").rglob("gate-*"))

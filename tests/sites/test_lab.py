@@ -10,6 +10,7 @@ import pytest
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
+from benchbook.sites.agent import facts
 
 
 def mode(path: Path) -> int:
@@ -26,6 +27,14 @@ def test_two_clones_and_two_studies_have_different_labs(
     assert len(folders) == 4
     monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(tmp_path))
     assert labs.lab_folder(tmp_path / "a", "x") == tmp_path / "x"
+
+
+def test_the_disk_of_a_folder_that_is_not_there_yet_is_that_of_the_nearest_above_it(tmp_path: Path) -> None:
+    assert labs.nearest(tmp_path / "a" / "b") == labs.nearest(tmp_path) == tmp_path
+    free = labs.free_bytes(tmp_path / "a" / "b")
+    assert abs(free - labs.free_bytes(tmp_path)) < 1 << 30
+    moment = facts.moment(tmp_path / "a" / "b")
+    assert abs((moment["disk_free_mib"] << 20) - free) < 1 << 30
 
 
 def test_a_lab_is_found_again_with_its_token_and_password(open_folder: Path) -> None:

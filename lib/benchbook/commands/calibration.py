@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -27,8 +26,9 @@ from benchbook.measure import dataset, matrix
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site
-from benchbook.sites.arms import clean
+from benchbook.sites.arms import clean, temporary
 from benchbook.sites.lab import lab_root
+from benchbook.sites.processes import end_signals
 
 SAME: dict[str, dict[str, Any]] = {"one": {}, "other": {}}
 MARIADB = {"settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "32M"}}
@@ -88,17 +88,24 @@ def measure(
 def place(prefix: str = "calibration-", below: Path | None = None) -> Iterator[Path]:
     """Yield a folder for a lab, which a server's own user can reach; nothing of it stays.
 
-    It is made `below` a folder that such a user may enter; None takes the one beside this clone's lab.
+    It is made `below` a folder that such a user may enter; None takes that of this clone's labs, where
+    `down` looks, too, and what others that were killed left there is removed first.
     """
-    root = below or lab_root(paths.root()).parent
-    root.mkdir(parents=True, exist_ok=True, mode=0o755)
-    base = Path(tempfile.mkdtemp(prefix=prefix, dir=root))
-    base.chmod(0o711)
+    root = below or lab_root(paths.root())
+    if below is None:
+        clean.sweep(root)
+    # Caught here, since a site in this folder would end the process as soon as it is left itself.
+    signals = end_signals.Signals()
+    signals.catch()
     try:
-        yield base
+        base = temporary.make(root, prefix)
+        try:
+            yield base
+        finally:
+            if clean.down(base).is_clean:
+                shutil.rmtree(base, ignore_errors=True)
     finally:
-        clean.down(base)
-        shutil.rmtree(base, ignore_errors=True)
+        signals.leave()
 
 
 def noise(say: Callable[[str], None] = lambda _: None) -> dict[str, float]:

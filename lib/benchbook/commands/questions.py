@@ -13,7 +13,8 @@ INTRODUCTION = """# The studies, a folder for each question
 `make repro STUDY=NAME` measures a study, and `make plan STUDY=NAME` shows its schedule beforehand. A study
 is known by its name alone, whatever folder its file lies in; one of your own may lie beside `quick.yaml`.
 A second name in a row is the same study at the sizes of its source. "Measuring" is what `make plan`
-computes: discards and runs of all blocks, without repeats; pilots, loading and starting servers are extra.
+computes: discards and runs of all blocks and the starts of their servers, without repeats; pilots and
+loading are extra.
 [docs/comparisons.md](../docs/comparisons.md) leads from a published claim to its studies.
 
 This page is made from the studies by `benchbook reference`.

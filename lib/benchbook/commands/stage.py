@@ -37,6 +37,9 @@ FULL_BYTES = 1 << 20
 # Notebooks about everything, and the pages they become.
 PAGES = {"method": "method.html", "findings": "index.html"}
 
+# A stage that signal N ended has the exit code of this and N.
+ENDED_BY = 128
+
 # What makes numbers and pages; studies and params.yaml have doubts of their own.
 CODE = ("lib", "notebooks", "dvc.yaml", "requirements.lock")
 
@@ -49,19 +52,32 @@ def run(stage: str, name: str, is_here: bool = False) -> int:
     The study file is checked before anything starts (exit 2). A failed notebook is kept in
     `data/NAME/failed`, where DVC does not delete it.
     """
-    asked = (load.to_measure if stage in MEASURING else load.study)(name).site.existing
-    needed = asked.password_env if asked is not None and stage in MEASURING else None
+    site = (load.to_measure if stage in MEASURING else load.study)(name).site
+    needed = site.existing.password_env if site.existing is not None and stage in MEASURING else None
     surroundings.hide([needed] if needed else [])
     load.params()
     where = paths.study(name)
     doing = show if is_here or stage in SHOWING else execute
     code = doing(STAGES[stage], "study", name, where.notebooks, where.failed)
+    if stage in MEASURING and code > ENDED_BY and site.kind == "local":
+        _clean_up(name)
     pages = {"report": where.report, "runs": where.run_pages / "index.html"}
     if stage in pages and code == 0:
         _render(where.notebooks / f"{STAGES[stage]}.ipynb", pages[stage], name)
     if stage == "report" and code == 0:
         summarise(name, commit(), edited())
     return code
+
+
+def _clean_up(name: str) -> None:
+    """Remove what a stage that was ended left on this machine.
+
+    Its process has seconds to end its servers, and a killed one has none for its namespaces and rules.
+    """
+    from benchbook.sites.arms import clean
+    from benchbook.sites.lab import lab_folder
+
+    clean.after_kill(lab_folder(paths.root(), name))
 
 
 def audit(name: str) -> int:

@@ -31,6 +31,11 @@ def limits(claim: Claim) -> Limits | None:
     return Limits(low - VALUE_MARGIN * abs(low), high + VALUE_MARGIN * abs(high))
 
 
+def is_share(claim: Claim) -> bool:
+    """Tell whether a claim's numbers are shares, which have a direction."""
+    return claim.kind in ("effect", "same_effect") or bool(claim.band and claim.band.is_share)
+
+
 def judged_by(claim: Claim) -> str | None:
     """Return what must lie in the band: a point says where cells centre, a range or bound where each is."""
     if claim.kind not in ("effect", "value"):

@@ -20,7 +20,7 @@ from benchbook.compare.arithmetic import (
     plain,
     tidy,
 )
-from benchbook.compare.claimed import is_inside, judged_by, limits, published_text
+from benchbook.compare.claimed import is_inside, is_share, judged_by, limits, published_text
 from benchbook.compare.record_kinds import FAILS, HOLDS, OPEN, peak, proportional, same_effect, trend, unit
 from benchbook.compare.verdicts import Band as Limits
 from benchbook.core.cells import Ambiguous, Cell, NoNumber, Pair, pair, select, values
@@ -51,7 +51,7 @@ def judge_claim(published: Published, name: str) -> dict[str, Any]:
         "metric": claim.metric,
         "published": published_text(claim),
         "band": None if band is None else [band.low, band.high],
-        "is_share": claim.kind in ("effect", "same_effect") or bool(claim.band and claim.band.is_share),
+        "is_share": is_share(claim),
         "judged_by": judged_by(claim),
         "verdict": OPEN,
         "reason": "",

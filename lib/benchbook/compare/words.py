@@ -42,8 +42,8 @@ METRICS = {
     "cpu_proxy_for_a_query": "processor time of the proxy for a query",
     "cpu_server_cores": "processor time of the server",
     "cpu_server_for_a_query": "processor time of the server for a query",
-    "cpu_tidb_cores": "processor time of TiDB without PD and TiKV",
-    "cpu_tidb_for_a_query": "processor time of TiDB for a query, without PD and TiKV",
+    "cpu_tidb_cores": "processor time of TiDB without PD and stores",
+    "cpu_tidb_for_a_query": "processor time of TiDB for a query, without PD and stores",
     "cost_per_million": "cost per million queries",
     "memory_proxy_mib": "memory of the proxy",
 }

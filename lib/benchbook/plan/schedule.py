@@ -35,9 +35,11 @@ LASTING = (*OF_ANY_SITE, *OF_A_CLUSTER, *OF_HOSTS)
 
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
 
-# Seconds around a run and around a block, for the estimate that is shown before anything starts.
+# Seconds around a run, and those between blocks, in which data are put back and servers start, for the
+# estimate that is shown before anything starts; as measured, by engine. A cluster elects leaders first.
 RUN_OVERHEAD_S = 0.5
-BLOCK_OVERHEAD_S = 4.0
+BLOCK_OVERHEAD_S = {"tidb": 6.0}
+USUAL_OVERHEAD_S, CLUSTER_OVERHEAD_S = 4.0, 17.0
 
 
 def conditions(facts: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, str]]:
@@ -156,7 +158,16 @@ def table(runs: list[PlannedRun]) -> pd.DataFrame:
 def seconds(study: Study, runs: list[PlannedRun]) -> float:
     """Estimate how long run-matrix takes, in seconds, without repeats."""
     each = (sum(words.clock_seconds(vars(run))) / max(1, len(run.partners)) for run in runs)
-    return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * BLOCK_OVERHEAD_S
+    return sum(one + RUN_OVERHEAD_S for one in each) + study.plan.blocks * block_overhead(study)
+
+
+def block_overhead(study: Study) -> float:
+    """Estimate the seconds that a block takes beside its runs: those of the engine that takes longest."""
+    engines = [engine_of(study, arm) for arm in study.arms]
+    return max(
+        CLUSTER_OVERHEAD_S if one.cluster is not None else BLOCK_OVERHEAD_S.get(one.name, USUAL_OVERHEAD_S)
+        for one in engines
+    )
 
 
 def orders(study: Study) -> list[str]:

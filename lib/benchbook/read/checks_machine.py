@@ -30,6 +30,9 @@ def client(run: Evidence, limits: Limits) -> list[str]:
     """
     # In turns the client stands still most of the time, which is no rest for a core that it lacks.
     seconds = run.active_s if run.is_in_turns else run.get("sysbench_s")
+    if not seconds:
+        what = "no turn of its arm was taken" if run.is_in_turns else "sysbench ran for 0 s"
+        return [f"{what}, so what the client had of its cores is not known"]
     # A starved client also takes long to begin; threads that are not there yet don't wait.
     ran = min(seconds, (run.log.final and run.log.final.total_time_s) or seconds)
     waited = run.get("client", "runqueue_wait_s") / (run.get("client", "threads") * ran)

@@ -14,12 +14,16 @@ from benchbook.compare import partners, words
 from benchbook.compare import turns as of_turns
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.compare.verdicts import MARGIN
-from benchbook.show import numbers
+from benchbook.show import numbers, opposite
 from benchbook.show.markup import Html, element
 
 Findings = Mapping[str, Any]
 
 _NAMED_FACTS = 6
+_NO_PILOT = (
+    "No pilot was run (warm_up.pilot_s is 0), so nothing shows how long a run must go until it is steady. "
+    "Slow seconds of the start may be among those that count."
+)
 _SHORT = re.compile(r"a pilot of (\d+) s is too short to judge; it needs (\d+) s")
 
 
@@ -63,7 +67,7 @@ def points(
     yield Doubt("Scope", f"These numbers hold for {findings['scope']}; another machine is another study.")
     for found in findings["findings"]:
         yield from _second_opinion(found)
-    yield from _warnings(findings["warnings"])
+    yield from _warnings(findings)
     for found in findings["findings"]:
         name = f"{_name(found)}, {numbers.metric(found['metric'])}"
         for text in found["warnings"]:
@@ -151,13 +155,14 @@ def _partners(blocks: Sequence[Mapping[str, Any]] | None) -> Iterator[Doubt]:
     )
 
 
-def _warnings(warnings: Sequence[Any]) -> Iterator[Doubt]:
+def _warnings(findings: Findings) -> Iterator[Doubt]:
     """Give each warning under its own title; findings made before there were titles have texts alone."""
     seen = set()
-    for one in warnings:
+    for one in findings["warnings"]:
         title, text = ("Warning", one) if isinstance(one, str) else (one["title"], one["text"])
         if text not in seen:
-            yield Doubt(title, text, True)
+            turned = opposite.beside_note(text, findings)
+            yield Doubt(title, f"{text} {turned}" if turned else text, True)
         seen.add(text)
 
 
@@ -189,8 +194,9 @@ def _lengths(runs: pd.DataFrame) -> Doubt:
 def _steady(warm_up: Findings | None) -> Iterator[Doubt]:
     if warm_up and warm_up.get("is_steady") is not True:
         reason = f": {warm_up['reason'].rstrip('.')}" if warm_up.get("reason") else ""
-        short = _too_short(warm_up.get("pilots") or ())
-        yield Doubt("Warm-up", short or f"The pilots did not show a steady state{reason}.", True)
+        pilots = warm_up.get("pilots")
+        said = _NO_PILOT if pilots in ([], ()) else _too_short(pilots or ())
+        yield Doubt("Warm-up", said or f"The pilots did not show a steady state{reason}.", True)
 
 
 def _too_short(pilots: Sequence[Mapping[str, Any]]) -> str:

@@ -12,19 +12,21 @@ from benchbook.compare import stability as found
 from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long, number
 
-# Column of `runs`, heading, unit. What no run has is left out.
+STORES = "TiKV"
+UNISTORE = "unistore"
+# Column of `runs`, heading, unit. What no run has is left out. Stores are called what they are (`_stores`).
 _USED = (
     ("lowest_qps", "Lowest QPS", "of 5 s"),
     ("cpu_client_cores", "Client", "cores"),
     ("cpu_proxy_cores", "Proxy", "cores"),
     ("cpu_server_cores", "Server", "cores"),
     ("cpu_tidb_cores", "TiDB", "cores"),
-    ("cpu_tikv_cores", "TiKV", "cores"),
+    ("cpu_tikv_cores", STORES, "cores"),
     ("cpu_pd_cores", "PD", "cores"),
     ("memory_proxy_mib", "Proxy", "MiB"),
     ("memory_server_mib", "Server", "MiB"),
     ("memory_tidb_mib", "TiDB", "MiB"),
-    ("memory_tikv_mib", "TiKV", "MiB"),
+    ("memory_tikv_mib", STORES, "MiB"),
     ("memory_pd_mib", "PD", "MiB"),
     ("received_proxy_mib_s", "Proxy gets", "MiB/s"),
     ("sent_proxy_mib_s", "sends", "MiB/s"),
@@ -33,21 +35,26 @@ _USED = (
 )
 
 
-def parts(runs: pd.DataFrame) -> Table:
+def parts(runs: pd.DataFrame, facts: Mapping[str, Any] | None = None) -> Table:
     """List what client, proxy and server used in each cell: medians over its runs.
 
-    Bytes are those that TCP carried, without headers. A proxy's are of both its sides.
+    Bytes are those that TCP carried, without headers. A proxy's are of both its sides. `facts` is the content
+    of `facts.json`, which says what the stores of a cluster are.
     """
-    shown = [(name, number(label, unit)) for name, label, unit in _USED if _has(runs, name)]
+    stores = _stores(facts)
+    heading = f"{stores[0].upper()}{stores[1:]}"
+    used = [(name, heading if label == STORES else label, unit) for name, label, unit in _USED]
+    shown = [(name, number(label, unit)) for name, label, unit in used if _has(runs, name)]
     rows = [
         [workload, threads, arm, *(_middle(own[name]) for name, _ in shown)]
         for (workload, threads, arm), own in runs.groupby(["workload", "threads", "arm"], sort=True)
     ]
     columns = [Column("Workload"), number("Threads"), Column("Arm"), *(column for _, column in shown)]
+    is_cluster = any(name == "cpu_tidb_cores" for name, _ in shown)
+    together = f" The server of a TiDB cluster is TiDB, {stores} and PD together." if is_cluster else ""
     caption = (
         "Processor time, memory and bytes of each part while a cell was measured, medians over its runs. "
-        "Bytes are those that TCP carried, without headers; a proxy's are those of both its sides. The "
-        "server of a TiDB cluster is TiDB, TiKV and PD together."
+        f"Bytes are those that TCP carried, without headers; a proxy's are those of both its sides.{together}"
     )
     return Table("parts", "What the parts used", columns, rows, caption, "No run was valid.")
 
@@ -132,6 +139,13 @@ def dips(runs: pd.DataFrame, intervals: pd.DataFrame, facts: Mapping[str, Any] |
         "run and decides nothing; the effects above are means over whole runs, the event included."
     )
     return (Table("dips", "What the event cost", columns, rows, caption),) if rows else ()
+
+
+def _stores(facts: Mapping[str, Any] | None) -> str:
+    """Name the stores of a TiDB cluster: on one machine they are unistore, which speaks TiKV's protocol."""
+    engines = [arm.get("engine") or {} for arm in ((facts or {}).get("arms") or {}).values()]
+    is_unistore = any(str(engine.get("storage") or "").startswith(UNISTORE) for engine in engines)
+    return f"store ({UNISTORE})" if is_unistore else STORES
 
 
 def _middle(values: pd.Series) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchbook.compare import claimed, words
+from benchbook.core import source
+from benchbook.core.errors import InputErrors
 from benchbook.show import numbers
+from benchbook.show.standing import Measured
 
 Finding = Mapping[str, Any]
+# As `compare.arrangements` writes it: an arm has its key in brackets where it has a name for readers.
+_NOTE = re.compile(r"Arm (?:.+ \((?P<named>[^()]+)\)|(?P<key>\S+)) illustrates (?P<claim>\S+) and doesn't")
 
 
 def is_opposite(found: Finding, claim: Mapping[str, Any]) -> bool:
@@ -30,6 +37,35 @@ def _is_beyond(found: Finding, band: Sequence[float | None] | None) -> bool:
     low, high = band or (None, None)
     rises, falls = low is not None and low >= 0, high is not None and high <= 0
     return (rises and found["high"] < 0) or (falls and found["low"] > 0)
+
+
+def of_pair(own: Sequence[Finding], claim: Mapping[str, Any]) -> str:
+    """Name the workloads on which a pair of arms went the other way than a claim: `all`, some, or nothing."""
+    turned = [words.of(one, "workload") for one in own if is_opposite(one, claim)]
+    return "all" if turned and len(turned) == len(own) else numbers.listing(turned)
+
+
+def beside_note(note: str, findings: Mapping[str, Any]) -> str:
+    """Say what went the other way in what a note of a study calls an illustration; nothing where nothing."""
+    if (found := _NOTE.match(note)) is None:
+        return ""
+    name, arm = found["claim"], found["named"] or found["key"]
+    study = Measured("", findings, illustrates={arm: [name]})
+    if asked := study.asked(name):
+        return "" if asked[0]["judged"] else told(parts(asked[0]))
+    own = study.shows(name)
+    return told(of_pair(own, _claim(name))) if own else ""
+
+
+def _claim(name: str) -> Mapping[str, Any]:
+    """Return band and kind of number of a claim, by its source and name; without a band where it is gone."""
+    document, _, own = name.partition("/")
+    try:
+        claim = source.load(document).claims[own].as_put
+    except (InputErrors, KeyError):
+        return {"is_share": False, "band": None}
+    band = claimed.limits(claim)
+    return {"is_share": claimed.is_share(claim), "band": None if band is None else [band.low, band.high]}
 
 
 def told(on: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from benchbook.compare import verdicts, words
-from benchbook.compare.sentences import listing
 from benchbook.core import paths
 from benchbook.show import figures, numbers, opposite, prose
 from benchbook.show.badge import badge
@@ -269,10 +268,9 @@ def _shown(study: Measured, own: Sequence[Mapping[str, Any]], claim: Mapping[str
     """Write what one pair of arms showed, workload by workload, and what went the other way."""
     note = element("i", "Illustrated, not judged: ")
     arms = f"{words.of(own[0], 'treatment')} against {words.of(own[0], 'baseline')}: "
-    turned = [words.of(one, "workload") for one in own if opposite.is_opposite(one, claim)]
     told = "; ".join(map(_effect, own)) + ". "
-    if turned:
-        told += opposite.told("all" if len(turned) == len(own) else listing(turned)) + " "
+    if turned := opposite.told(opposite.of_pair(own, claim)):
+        told += turned + " "
     return element("span", note, arms, told, _way(study, own[0]["id"]), _stand_in(study, claim))
 
 

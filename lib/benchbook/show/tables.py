@@ -9,6 +9,7 @@ from typing import Any
 from benchbook.compare import words
 from benchbook.show import numbers, opposite
 from benchbook.show.badge import ORDER, badge, result
+from benchbook.show.leaders import tables as leaders
 from benchbook.show.load_tables import dips, parts, stability
 from benchbook.show.loading import tables as loading
 from benchbook.show.markup import Html, element, slug
@@ -26,6 +27,7 @@ __all__ = [
     "dips",
     "effects",
     "facts",
+    "leaders",
     "loading",
     "partners",
     "parts",

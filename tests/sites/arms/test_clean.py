@@ -10,7 +10,7 @@ import pytest
 
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
-from benchbook.sites.processes import process
+from benchbook.sites.processes import process, procfs
 
 
 @pytest.fixture
@@ -67,3 +67,16 @@ def test_purge_removes_labs_and_only_labs(open_folder: Path) -> None:
 
 def test_a_folder_that_never_was_is_clean(tmp_path: Path) -> None:
     assert clean.down(tmp_path / "never").is_clean
+
+
+def test_after_a_kill_nothing_of_a_lab_stays_unless_its_owner_is_at_work(open_folder: Path, sleeper) -> None:
+    lab = labs.open_lab(open_folder / "killed")
+    owner, server = sleeper(), sleeper(**{process.TOKEN: lab.token})
+    started = procfs.stat(owner.pid)["started"]
+    process.write_pidfile(lab.pidfile("owner"), process.Child("owner", owner.pid, started, "", lab.token))
+    clean.after_kill(lab.folder)
+    assert server.poll() is None and owner.poll() is None
+    owner.kill()
+    owner.wait()
+    clean.after_kill(lab.folder)
+    assert server.wait(timeout=10) == -15 and not lab.pidfile("owner").exists()

@@ -249,6 +249,10 @@ def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(
             made.append({arm: cluster.made_with for arm, cluster in clusters.items()})
             addresses = {address for one in clusters.values() for address, _ in one.addresses}
             assert addresses <= set(made[0]["near"]["own_hosts"])
+            for one in clusters.values():
+                beside = one.zones.facts([*one.stores], one.size.tidb)["tidb_beside"]
+                near = [one.stores[store].place.address for store in beside]
+                assert [server.place.address for server in one.servers] == near
     assert made[0] == made[1]
     assert clean.down(open_folder / "zones").is_clean
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from benchbook.core import registry
 from benchbook.sites.agent import files
+from benchbook.sites.lab import free_bytes
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.process import PLAIN
 
@@ -58,7 +59,7 @@ def moment(folder: Path) -> dict[str, Any]:
     return {
         "load_1min": os.getloadavg()[0],
         "memory_available_mib": _meminfo().get("MemAvailable", 0) >> 10,
-        "disk_free_mib": shutil.disk_usage(_nearest(folder)).free >> 20,
+        "disk_free_mib": free_bytes(folder) >> 20,
     }
 
 
@@ -146,12 +147,6 @@ def _open_files() -> int:
 
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return -1 if hard == resource.RLIM_INFINITY else hard
-
-
-def _nearest(folder: Path) -> Path:
-    while not folder.exists():
-        folder = folder.parent
-    return folder
 
 
 def read(path: str | Path) -> str | None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchbook import sites
 from benchbook.core.errors import SiteError
+from benchbook.sites.arms import temporary
 from benchbook.sites.processes import process, procfs
 
 OWNER_S = 15.0
@@ -53,14 +54,14 @@ class Report:
 def down(lab_root: Path, purge: bool = False) -> Report:
     """Stop all that belongs to the labs below a folder; with `purge` remove their data too.
 
-    A stage that is still at work there is asked to end first, so that it can stop its own servers. This
-    process is spared. Idempotent.
+    A command that is still at work there is asked to end first, so that it can stop its own servers. This
+    process is spared. Labs that nothing is kept of are removed. Idempotent.
     """
     lab_root = Path(os.path.abspath(lab_root))
     report = Report()
     labs = find_labs(lab_root)
-    for folder in labs:
-        _end_owner(folder, report)
+    for owner in _owners(lab_root, labs):
+        _end(owner, report)
     tokens = {token for token in map(_token, labs) if token}
     for child in find_processes(lab_root, tokens):
         name = f"pid {child.pid} ({procfs.command(child.pid)})"
@@ -75,17 +76,32 @@ def down(lab_root: Path, purge: bool = False) -> Report:
         kind.down(folder, _token(folder), report, purge)
     if not report.left:
         records = [name for kind in kinds for name in kind.RECORDS]
-        for folder in labs:
+        for folder in filter(Path.is_dir, labs):
             _remove_leftovers(folder, report)
             if purge and not any((folder / name).exists() for name in records):
-                shutil.rmtree(folder)
-                report.removed.append(str(folder))
+                _remove(folder, report)
+        for folder in filter(temporary.is_abandoned, temporary.folders(lab_root)):
+            _remove(folder, report)
     return report
 
 
+def after_kill(lab: Path) -> None:
+    """Take down what a process that was killed left of a lab; nothing where its owner is at work."""
+    if not any(owner.is_alive for owner in _owners(lab, find_labs(lab))):
+        down(lab)
+
+
+def sweep(lab_root: Path) -> None:
+    """Remove what commands that were killed left of labs that nothing is kept of; living ones keep theirs."""
+    for folder in filter(temporary.is_abandoned, temporary.folders(lab_root)):
+        if down(folder).is_clean:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def find_labs(lab_root: Path) -> list[Path]:
-    """Return the lab folders at or right below a folder: those that hold a `lab.json`."""
+    """Return the lab folders at or right below a folder: those that hold a `lab.json`, and temporary ones."""
     candidates = [lab_root, *sorted(lab_root.glob("*"))] if lab_root.is_dir() else []
+    candidates += [one for folder in temporary.folders(lab_root) for one in sorted(folder.glob("*"))]
     return [folder for folder in candidates if (folder / "lab.json").is_file()]
 
 
@@ -105,11 +121,16 @@ def find_processes(lab_root: Path, tokens: set[str]) -> list[process.Child]:
     return sorted(found, key=lambda child: (child.started, child.pid), reverse=True)
 
 
-def _end_owner(folder: Path, report: Report) -> None:
-    """Ask the process that works in a lab to end; its record lies where only we can write."""
-    owner = process.read_pidfile(folder / "run" / "owner.json")
-    if owner is None or owner.pid == os.getpid():
-        return
+def _owners(lab_root: Path, labs: list[Path]) -> list[process.Child]:
+    """Return the processes that work in labs, but this one; their records lie where only we can write."""
+    known = [process.read_pidfile(folder / "run" / "owner.json") for folder in labs]
+    known += [temporary.owner(folder) for folder in temporary.folders(lab_root)]
+    others = [one for one in known if one is not None and one.pid != os.getpid()]
+    return list({(one.pid, one.started): one for one in others}.values())
+
+
+def _end(owner: process.Child, report: Report) -> None:
+    """Ask a process that works in a lab to end."""
     try:
         handle = os.pidfd_open(owner.pid)
     except OSError:
@@ -127,6 +148,11 @@ def _end_owner(folder: Path, report: Report) -> None:
                 report.left.append(name)
     finally:
         os.close(handle)
+
+
+def _remove(folder: Path, report: Report) -> None:
+    shutil.rmtree(folder)
+    report.removed.append(str(folder))
 
 
 def _token(folder: Path) -> str | None:

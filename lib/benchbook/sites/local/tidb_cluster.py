@@ -241,7 +241,7 @@ class Cluster:
                 "tidb": size.tidb,
                 "replicas": size.replicas,
                 **({"event": size.event.model_dump()} if size.event is not None else {}),
-                **({"zones": self.zones.facts()} if self.zones is not None else {}),
+                **({"zones": self.zones.facts([*self.stores], size.tidb)} if self.zones is not None else {}),
                 "pd_settings": tidb_members.taken(self.pd),
                 "store_settings": [tidb_members.taken(one) for one in self.stores.values()].pop(),
             },

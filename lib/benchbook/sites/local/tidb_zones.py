@@ -7,6 +7,7 @@ Clients reach TiDB without a delay.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,10 +44,11 @@ class Zones:
         place = replace(to, name=f"{to.name}-hop", port=port)
         return Delay(member.machine, place, f"{to.address}:{to.port}", self.latency_ms)
 
-    def facts(self) -> dict[str, Any]:
-        """Return what the zones are."""
+    def facts(self, stores: Sequence[str], tidb: int) -> dict[str, Any]:
+        """Return what the zones are, with the store that each TiDB shares its zone with."""
         made = "a delaying relay of our own in the zone that is reached"
-        return {"zones": self.count, "latency_ms": self.latency_ms, "made_by": made}
+        beside = [stores[rank % len(stores)] for rank in range(tidb)]
+        return {"zones": self.count, "latency_ms": self.latency_ms, "made_by": made, "tidb_beside": beside}
 
     def _number(self, zone: int) -> int:
         return FIRST + MOST * self.rank + zone

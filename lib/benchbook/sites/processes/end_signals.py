@@ -36,5 +36,8 @@ class Signals:
             os.kill(os.getpid(), self._ended_by)
 
     def _exit(self, signum: int, frame: FrameType | None) -> None:
+        # A second one, which `timeout` sends to the whole group, must not cut short what the first began.
+        if self._ended_by is not None:
+            return
         self._ended_by = signum
         raise SystemExit(128 + signum)
