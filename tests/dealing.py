@@ -36,8 +36,8 @@ TOGETHER = {
     "clone": ("lab",),
 }
 ALONE = re.compile(r"^@pytest\.mark\.alone\n(?:@.*\n)*def (\w+)", re.MULTILINE)
-# Tests wait for servers as often as they compute.
-A_CORE, MOST = 2, 8
+# Tests wait for servers, and for the seconds that a run lasts, more often than they compute.
+A_CORE, MOST = 3, 8
 
 
 def workers() -> int:
