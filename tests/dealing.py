@@ -17,7 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 # In this order; what is not named comes after. The last to begin should be short, for the others wait for it.
 FIRST = (
     *("pipeline/test_end_to_end.py", "site/test_the_record.py"),
-    *("sites", "measure", "faults", "site", "commands", "compare", "show"),
+    *("sites", "measure", "faults", "site", "commands", "compare", "show", "lab", "benchmarks"),
 )
 # Each of their tests has a server of its own anyway.
 APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
@@ -36,8 +36,8 @@ TOGETHER = {
     "clone": ("lab",),
 }
 ALONE = re.compile(r"^@pytest\.mark\.alone\n(?:@.*\n)*def (\w+)", re.MULTILINE)
-# Tests wait for servers as often as they compute.
-A_CORE, MOST = 2, 8
+# Tests wait for servers, and for the seconds that a run lasts, more often than they compute.
+A_CORE, MOST = 3, 8
 
 
 def workers() -> int:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+import scipy  # scipy.stats, which takes half a second, is loaded by the first test that asks for it
 
 from benchbook.compare import calibration
 
@@ -35,7 +35,7 @@ def test_no_alarm_in_a_hundred_leaves_up_to_four():
 def test_alarms_on_both_sides_are_counted_and_campaigns_without_interval_are_not():
     found = calibration.alarms(ends((0.001, 0.02), (-0.03, -0.001), *[(-0.01, 0.01)] * 8, (None, None)))
     assert found is not None and (found.number, found.campaigns, found.share) == (2, 10, 0.2)
-    exact = stats.binomtest(2, 10).proportion_ci(0.95, "exact")
+    exact = scipy.stats.binomtest(2, 10).proportion_ci(0.95, "exact")
     assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
     assert not found.is_within
 
@@ -72,7 +72,7 @@ def test_orders_that_agree_are_the_same_and_the_seconds_count():
     table = pd.DataFrame([campaign("turns", turns), campaign("runs", runs, active_s=40.0)])
     one = calibration.effects(table).iloc[0]
     assert one["turns_effect"] == pytest.approx(math.expm1(-0.2)) and one["runs_n"] == 5
-    welch = stats.ttest_ind(turns, runs, equal_var=False).confidence_interval(0.98)
+    welch = scipy.stats.ttest_ind(turns, runs, equal_var=False).confidence_interval(0.98)
     assert (one["difference_low"], one["difference_high"]) == pytest.approx(
         (math.expm1(welch.low), math.expm1(welch.high))
     )
@@ -117,7 +117,7 @@ def test_the_spread_of_a_length_is_pooled_within_campaigns():
     # Squares about the own mean: 2 x 0.01² + 2 x 0.02² = 0.001, on 2 degrees of freedom.
     spread = math.sqrt(0.001 / 2)
     assert found.loc[0, "spread"] == pytest.approx(spread)
-    ends_ = [math.sqrt(0.001 / stats.chi2.ppf(p, 2)) for p in (0.975, 0.025)]
+    ends_ = [math.sqrt(0.001 / scipy.stats.chi2.ppf(p, 2)) for p in (0.975, 0.025)]
     assert found.loc[0, ["low", "high"]].tolist() == pytest.approx(ends_)
     assert (found.loc[0, "campaigns"], found.loc[0, "blocks"]) == (2, 4)
 
@@ -141,7 +141,7 @@ def test_each_question_that_was_put_has_its_sentence():
 def test_the_rule_keeps_its_word_where_nothing_is_to_be_found():
     """2,000 campaigns of five blocks of pure noise: about two in a hundred are alarms."""
     noise = np.random.default_rng(7).normal(0, 0.03, (2000, 5))
-    half = stats.t.ppf(0.99, 4) * noise.std(axis=1, ddof=1) / math.sqrt(5)
+    half = scipy.stats.t.ppf(0.99, 4) * noise.std(axis=1, ddof=1) / math.sqrt(5)
     found = calibration.alarms(
         pd.DataFrame({"low": noise.mean(axis=1) - half, "high": noise.mean(axis=1) + half})
     )

@@ -31,7 +31,7 @@ STUDY = {
     "aa": None,
     "dataset": {"tables": 2, "table_size": 500},
     "workloads": {"oltp_read_write": {"rand_type": "uniform"}},
-    "threads": (2,),
+    "threads": (1,),
     "plan": {"seed": 5, "blocks": 1, "discard_s": 1, "run_s": 2, "max_repeats": 3, "order": "runs"},
     "warm_up": {"pilot_s": 0},
     "claims": (),

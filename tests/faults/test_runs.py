@@ -158,7 +158,7 @@ def test_what_never_ends_is_ended_at_the_deadline(
 @pytest.mark.faults
 def test_a_starved_client_is_no_measurement(scene: Callable[..., Scene], inject: Callable[..., None]):
     # The default of 0.6 leaves room for many threads on few cores; here two threads want a core of their own.
-    here = scene(limits={"client_wait": 0.3})
+    here = scene(limits={"client_wait": 0.3}, threads=(2,))
     inject("F20", "ten busy loops on the client's cores")
     here.walk(acts.starve, "before")
     here.assert_noticed("V15", words="waited")

@@ -13,7 +13,12 @@ from benchbook.core.study import Study
 from tests.house import tree
 
 SUFFIX = "-full"
-FULL = sorted(name for study in paths.studies() for name in sizes.names(study) if study.startswith("lab-"))
+# By their text: each worker collects all tests, and would parse all studies for these names.
+FULL = sorted(
+    f"{name}{SUFFIX}"
+    for name in paths.studies()
+    if name.startswith("lab-") and f"\n{sizes.SECTION}:" in paths.study(name).file.read_text("utf-8")
+)
 # The sources have no latency at a fixed rate, no run beyond 500 connections, no cold start, no pod network
 # with writes, no system that one machine can have, no level of one thread, no Unix socket beside TCP,
 # and no cluster on one machine.
@@ -34,6 +39,11 @@ def named(one: Study) -> set[str]:
     """Return the sources whose claims a study answers or illustrates."""
     shown = [claim for arm in one.arms.values() for claim in arm.illustrates]
     return {claim.split("/")[0] for claim in (*one.claims, *shown)}
+
+
+def test_a_study_of_the_lab_with_a_section_of_sizes_has_the_one_of_its_source_there():
+    named = (sizes.names(study) for study in paths.studies() if study.startswith("lab-"))
+    assert sorted(name for names in named for name in names) == FULL
 
 
 def test_every_study_of_the_lab_that_answers_a_source_has_its_sizes():

@@ -43,6 +43,11 @@ def test_one_changed_number_is_found(said, change):
     assert any(said in reason for reason in log.why), log.why
 
 
+def test_few_long_transactions_that_threads_do_not_share_evenly_agree():
+    # 5 of 3 s each: 1.6667 a thread make 5.0001 events, which are 0.3 ms too much.
+    assert parse(synthetic.output(threads=3, tps=1)).why == ()
+
+
 def test_report_lines_must_add_up_to_the_totals():
     # 7 lines of 100 events against 200 + 500; a tenth less in every line after the checkpoint is 50 events.
     out = synthetic.output()

@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchbook.sites.processes import procfs
 from tests import rooms
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
@@ -33,6 +34,7 @@ KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 MaxSessions 10
 Subsystem sftp internal-sftp
+SetEnv HOME={home}
 """
 
 
@@ -108,8 +110,12 @@ class Machine:
             self.power = None
 
     def processes(self) -> list[int]:
-        """Return the ids, as this machine has them, of all that runs in its network."""
-        return [int(pid) for pid in run("ip", "netns", "pids", self.namespace).split()]
+        """Return the ids, as this machine has them, of all that runs in its network.
+
+        It is what `ip netns pids` prints; tests that look every moment would start it hundreds of times.
+        """
+        its = (NAMESPACES / self.namespace).stat().st_ino
+        return [pid for pid in procfs.pids() if _network(pid) == its]
 
     def commands(self) -> dict[int, str]:
         """Return the command lines of all that runs in its network."""
@@ -126,6 +132,14 @@ class Machine:
         """Return ADDRESS:PORT of everything that listens in its network but sshd."""
         lines = run("ip", "netns", "exec", self.namespace, "ss", "-Hltn").splitlines()
         return {line.split()[3] for line in lines} - {f"{self.address}:22"}
+
+
+def _network(pid: int) -> int | None:
+    """Return the number of a process's network; None if the process has ended."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/net").st_ino
+    except OSError:
+        return None
 
 
 _standing: set[int] = set()
@@ -222,7 +236,8 @@ class Rack:
         """Start the host: its first process is sshd's parent, and ends all others with it."""
         config = host.folder / "sshd_config"
         key = self.folder / "key.pub"
-        config.write_text(CONFIG.format(address=host.address, key=host.folder / "host_key", authorized=key))
+        words = {"key": host.folder / "host_key", "home": host.folder, "authorized": key}
+        config.write_text(CONFIG.format(address=host.address, **words))
         alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
         with (host.folder / "sshd.log").open("ab") as log:
             host.power = subprocess.Popen(

@@ -56,7 +56,7 @@ def site(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: F811
     monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
     arms = {"direct": {}, "behind": {"access": "pgbouncer" if BOUNCER else "haproxy"}}
     engine = {"name": "postgresql", "settings": SMALL}
-    asked = study(engine=engine, arms=arms, plan=SHORT)
+    asked = study(engine=engine, arms=arms, plan=SHORT, threads=(1,))
     with sites.open_site(asked, rack.folder / "home" / "postgresql") as opened:
         dataset.load(opened, opened.study)
         yield opened

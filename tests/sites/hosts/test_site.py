@@ -182,7 +182,7 @@ def test_runs_are_valid_and_no_password_is_shown_anywhere(rack: Rack, home: Path
     watching = threading.Thread(target=watch)
     watching.start()
     try:
-        with sites.open_site(study(plan=SHORT), home) as site:
+        with sites.open_site(study(plan=SHORT, threads=(1,)), home) as site:
             dataset.load(site, site.study)
             folders = [make_run(site, arm, tmp_path / "raw") for arm in ("direct", "proxy")]
             secret = lab.read_secret(site.lab.secret)[1].encode()

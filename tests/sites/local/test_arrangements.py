@@ -125,7 +125,6 @@ def test_connections_take_the_services_rule_on_both_networks_and_behind_a_load_b
         assert (site.identity("host"), site.identity("pod")) != before
 
 
-@pytest.mark.alone
 def test_a_quota_holds_server_and_client_back(arranged) -> None:
     small = {"cpu": {"server": {"quota": 0.2, "cores": [0]}, "client": {"quota": 0.1}}}
     with arranged(whole={}, small=small) as site:
