@@ -24,13 +24,9 @@ OUT, ERR = "sysbench.out", "sysbench.err"
 OPTIONS = "sysbench.cnf"
 # The turns of the whole group, where it was made in turns.
 TURNS = "turns.csv"
-PLAN, EVIDENCE, MONITOR, MANIFEST, VOID = (
-    "plan.json",
-    "evidence.json",
-    "monitor.csv",
-    "manifest.json",
-    "void.json",
-)
+(PLAN, EVIDENCE, MONITOR, MANIFEST, VOID) = (
+    "plan.json", "evidence.json", "monitor.csv", "manifest.json", "void.json",
+)  # fmt: skip
 CONTENT = (PLAN, OUT, ERR, EVIDENCE, MONITOR)
 PART = ".part"
 

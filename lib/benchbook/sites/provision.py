@@ -103,26 +103,12 @@ def asked(study: Study) -> pd.DataFrame:
 def found(facts: dict[str, Any]) -> pd.DataFrame:
     """Return the main facts as a table: a row a fact, a column an arm."""
     shown = (
-        "engine.version",
-        "proxy.version",
-        "network",
-        "service.made_by",
-        "zones.latency_ms",
-        "cpu.server.quota_cores",
-        "cpu.server.shares",
-        "site.cpus.server",
-        "site.cpus.client",
-        "cluster.version",
-        "qos_class",
-        "site.client",
-        "node.machine_type",
-        "node.zone",
-        "machine.cpu_model",
-        "machine.cores",
-        "machine.memory_mib",
-        "machine.kernel",
+        "engine.version", "proxy.version", "network", "service.made_by", "zones.latency_ms",
+        "cpu.server.quota_cores", "cpu.server.shares", "site.cpus.server", "site.cpus.client",
+        "cluster.version", "qos_class", "site.client", "node.machine_type", "node.zone",
+        "machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel",
         "machine.sysbench",
-    )
+    )  # fmt: skip
     columns = {arm: flat(values) for arm, values in facts["arms"].items()}
     return pd.DataFrame(
         {arm: [values.get(key) for key in shown] for arm, values in columns.items()}, index=list(shown)

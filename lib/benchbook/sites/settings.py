@@ -40,41 +40,18 @@ DEFAULTS: dict[str, tuple[Value, str]] = {
 
 # Fixed when a data folder is made: another value needs another folder.
 AT_CREATION = (
-    "innodb_page_size",
-    "innodb_data_file_path",
-    "innodb_undo_tablespaces",
-    "lower_case_table_names",
-    "innodb_checksum_algorithm",
-)
+    "innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces",
+    "lower_case_table_names", "innodb_checksum_algorithm",
+)  # fmt: skip
 
 # Different at every look or every start, so never part of the digest.
-VOLATILE = frozenset(
-    (
-        "error_count",
-        "gtid_binlog_pos",
-        "gtid_binlog_state",
-        "gtid_current_pos",
-        "gtid_executed",
-        "gtid_purged",
-        "gtid_slave_pos",
-        "hostname",
-        "identity",
-        "in_transaction",
-        "innodb_buffer_pool_size_max",
-        "insert_id",
-        "last_gtid",
-        "last_insert_id",
-        "proxy_user",
-        "pseudo_thread_id",
-        "rand_seed1",
-        "rand_seed2",
-        "report_host",
-        "server_uid",
-        "server_uuid",
-        "timestamp",
-        "warning_count",
-    )
-)
+VOLATILE = frozenset({
+    "error_count", "gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos", "gtid_executed",
+    "gtid_purged", "gtid_slave_pos", "hostname", "identity", "in_transaction",
+    "innodb_buffer_pool_size_max", "insert_id", "last_gtid", "last_insert_id", "proxy_user",
+    "pseudo_thread_id", "rand_seed1", "rand_seed2", "report_host", "server_uid", "server_uuid",
+    "timestamp", "warning_count",
+})  # fmt: skip
 
 # Where a server lives, which its identity holds.
 PLACE = frozenset(("bind_address", "port", "report_port"))

@@ -15,31 +15,12 @@ Items = dict[str, str]
 
 # Cumulative counters that sysbench's own counts can be held against, query by query.
 COUNTERS = (
-    "Com_select",
-    "Com_insert",
-    "Com_update",
-    "Com_delete",
-    "Com_begin",
-    "Com_commit",
-    "Com_rollback",
-    "Com_stmt_prepare",
-    "Com_stmt_execute",
-    "Connections",
-    "Rows_sent",
-    "Rows_read",
-    "Handler_write",
-    "Handler_update",
-    "Handler_delete",
-    "Innodb_rows_inserted",
-    "Innodb_rows_updated",
-    "Innodb_rows_deleted",
-    "Innodb_rows_read",
-    "Innodb_deadlocks",
-    "Ssl_accepts",
-    "Aborted_connects",
-    "Aborted_clients",
-    "Questions",
-)
+    "Com_select", "Com_insert", "Com_update", "Com_delete", "Com_begin", "Com_commit",
+    "Com_rollback", "Com_stmt_prepare", "Com_stmt_execute", "Connections", "Rows_sent", "Rows_read",
+    "Handler_write", "Handler_update", "Handler_delete", "Innodb_rows_inserted",
+    "Innodb_rows_updated", "Innodb_rows_deleted", "Innodb_rows_read", "Innodb_deadlocks",
+    "Ssl_accepts", "Aborted_connects", "Aborted_clients", "Questions",
+)  # fmt: skip
 # What MariaDB counts by account (`userstat`), under our names; prepared statements count as what they do.
 OF_ACCOUNT = {
     "Com_select": "SELECT_COMMANDS",

@@ -21,33 +21,15 @@ ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 POOL = ("benchbook-pool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "agentpool")
 # Known by the names of what runs in kube-system on each node.
 NETWORKS = (
-    "calico",
-    "cilium",
-    "flannel",
-    "kindnet",
-    "weave",
-    "aws-node",
-    "azure-cni",
-    "netd",
-    "antrea",
+    "calico", "cilium", "flannel", "kindnet", "weave", "aws-node", "azure-cni", "netd", "antrea",
     "canal",
-)
+)  # fmt: skip
 # Of the kubelet's settings those that change what a pod gets.
 KUBELET = (
-    "cpuManagerPolicy",
-    "cpuCFSQuota",
-    "cpuCFSQuotaPeriod",
-    "topologyManagerPolicy",
-    "memoryManagerPolicy",
-    "cgroupDriver",
-    "cgroupsPerQOS",
-    "maxPods",
-    "evictionHard",
-    "systemReserved",
-    "kubeReserved",
-    "failSwapOn",
-    "allowedUnsafeSysctls",
-)
+    "cpuManagerPolicy", "cpuCFSQuota", "cpuCFSQuotaPeriod", "topologyManagerPolicy",
+    "memoryManagerPolicy", "cgroupDriver", "cgroupsPerQOS", "maxPods", "evictionHard",
+    "systemReserved", "kubeReserved", "failSwapOn", "allowedUnsafeSysctls",
+)  # fmt: skip
 NOT_AVAILABLE = "not available"
 
 

@@ -12,15 +12,9 @@ from benchbook.sites.kube.pods import DIGEST
 
 # What does not mend itself; given a little time, since a node may be starting.
 HOPELESS = {
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "ErrImageNeverPull",
-    "InvalidImageName",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-    "CrashLoopBackOff",
-}
+    "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName",
+    "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
+}  # fmt: skip
 PATIENCE_S = 20.0
 PAUSE_S = 0.2
 TOLD_EVERY_S = 15.0

@@ -23,15 +23,7 @@ from benchbook.sites.machine.monitor import COLUMNS
 SCRIPT = ("sh", "-c", Path(__file__).with_name("pod").joinpath("sample.sh").read_text("utf-8"), "sample.sh")
 # Linux counts a process's time in hundredths of a second on all architectures Kubernetes runs on (proc(5)).
 HZ = 100
-TOLD = (
-    "longest_pause_ms",
-    "steal_pct",
-    "runqueue_wait_s",
-    "cpu_s",
-    "oom_kills",
-    "clock_step_s",
-    "cores",
-)
+TOLD = ("longest_pause_ms", "steal_pct", "runqueue_wait_s", "cpu_s", "oom_kills", "clock_step_s", "cores")
 # Parts that are a server, or one with others: what all of them use is the server's too.
 OF_SERVER = ("server", "tidb", "tikv", "pd")
 # What several parts of one kind use together; the rest is the machine's.

@@ -12,17 +12,9 @@ from benchbook.sites.processes import procfs
 from benchbook.sites.processes.tcp_bytes import Hop
 
 COLUMNS = (
-    "second",
-    "part",
-    "cpu_cores",
-    "rss_mib",
-    "steal_pct",
-    "psi_cpu_pct",
-    "psi_io_pct",
-    "psi_memory_pct",
-    "received_mib_s",
-    "sent_mib_s",
-)
+    "second", "part", "cpu_cores", "rss_mib", "steal_pct", "psi_cpu_pct", "psi_io_pct",
+    "psi_memory_pct", "received_mib_s", "sent_mib_s",
+)  # fmt: skip
 
 
 class Monitor(contract.Watch):
