@@ -178,12 +178,10 @@ class RecordedPaths(StudyPaths):
 
     @property
     def report(self) -> Path:
-        """The page of this study."""
         return self.clone / "reports" / "record" / "studies" / f"{self.name}.html"
 
     @property
     def run_pages(self) -> Path:
-        """The pages of its single runs."""
         return self.clone / "reports" / "record" / "runs" / self.name
 
 
@@ -226,7 +224,6 @@ class SourcePaths(_Places):
 
     @property
     def data(self) -> Path:
-        """Everything the pipeline made of it."""
         return self.base / "data" / "audit" / self.name
 
     @property

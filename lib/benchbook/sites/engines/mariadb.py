@@ -61,16 +61,11 @@ class MariaDB(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder."""
         fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
         return {"engine": self.name, "version": self.version, "settings": fixed}
 
     def create(self) -> None:
-        """Make a new data folder.
-
-        The administrator comes in over the socket by the name of our user there; there are no anonymous
-        accounts.
-        """
+        """The administrator comes in by the name of our user there; no account is without a name."""
         argv = [
             self._installer(),
             "--no-defaults",
@@ -86,10 +81,7 @@ class MariaDB(Server):
         self.machine.work(argv, "MariaDB's data folder could not be made", INSTALL_S, self.user)
 
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account over the socket, one new connection each time.
-
-        The server knows it by our user there (unix_socket), so there is no password.
-        """
+        """The server knows it by our user there (unix_socket), so there is no password."""
         if self._admin is None:
             self._admin = sql.engine(self._connect, lambda: self._opened)
             if self.tls_from is not None:
@@ -112,12 +104,10 @@ class MariaDB(Server):
             raise self._unseen(machine, address, port, error.args[-1]) from None
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very server from any other; costs one connection."""
         seen = self.seen()
         return seen | sql.identity(self.admin(), f"{self._named} (its log: {self.log})")
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
         variables = sql.variables(self.admin())
         read = settings.taken(self.asked, self.engine.settings, variables, self.folder)

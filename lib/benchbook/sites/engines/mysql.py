@@ -57,11 +57,10 @@ class MySQL(MariaDB):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder."""
         return super().made_with | {"locks": admin_account.locks(self.lab)}
 
     def create(self) -> None:
-        """Make a new data folder, whose administrator has a password when it is there."""
+        """The administrator has a password before it is complete."""
         password = admin_account.secret(self.lab)
         statement = f"ALTER USER '{admin_account.ADMIN}'@'localhost' IDENTIFIED BY '{password}';\n"
         self.machine.write(f"{self.role}/{FIRST}", statement, self.user)
@@ -75,20 +74,18 @@ class MySQL(MariaDB):
             self.machine.remove(f"{self.role}/{FIRST}")
 
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account over the socket, one new connection each time."""
+        """The server knows it by its password."""
         if self._admin is None:
             made = super().admin()
             sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(absent=ABSENT))
         return super().admin()
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very server from any other; costs one connection."""
         seen = self.seen()
         what = f"{self._named} (its log: {self.log})"
         return seen | sql.identity(self.admin(), what, uid="@@server_uuid")
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         return super().facts() | {"name": self.name, "tls": "off"}
 
     def let_in(self, account: int) -> None:

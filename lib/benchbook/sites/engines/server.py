@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+import sqlalchemy
+
 from benchbook.core.errors import SiteError
 from benchbook.sites import sql
 from benchbook.sites.machine import prepared
@@ -45,6 +47,27 @@ class Server(Supervised, abc.ABC):
         except BaseException:
             self.stop()
             raise
+
+    @property
+    @abc.abstractmethod
+    def made_with(self) -> dict[str, Any]:
+        """What a data folder depends on: another value needs another folder."""
+
+    @abc.abstractmethod
+    def create(self) -> None:
+        """Make a new data folder, which only its administrator can enter."""
+
+    @abc.abstractmethod
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account over the socket; each connection is new."""
+
+    @abc.abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very server from any other; costs one connection at the most."""
+
+    @abc.abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
 
     @abc.abstractmethod
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:

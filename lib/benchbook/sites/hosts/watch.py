@@ -52,7 +52,6 @@ class RemoteWatch(Watch):
         self._hosts = {host.name: host for host in (roles["client"], *roles.values())}
 
     def start(self) -> None:
-        """Begin to watch on every host."""
         for name, host in self._hosts.items():
             first = next(role for role, its in self.roles.items() if its is host)
             host.call("own", name="run")

@@ -28,12 +28,10 @@ class MariaDB(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder."""
         fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
         return {"engine": "mariadb", "image": self.space.here.images.server, "settings": fixed}
 
     def said_word(self) -> str | None:
-        """Return the word of the server that answers; None if none does."""
         return connect.ask(self.reach, self.space.admin_password(), "SELECT @@report_host")
 
     def begun(self) -> None:
@@ -47,11 +45,9 @@ class MariaDB(Server):
             cursor.execute("SET GLOBAL userstat = 1")
 
     def who(self) -> dict[str, Any]:
-        """Return version, datadir, port, server_uid and word; costs one connection."""
         return sql.identity(self.admin(), f"{pod_of(self.part)}: the server", with_word=True)
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         variables = sql.variables(self.admin())
         asked, version = self.space.study.engine, variables["version"]
         if not sql.is_version(version.split("-")[0], asked.version):

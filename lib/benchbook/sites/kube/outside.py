@@ -140,13 +140,11 @@ class OutsideWatch(watch.PodWatch):
         return self._token
 
     def start(self) -> None:
-        """Begin to watch on the clients' hosts and in the pods."""
         self._zero = time.monotonic()
         self._remote.start()
         super().start()
 
     def stop(self) -> None:
-        """End watching and write what was seen to `monitor.csv`."""
         far = self._remote
         far.stop()
         with self.path.open(encoding="utf-8", newline="") as stream:

@@ -78,14 +78,12 @@ class PostgreSQL(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder. The administrator's password is
-        kept in it."""
+        """The administrator's password is kept with the data."""
         locks = hashlib.sha256(self.space.admin_password().encode()).hexdigest()[:12]
         made = {"engine": "postgresql", "image": self.space.here.images.server, "settings": {}}
         return made | {"locks": locks}
 
     def said_word(self) -> str | None:
-        """Return the word of the server that answers; None if none does."""
         try:
             with self._connect(FIRST) as connection:
                 row = connection.execute("SELECT current_setting('cluster_name')").fetchone()
@@ -94,8 +92,6 @@ class PostgreSQL(Server):
         return str(row[0]) if row else None
 
     def begun(self) -> None:
-        """Make the benchmark's account, its database and the extensions that we ask, where they are
-        missing."""
         try:
             accounts.set_up(self._connect, self.space.lab.password(0, accounts.DRIVER))
         except psycopg.Error as error:
@@ -111,15 +107,12 @@ class PostgreSQL(Server):
             )
 
     def who(self) -> dict[str, Any]:
-        """Return version, datadir, port, server_uid and word; costs one connection."""
         return accounts.identity(self._connect, f"{pod_of(self.part)}: the server")
 
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account; each connection is new."""
         return accounts.engine(self._lasting, lambda: self._opened)
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         asked, version = self.space.study.engine, str(self.who()["version"])
         if not sql.is_version(version, asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
@@ -128,7 +121,6 @@ class PostgreSQL(Server):
         return said | {"image": self.space.here.images.server, "binary_sha256": program.split()[0]}
 
     def log_errors(self, mark: int) -> list[str]:
-        """Return the lines since a place that tell of an error or a crash."""
         return [line for line in super().log_errors(mark) if not HARMLESS.search(line)]
 
     def _lasting(self) -> Tunnelled:

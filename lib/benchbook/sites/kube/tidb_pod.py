@@ -47,18 +47,14 @@ class TidbPod(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder. Variables and accounts are kept
-        in it."""
+        """Variables and accounts are kept with the data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made = {"engine": "tidb", "image": self.space.here.images.server, "settings": variables}
         locks = f"{self.space.admin_password()} {self.space.lab.password()}"
         return made | {"locks": hashlib.sha256(locks.encode()).hexdigest()[:12]}
 
     def said_word(self) -> str | None:
-        """Return the word of the server that answers; None if none does.
-
-        Over SQL until it is known to be ours; after that over the status port, which opens no session.
-        """
+        """Ask over SQL until it is known to be ours; then over the status port, which opens no session."""
         if self.word is not None:
             try:
                 return self.status.config().get(engines.LABEL)
@@ -69,7 +65,6 @@ class TidbPod(Server):
         return json.loads(said).get(section, {}).get(key) if said else None
 
     def begun(self) -> None:
-        """Set the variables, and see that nobody enters without a password."""
         with (
             connect.open_one(self.reach, self.space.admin_password()) as connection,
             connection.cursor() as cursor,
@@ -93,7 +88,6 @@ class TidbPod(Server):
         return engine
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         asked, version = self.space.study.engine, build.version_in(self.run("tidb-server", "-V"))
         if version is None or not sql.is_version(version, asked.version):
             raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")

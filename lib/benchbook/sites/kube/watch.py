@@ -57,7 +57,6 @@ class PodWatch(Watch):
             self._began[pod] = time.monotonic()
 
     def stop(self) -> None:
-        """End watching and write what was seen to `monitor.csv`."""
         seen = [client.popen.record for client in self.clients]
         told = {key: [one.get(key) for one in seen] for key in TOLD}
         self.longest_pause_ms = _of(max, told["longest_pause_ms"])

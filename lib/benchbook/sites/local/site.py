@@ -71,10 +71,9 @@ class LocalSite(ArrangedSite[InLab]):
             self.lab.pidfile("owner").unlink(missing_ok=True)
 
     def change_places(self, block: int) -> None:
-        """Let arms with servers of their own change folders and ports for a block, if nothing runs.
+        """What a place does to a server, such as where its data lie on a disk, then meets each arm alike.
 
-        What a place does to a server, such as where its data lie on the disk, then meets each arm alike. Arms
-        of different engines stay where they are.
+        Arms of different engines stay where they are.
         """
         if len({chain.server for chain in self.chains.values()}) < 2 or not self._parts.is_empty:
             return
@@ -84,8 +83,7 @@ class LocalSite(ArrangedSite[InLab]):
             self._parts.forget(self.chains, self._laid_out(asked[0].name))
 
     def add_twin(self, name: str, arm: str) -> None:
-        """Give an arm a second instance of all its parts under another name, if nothing runs; its data are
-        the same prepared copy."""
+        """Its data are the same prepared copy."""
         if name not in self._arms and self._parts.is_empty:
             self._arms[name] = self.study.arms[arm]
             self.chains = self._laid_out(self.study.engine.name)
@@ -149,7 +147,6 @@ class LocalSite(ArrangedSite[InLab]):
         return [pair for part in parts for pair in part.applied()]
 
     def identity(self, arm: str) -> dict[str, Any]:
-        """Return what tells this arm's parts from any other; one connection over the server's socket."""
         return evidence.identity(self._parts, self._chain(arm))
 
     def monitored(self, arm: str) -> dict[str, list[int]]:

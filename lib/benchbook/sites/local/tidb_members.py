@@ -78,7 +78,6 @@ class Member(Supervised, abc.ABC):
 
     @property
     def config_text(self) -> str:
-        """The settings file as it is on disk now, the same wherever the cluster is."""
         lines = (self.machine.read(f"{self.role}/{self.config_name}") or "").splitlines()
         return "\n".join(line for line in lines if line.partition("=")[0].strip() not in PLACES)
 

@@ -84,12 +84,10 @@ class HAProxy(Proxy):
         return text
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very proxy from any other, and what was set over its socket since it was
-        started; makes no connection through it."""
+        """Return also what was set over its socket since it was started."""
         return super().identity() | in_force(self._info(), self._ask(SERVERS))
 
     def facts(self) -> dict[str, Any]:
-        """Return what the proxy says it is, asked over its own socket."""
         info = self._info()
         return (
             super().facts()

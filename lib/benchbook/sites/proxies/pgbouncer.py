@@ -93,7 +93,6 @@ class PgBouncer(Proxy):
             self._ask("RELOAD")
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very proxy from any other, and what was set since it began."""
         seen = super().identity()
         try:
             held = self._settings()
