@@ -20,7 +20,7 @@ from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.here import Here
 from benchbook.sites.tidb import build, config, data
-from benchbook.sites.tidb.status import MachineStatus
+from benchbook.sites.tidb.status import Status
 
 STORAGE = "unistore, embedded: one process, writes not synced"
 CRASH = re.compile(r"\[ERROR\]|\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
@@ -45,7 +45,7 @@ class TiDB(Server):
         self._must_be(engine.version, "name another program", *known)
         settings.must_be_free(engine)
         self.asked = config.complete(engine.settings, self.version)
-        self.status = MachineStatus(place.address, place.port + 1, machine=machine)
+        self.status = Status(place.address, place.port + 1, machine)
         self._admin: sqlalchemy.Engine | None = None
         self._opened = 0
 

@@ -32,7 +32,7 @@ from benchbook.sites.lab import Lab
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import data as accounts
 from benchbook.sites.tidb import pools
-from benchbook.sites.tidb.status import MachineStatus
+from benchbook.sites.tidb.status import Status
 
 LOOK_S = 1.0
 REFUSED = 1045
@@ -71,7 +71,7 @@ class Cluster:
         name, look = f"{self.control.lab}-{part.name}", looks[self.control.name]
         self.commands = Commands(self.control, look, self.tiup, name)
         self.statuses = [
-            MachineStatus(one.address, one.port + 1, machine=OnHost(hosts[one.host], looks[one.host], lab))
+            Status(one.address, one.port + 1, OnHost(hosts[one.host], looks[one.host], lab))
             for one in part.where.places
         ]
         self._admins: dict[int, sqlalchemy.Engine] = {}

@@ -16,7 +16,7 @@ from benchbook.sites import sql
 from benchbook.sites.hosts.arrange import PD_AT, TIKV_AT, Part
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.tidb import data
-from benchbook.sites.tidb.status import MachineStatus
+from benchbook.sites.tidb.status import Status
 
 STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
 NOT_READ = "not read back: this version doesn't tell"
@@ -59,7 +59,7 @@ def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def settings(cluster: Any, statuses: Sequence[MachineStatus]) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings(cluster: Any, statuses: Sequence[Status]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return asked and got of every setting of TiDB, and what any of them did not take.
 
     A setting of ours, not the study's, that a version doesn't know is told and no fault.

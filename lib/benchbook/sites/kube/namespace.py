@@ -20,6 +20,8 @@ from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, engines, layout, manifests
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
+from benchbook.sites.machine import far
+from benchbook.sites.machine.contract import Request
 
 GONE_S = 180.0
 
@@ -79,6 +81,10 @@ class StudyNamespace:
             for manifest in objects:
                 self.cluster.apply(manifest)
             self.applied[what] = objects
+
+    def request(self, address: str, port: int, asked: Request) -> str:
+        """Return what an HTTP server in a pod, whose name is the address here, answers through the API."""
+        return far.fetch(self.cluster.socket(self.namespace, address, port), "localhost", port, asked)
 
     def text(self, *names: str) -> str:
         """Return what was applied under some names, as YAML without secrets."""

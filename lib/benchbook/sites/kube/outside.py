@@ -102,12 +102,12 @@ def _greets(host: Host, address: str, port: int) -> bool:
     """Say whether a server that a host connects to says something first, as MySQL's protocol has it."""
     try:
         link = FarSocket(host, (address, port))
-    except (OSError, SiteError):
+    except OSError:
         return False
     try:
         link.settimeout(GREETING_S)
         return bool(link.receive())
-    except (OSError, SiteError):
+    except OSError:
         return False
     finally:
         link.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,8 @@ from benchbook.sites.kube.layout import Part, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
-from benchbook.sites.kube.tunnel import get
 from benchbook.sites.tidb import build, data
 from benchbook.sites.tidb.status import ABSENT, Status
-
-
-@dataclass(frozen=True)
-class PodStatus(Status):
-    """The status port of a server in a pod, whose name is the address here, through the API."""
-
-    space: StudyNamespace | None = None
-
-    def _get(self, path: str) -> str:
-        assert self.space is not None
-        tunnel = self.space.cluster.socket(self.space.namespace, self.address, self.port)
-        return get(tunnel, path, self.wait_s)
 
 
 class TidbPod(Server):
@@ -43,7 +29,7 @@ class TidbPod(Server):
     def __init__(self, space: StudyNamespace, part: Part) -> None:
         super().__init__(space, part)
         self.asked = engines.tidb_asked(space.study.engine)
-        self.status = PodStatus(pod_of(part), engines.status_port(part.port), space=space)
+        self.status = Status(pod_of(part), engines.status_port(part.port), space)
 
     @property
     def made_with(self) -> dict[str, Any]:

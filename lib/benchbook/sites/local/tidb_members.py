@@ -124,7 +124,7 @@ class PD(Member):
 
     def __init__(self, *given: Any, names: Mapping[str, str]) -> None:
         super().__init__(*given)
-        self.placement = Placement(self.place.address, self.place.port, names)
+        self.placement = Placement(self.place.address, self.place.port, names, self.machine)
 
     def starting(self) -> steps.Steps:
         """Start it unless it runs, and set what it keeps with its data."""
@@ -191,7 +191,7 @@ class Server(Member):
     def __init__(self, *given: Any, pd: str) -> None:
         super().__init__(*given)
         self.pd = pd
-        self.status = Status(self.place.address, self.place.port + 1)
+        self.status = Status(self.place.address, self.place.port + 1, self.machine)
         self.socket = Path(self.machine.socket(f"{self.role}/t.sock"))
 
     def private(self) -> list[str]:

@@ -50,13 +50,13 @@ def says(argv: list[str]) -> str:
     return Files(Path("/")).says(argv)
 
 
-def fetch(address: str, port: int, asked: Request, wait_s: float = WAIT_S) -> str:
+def fetch(address: str, port: int, asked: Request) -> str:
     """Return what an HTTP server answers to this machine, past any proxy of its own; OSError if none does."""
     data = asked.body.encode() if asked.body is not None else None
     url = f"http://{address}:{port}{asked.path}"
     request = urllib.request.Request(url, data, {"Content-Type": asked.kind}, method=asked.method)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=wait_s) as answer:
+    with opener.open(request, timeout=WAIT_S) as answer:
         return str(answer.read().decode("utf-8", "replace"))
 
 
