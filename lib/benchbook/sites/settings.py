@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -125,16 +125,19 @@ def taken(
         "version": variables["version"],
         "version_comment": variables["version_comment"],
         "tls": variables.get("have_ssl", "unknown"),
-        "settings": {
-            key: {
-                "asked": text(value),
-                "got": read_back(key, variables),
-                "from": "study" if key in chosen else "benchbook",
-            }
-            for key, value in sorted(asked.items())
-        },
+        "settings": recorded(asked, chosen, lambda key: read_back(key, variables)),
         "variables": len(variables),
         "variables_sha256": digest(variables, folder),
+    }
+
+
+def recorded(
+    asked: Mapping[str, Value], chosen: Container[str], got: Callable[[str], str | None]
+) -> dict[str, dict[str, str | None]]:
+    """Return what was asked of each setting, what the server says (`got`), and who chose it."""
+    return {
+        key: {"asked": text(value), "got": got(key), "from": "study" if key in chosen else "benchbook"}
+        for key, value in sorted(asked.items())
     }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
 
 WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server_uid": "@@server_uid"}
 # MariaDB keeps it for us: a word drawn at each start, given on the command line.
@@ -48,6 +49,15 @@ def identity(
     except sqlalchemy.exc.OperationalError as error:
         raise SiteError(f"{what} does not answer: {error.orig}") from None
     return dict(zip(asked, row, strict=True)) | {"port": int(row[2])}
+
+
+def let_in(cursor: pymysql.cursors.Cursor, user: str, password: str, peers: Iterable[str]) -> None:
+    """Make an account with rights on the one schema, for connections from `peers`."""
+    for peer in peers:
+        account = (user, peer)
+        cursor.execute("CREATE USER IF NOT EXISTS %s@%s IDENTIFIED BY %s", (*account, password))
+        cursor.execute("ALTER USER %s@%s IDENTIFIED BY %s", (*account, password))
+        cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO %s@%s", account)
 
 
 def variables(admin: sqlalchemy.Engine) -> dict[str, str]:

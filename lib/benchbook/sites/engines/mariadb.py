@@ -17,7 +17,6 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
-from benchbook.sites.engines import mariadb_accounts as accounts
 from benchbook.sites.engines import tls
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
@@ -28,6 +27,8 @@ CRASH = re.compile(
 INSTALL, INSTALL_S = "apt-get install mariadb-server", 180.0
 REMEDY = f"install it (`{INSTALL}`)"
 SOCKET, PID = "m.sock", "m.pid"
+# No right to the schema, no such account, no such schema, no account for this host.
+UNKNOWN_THERE = (1044, 1045, 1049, 1130)
 
 
 class MariaDB(Server):
@@ -91,15 +92,14 @@ class MariaDB(Server):
     def let_in(self, account: int) -> None:
         """Make one more of sysbench's accounts, and count statements by account from now on."""
         with self._connect() as connection, connection.cursor() as cursor:
-            password = self.lab.password(account)
-            accounts.let_in(cursor, labs.user_of(account), password, self.place.peers())
+            sql.let_in(cursor, labs.user_of(account), self.lab.password(account), self.place.peers())
             cursor.execute("SET GLOBAL userstat = 1")
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
         try:
             return bool(self._from(machine, address, port, "SELECT @@report_host")[0] == self.word)
         except pymysql.err.Error as error:
-            if error.args[0] in accounts.UNKNOWN_THERE:
+            if error.args[0] in UNKNOWN_THERE:
                 return False
             raise self._unseen(machine, address, port, error.args[-1]) from None
 
@@ -141,7 +141,11 @@ class MariaDB(Server):
             cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
             uptime_s = int(cursor.fetchone()[1])
             self._close(cursor)
-            accounts.make(cursor, self.lab.password(), place.peers(), is_closed=self.tls_from is not None)
+            cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
+            sql.let_in(cursor, labs.USER, self.lab.password(), place.peers())
+            for peer in place.peers():
+                with_tls = "NONE" if self.tls_from is None else "SSL"
+                cursor.execute(f"ALTER USER %s@%s REQUIRE {with_tls}", (labs.USER, peer))
         its_pid = int(self.machine.read(f"{self.role}/{PID}") or 0)
         seen: dict[str, Any] = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
         seen |= {"pid": its_pid, "port": port, "bind_address": address}
@@ -170,7 +174,9 @@ class MariaDB(Server):
         return str(self._from(self.tls_from(), self.place.address, self.place.port, statement)[1])
 
     def _close(self, cursor: pymysql.cursors.Cursor) -> None:
-        accounts.close(cursor)
+        """Leave no account without a name."""
+        cursor.execute("DELETE FROM mysql.global_priv WHERE User = ''")
+        cursor.execute("FLUSH PRIVILEGES")
 
     def _places(self) -> dict[str, object]:
         """Return what else a study does not set."""

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy
 
 from benchbook.core.errors import SettingsDiffer
-from benchbook.sites.settings import Value, text
+from benchbook.sites.settings import Value, recorded, text
 
 # What every PostgreSQL starts from unless the study says otherwise: value, and why.
 DEFAULTS: dict[str, tuple[Value, str]] = {
@@ -78,14 +78,7 @@ def taken(asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterabl
             differing[key] = (value, None if row is None else shown(row))
     if differing:
         raise SettingsDiffer(differing)
-    return {
-        key: {
-            "asked": text(value),
-            "got": shown(known[key]),
-            "from": "study" if key in chosen else "benchbook",
-        }
-        for key, value in sorted(asked.items())
-    }
+    return recorded(asked, chosen, lambda key: shown(known[key]))
 
 
 def facts(

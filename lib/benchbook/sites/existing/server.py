@@ -116,10 +116,7 @@ def facts(connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
             "name": next((name for name in ("mariadb", "tidb") if name in comment), "mysql"),
             "version": known.get("version"),
             "version_comment": known.get("version_comment"),
-            "settings": {
-                key: {"asked": settings.text(value), "got": settings.read_back(key, known), "from": "study"}
-                for key, value in sorted(asked.items())
-            },
+            "settings": settings.recorded(asked, asked, lambda key: settings.read_back(key, known)),
             "variables": len(told),
             "variables_sha256": hashlib.sha256("\n".join(map("=".join, told)).encode()).hexdigest(),
         },

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
-from benchbook.sites.engines import mariadb_accounts
 from benchbook.sites.engines.mariadb import CRASH
 from benchbook.sites.kube import connect
 from benchbook.sites.kube.layout import Part, pod_of
@@ -41,7 +39,7 @@ class MariaDB(Server):
         """Make one more of sysbench's accounts, and count statements by account from now on."""
         word, lab = self.space.admin_password(), self.space.lab
         with connect.open_one(self.reach, word) as connection, connection.cursor() as cursor:
-            mariadb_accounts.let_in(cursor, labs.user_of(account), lab.password(account), ("%",))
+            sql.let_in(cursor, labs.user_of(account), lab.password(account), ("%",))
             cursor.execute("SET GLOBAL userstat = 1")
 
     def who(self) -> dict[str, Any]:
@@ -49,14 +47,9 @@ class MariaDB(Server):
 
     def facts(self) -> dict[str, Any]:
         variables = sql.variables(self.admin())
-        asked, version = self.space.study.engine, variables["version"]
-        if not sql.is_version(version.split("-")[0], asked.version):
-            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        there = settings.taken(self.asked, asked.settings, _without_host(variables), Path(HOME))
-        return there | {
-            "image": self.space.here.images.server,
-            "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v mariadbd)"').split()[0],
-        }
+        image = self.of_image(variables["version"], 'sha256sum "$(command -v mariadbd)"')
+        chosen = self.space.study.engine.settings
+        return settings.taken(self.asked, chosen, _without_host(variables), Path(HOME)) | image
 
 
 def _without_host(variables: dict[str, str]) -> dict[str, str]:

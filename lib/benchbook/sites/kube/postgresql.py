@@ -17,7 +17,6 @@ from psycopg.pq import TransactionStatus
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import sql
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_carried as carried
 from benchbook.sites.engines import postgresql_settings as settings
@@ -113,12 +112,9 @@ class PostgreSQL(Server):
         return accounts.engine(self._lasting, lambda: self._opened)
 
     def facts(self) -> dict[str, Any]:
-        asked, version = self.space.study.engine, str(self.who()["version"])
-        if not sql.is_version(version, asked.version):
-            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        said = settings.facts(self.admin(), version, self.asked, asked.settings, PurePosixPath(HOME))
-        program = self.run("sh", "-c", f'. {CONFIG}/engine.sh; sha256sum "$bin/postgres"')
-        return said | {"image": self.space.here.images.server, "binary_sha256": program.split()[0]}
+        version, chosen = str(self.who()["version"]), self.space.study.engine.settings
+        image = self.of_image(version, f'. {CONFIG}/engine.sh; sha256sum "$bin/postgres"')
+        return settings.facts(self.admin(), version, self.asked, chosen, PurePosixPath(HOME)) | image
 
     def log_errors(self, mark: int) -> list[str]:
         return [line for line in super().log_errors(mark) if not HARMLESS.search(line)]

@@ -16,6 +16,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
+from benchbook.sites import sql
 from benchbook.sites.kube import connect, engines, layout, manifests, wait
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -135,6 +136,17 @@ class Server(ABC):
         text: an identity's `config_hash` is the digest of just that."""
         held = engines.files(self.space.study.engine, self.part.port)
         return [("server.conf", "".join(held[name] for name in sorted(held)))]
+
+    def of_image(self, version: str | None, digest: str) -> dict[str, str]:
+        """Return the image, and what of its program a shell's command `digest` prints; SiteError if it is of
+        another version than the study asks for."""
+        asked = self.space.study.engine.version
+        if version is None or not sql.is_version(version.split("-")[0], asked):
+            raise SiteError(f"engine.version: asked {asked}, the image has {version}")
+        return {
+            "image": self.space.here.images.server,
+            "binary_sha256": self.run("sh", "-c", digest).split()[0],
+        }
 
     def watched(self) -> list[tuple[str, str, int]]:
         """Return what is watched of it as (part, pod, number of the main process)."""

@@ -73,17 +73,14 @@ class Parts:
         return sum(status.connected() for status in self.statuses)
 
     def books(self) -> tuple[dict[str, int], float]:
-        """Return the counters of all TiDBs, added, and the shortest uptime in seconds.
+        """Return the counters of all TiDBs, added up, and the shortest uptime in seconds.
 
-        The client's sessions on the others can't be seen from the first one, so that it is waited here until
-        nobody but us is left.
+        The first one does not see the client's sessions on the others: wait until only ours is left.
         """
         deadline = time.monotonic() + SETTLED_S
         while self.connected() > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
-        each = [status.books() for status in self.statuses]
-        names = each[0][0]
-        return {name: sum(one[name] for one, _ in each) for name in names}, min(uptime for _, uptime in each)
+        return data.added(self.statuses)
 
     def facts(self, asked: config.Asked, engine: Any, variables: dict[str, str]) -> dict[str, Any]:
         """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""

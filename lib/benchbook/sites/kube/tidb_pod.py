@@ -74,15 +74,11 @@ class TidbPod(Server):
         return engine
 
     def facts(self) -> dict[str, Any]:
-        asked, version = self.space.study.engine, build.version_in(self.run("tidb-server", "-V"))
-        if version is None or not sql.is_version(version, asked.version):
-            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        variables = sql.variables(self.admin())
-        read = self.asked.taken(asked.settings, self.status.config(), variables)
-        return data.facts(version, STORAGE, read, variables, Path(HOME)) | {
-            "image": self.space.here.images.server,
-            "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v tidb-server)"').split()[0],
-        }
+        version = build.version_in(self.run("tidb-server", "-V"))
+        image = self.of_image(version, 'sha256sum "$(command -v tidb-server)"')
+        variables, chosen = sql.variables(self.admin()), self.space.study.engine.settings
+        read = self.asked.taken(chosen, self.status.config(), variables)
+        return data.facts(version, STORAGE, read, variables, Path(HOME)) | image
 
     def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
         connection.tell(record)

@@ -384,9 +384,7 @@ class Cluster:
         deadline = time.monotonic() + GONE_S
         while any(one.status.connected() for one in self.servers[1:]) and time.monotonic() < deadline:
             time.sleep(0.02)
-        each = [one.status.books() for one in self.servers]
-        counters = {name: sum(one[0].get(name, 0) for one in each) for name in each[0][0]}
-        return counters, min(one[1] for one in each)
+        return data.added(one.status for one in self.servers)
 
     def _short(self, member: tidb_members.Member) -> str:
         return member.role.removeprefix(f"{self.role}-")

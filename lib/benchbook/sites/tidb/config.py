@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.errors import SettingsDiffer
-from benchbook.sites.settings import Value, same, text
+from benchbook.sites.settings import Value, recorded, same, text
 
 # What every TiDB of ours starts from unless the study says otherwise: value, first and last version, and why.
 ALL = (0, 99)
@@ -67,14 +67,7 @@ class Asked:
         """
         if differing := self.differences(items, variables):
             raise SettingsDiffer(differing)
-        return {
-            key: {
-                "asked": text(value),
-                "got": self.got(key, items, variables),
-                "from": "study" if key in mine else "benchbook",
-            }
-            for key, value in sorted((self.items | self.variables).items())
-        }
+        return recorded(self.items | self.variables, mine, lambda key: self.got(key, items, variables))
 
     @staticmethod
     def got(key: str, items: Mapping[str, Any], variables: Mapping[str, str]) -> str | None:
