@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import psutil
-
 from benchbook.core.study_arm import Load
 from benchbook.sites import lab as labs
+from benchbook.sites.arms import companion
 from benchbook.sites.processes import process
 from benchbook.sites.processes.before_exec import Where
 
@@ -43,34 +42,17 @@ def beside(
     if asked is None:
         yield record
         return
-    log = lab.run / f"{ROLE}.log"
     numbers = [str(asked.idle_connections), str(asked.new_connections_per_s)]
-    place = f"{to[0]}:{to[1]}"
-    child = process.start(
-        ROLE,
-        [
-            *(sys.executable, "-m", "benchbook.sites.agent.connector"),
-            *(place, labs.SCHEMA, str(lab.secret), *numbers),
-        ],
-        token=lab.token,
-        folder=lab.folder,
-        out=log,
-        pidfile=lab.pidfile(ROLE),
-        where=Where(cpus),
-        keep=keep,
-        append=False,
-    )
-    try:
-        record |= begun(lambda: log.read_text("utf-8", "replace"), lambda: child.is_alive, asked)
+    argv = [sys.executable, "-m", "benchbook.sites.agent.connector", f"{to[0]}:{to[1]}", labs.SCHEMA]
+    argv += [str(lab.secret), *numbers]
+
+    def said() -> str:
+        return (lab.run / f"{ROLE}.log").read_text("utf-8", "replace")
+
+    with companion.beside(lab, ROLE, argv, Where(cpus), keep, STOP_S) as (child, kept):
+        record |= begun(said, lambda: child.is_alive, asked)
         yield record
-    finally:
-        stayed, cpu_s = child.is_alive, None
-        with contextlib.suppress(psutil.Error):
-            cpu_s = round(sum(psutil.Process(child.pid).cpu_times()[:2]), 3)
-        process.stop(child, grace_s=STOP_S)
-        lab.pidfile(ROLE).unlink(missing_ok=True)
-        record |= ended(told(log.read_text("utf-8", "replace")), asked, record)
-        record |= {"stayed": stayed, "cpu_s": cpu_s}
+    record |= ended(told(said()), asked, record) | kept
 
 
 def pid(lab: labs.Lab) -> int | None:

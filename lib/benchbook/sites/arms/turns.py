@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchbook.sites import lab as labs
@@ -36,6 +37,22 @@ def stopped_with(parts: Mapping[str, Mapping[str, Sequence[int]]], arm: str) -> 
     return ["client", *(part for part, pids in parts[arm].items() if any(pid in mine for pid in pids))]
 
 
+def ask(lab: labs.Lab, **asked: Any) -> tuple[Path, Path]:
+    """Write what a clock is asked; return the file, and the one that will hold its result."""
+    request, result = lab.run / "turns.json", lab.run / "turns.result.json"
+    result.unlink(missing_ok=True)
+    request.write_text(json.dumps({**asked, "ready_s": READY_S}), encoding="utf-8")
+    return request, result
+
+
+def written(result: Path) -> dict[str, Any]:
+    """Return what a clock wrote, nothing where it could not."""
+    try:
+        return dict(json.loads(result.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
+
+
 class Clock:
     """The clock of one group, from its start to its end.
 
@@ -52,9 +69,6 @@ class Clock:
         where: Where,
         keep: tuple[int, ...],
     ) -> None:
-        self.lab = lab
-        self.result = lab.run / "turns.result.json"
-        self.result.unlink(missing_ok=True)
         self.stops = stops(parts)
         arms: list[dict[str, Any]] = []
         for name, taker in takers.items():
@@ -62,10 +76,7 @@ class Clock:
             logs = [str(log) for log in taker.logs]
             mine = {"client": clients, **parts[name]}
             arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
-        request = lab.run / "turns.json"
-        request.write_text(
-            json.dumps({**asked, "arms": arms, "stops": self.stops, "ready_s": READY_S}), encoding="utf-8"
-        )
+        request, self.result = ask(lab, **asked, arms=arms, stops=self.stops)
         self.child = process.start(
             "clock",
             [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)],
@@ -89,8 +100,4 @@ class Clock:
         for pid in self.stops:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-        try:
-            found = json.loads(self.result.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            found = {}
-        return {**found, "exit_code": self.exit_code}
+        return {**written(self.result), "exit_code": self.exit_code}

@@ -58,9 +58,8 @@ def wanted_operator(study: Study) -> str | None:
 
 def _install(version: str, tool: steps.Gcloud, say: Callable[[str], None] = print) -> None:
     """Install the operator unless this version is there; SiteError if another one is."""
-    environment = {"KUBECONFIG": str(tool.kubeconfig)}
     for number, step in enumerate(operator.steps(version)):
-        code, said = tool.run(step.look, environment)
+        code, said = tool.run(step.look, tool.reached)
         there = operator.installed(said) if number == 1 and code == 0 else None
         if there not in (None, version):
             raise SiteError(
@@ -71,9 +70,7 @@ def _install(version: str, tool: steps.Gcloud, say: Callable[[str], None] = prin
             say(f"{step.resource}: there already")
             continue
         say(f"{step.resource}: {shlex.join(step.make)}")
-        code, said = tool.run(step.make, environment)
-        if code != 0:
-            raise SiteError(f"{step.resource}: could not be installed: {said.strip()[-800:]}")
+        tool.must(step.make, f"{step.resource}: could not be installed", tool.reached)
 
 
 def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:

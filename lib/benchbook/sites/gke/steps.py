@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,13 +138,20 @@ class Gcloud:
                     self._must_be_ours()
                 continue
             say(f"{step.resource}: {shlex.join(step.make)}")
-            code, said = self.run(step.make, {})
-            if code != 0:
-                raise SiteError(f"{step.resource}: could not be made: {said.strip()[-800:]}")
-        code, said = self.run(credentials(self.asked), {"KUBECONFIG": str(self.kubeconfig)})
-        if code != 0:
-            raise SiteError(f"cluster {self.asked.name}: no credentials for it: {said.strip()[-800:]}")
+            self.must(step.make, f"{step.resource}: could not be made")
+        self.must(credentials(self.asked), f"cluster {self.asked.name}: no credentials for it", self.reached)
         return self.kubeconfig
+
+    @property
+    def reached(self) -> dict[str, str]:
+        """What leads other programs to the cluster."""
+        return {"KUBECONFIG": str(self.kubeconfig)}
+
+    def must(self, argv: Sequence[str], wrong: str, environment: Mapping[str, str] | None = None) -> None:
+        """Run a command; SiteError with what is `wrong` and its last words if it fails."""
+        code, said = self.run(argv, dict(environment or {}))
+        if code != 0:
+            raise SiteError(f"{wrong}: {said.strip()[-800:]}")
 
     def down(self, confirmed: str, say: Callable[[str], None] = print) -> bool:
         """Remove the cluster if it is this lab's and `confirmed` is its name; say whether it is gone."""
@@ -156,9 +163,7 @@ class Gcloud:
             say(f"cluster {self.asked.name}: kept; its name was not given")
             return False
         say(shlex.join(delete(self.asked)))
-        code, said = self.run(delete(self.asked), {})
-        if code != 0:
-            raise SiteError(f"cluster {self.asked.name}: could not be removed: {said.strip()[-800:]}")
+        self.must(delete(self.asked), f"cluster {self.asked.name}: could not be removed")
         return True
 
     def _must_be_ours(self) -> None:

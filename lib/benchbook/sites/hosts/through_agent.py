@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.stream import FarSocket
-from benchbook.sites.machine import far
+from benchbook.sites.machine import far, offset
 from benchbook.sites.machine.contract import Request
-
-
-@dataclass(frozen=True)
-class Offset:
-    """How far a host's monotonic clock is ahead of ours in s, and the round trip that this was found by."""
-
-    ahead_s: float
-    round_trip_s: float
 
 
 def request(host: Host, address: str, port: int, asked: Request) -> str:
@@ -35,13 +24,6 @@ def ask(host: Host, path: str, line: str) -> str:
         link.close()
 
 
-def clock(host: Host, rounds: int = 9) -> Offset:
-    """Return how far a host's monotonic clock is ahead of ours, from the quickest of some round trips."""
-    best = Offset(0.0, float("inf"))
-    for _ in range(rounds):
-        sent = time.monotonic()
-        there = host.call("hello")["monotonic_s"]
-        back = time.monotonic()
-        if back - sent < best.round_trip_s:
-            best = Offset(there - (sent + back) / 2, back - sent)
-    return best
+def clock(host: Host, rounds: int = 9) -> offset.Offset:
+    """Return how far a host's monotonic clock is ahead of ours."""
+    return offset.of(lambda: float(host.call("hello")["monotonic_s"]), rounds=rounds)

@@ -25,6 +25,7 @@ from benchbook.sites.contract import Start
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, OUT, Cluster
 from benchbook.sites.kube.pods import ACCOUNT, HOME, TOOLS
+from benchbook.sites.machine import offset
 from benchbook.sites.processes import start_at
 
 AGENT = ("python3", f"{TOOLS}/agent.py")
@@ -260,25 +261,23 @@ def _is_account(path: Path) -> bool:
     return path.parent.name == SECRETS
 
 
-def clock(cluster: Cluster, namespace: str, pod: str, rounds: int = 9) -> float:
-    """Return how many seconds the monotonic clock of a pod's node is ahead of ours, from the quickest of some
-    round trips."""
+def clock(cluster: Cluster, namespace: str, pod: str) -> float:
+    """Return how many seconds the monotonic clock of a pod's node is ahead of ours."""
     opened = cluster.open(namespace, pod, [*AGENT, "clock"], has_stdin=True)
-    best_s, ahead_s = float("inf"), 0.0
+
+    def ask() -> float:
+        sent, said = time.monotonic(), b""
+        opened.write_stdin(b"\n")
+        while b"\n" not in said:
+            opened.update(timeout=CLOCK_S)
+            said += opened.read_channel(OUT) or b""
+            if time.monotonic() - sent > CLOCK_S or not opened.is_open():
+                raise SiteError(f"{pod}: its clock can't be read")
+        return float(said)
+
     try:
-        for _ in range(rounds):
-            sent, said = time.monotonic(), b""
-            opened.write_stdin(b"\n")
-            while b"\n" not in said:
-                opened.update(timeout=CLOCK_S)
-                said += opened.read_channel(OUT) or b""
-                back = time.monotonic()
-                if back - sent > CLOCK_S or not opened.is_open():
-                    raise SiteError(f"{pod}: its clock can't be read")
-            if back - sent < best_s:
-                best_s, ahead_s = back - sent, float(said) - (sent + back) / 2
+        return offset.of(ask).ahead_s
     except LOST as error:
         raise SiteError(f"{pod}: its clock can't be read: {error}") from None
     finally:
         opened.close()
-    return ahead_s

@@ -40,8 +40,7 @@ class Server(ABC):
         self.record: dict[str, Any] = {}
         self.place: int | None = None
         self.word: str | None = None
-        self._uid: str | None = None
-        self._restarts = 0
+        self._found: Any = None
 
     @property
     @abstractmethod
@@ -66,10 +65,8 @@ class Server(ABC):
 
     def ensure(self) -> Any:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
-        if self.word is not None:
-            pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
-            if pod is not None and self._is_known(pod) and self._answers():
-                return pod
+        if self.word is not None and self.is_alive() and self._answers():
+            return self._found
         pod = self.pod()
         self.stop()
         # A pod has its own word for each start: whoever answers with another is not ours.
@@ -79,8 +76,7 @@ class Server(ABC):
         self._do("start", word)
         began = time.monotonic()
         while (said := self.said_word()) != word:
-            now = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
-            if now is None or not self._is_known(now):
+            if not self.is_alive():
                 raise SiteError(f"{pod_of(self.part)}: the server did not start:\n  {self._last_words(mark)}")
             if time.monotonic() - began > START_S:
                 seen = "nothing" if said is None else "a server that is not ours"
@@ -105,7 +101,7 @@ class Server(ABC):
                 f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {pod.status.qos_class}; "
                 "look for a LimitRange or a webhook that changes requests"
             )
-        self._uid, self._restarts = pod.metadata.uid, pod.status.container_statuses[0].restart_count
+        self._found = pod
         return pod
 
     def stop(self) -> bool:
@@ -190,7 +186,7 @@ class Server(ABC):
     def is_alive(self) -> bool:
         """Say whether pod and server are those that were started."""
         pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
-        return pod is not None and self._is_known(pod)
+        return pod is not None and self._found is not None and wait.same(pod, self._found)
 
     def log_mark(self) -> int:
         """Return a place in the server's log."""
@@ -227,16 +223,6 @@ class Server(ABC):
             self.record["reconnects"] = self.record.get("reconnects", 0) + 1
         else:
             self.record["reconnects"][self.place] += 1
-
-    def _is_known(self, pod: Any) -> bool:
-        statuses = pod.status.container_statuses or []
-        return (
-            pod.metadata.uid == self._uid
-            and pod.metadata.deletion_timestamp is None
-            and bool(statuses)
-            and statuses[0].restart_count == self._restarts
-            and statuses[0].ready
-        )
 
     def _answers(self) -> bool:
         return self.said_word() == self.word
