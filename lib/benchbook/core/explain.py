@@ -22,7 +22,7 @@ def validate(document: Document, model: type[T]) -> T:
     remedy."""
     lines = dict(document.ambiguous)
     try:
-        loaded = model.model_validate(_tuples(document.data))
+        loaded = model.model_validate(document.data)
     except ValidationError as error:
         lines |= _told(document, _schema(model), error)
     if lines:
@@ -58,12 +58,6 @@ def in_place(document: Document, text: str) -> str:
     key, _, message = text.partition(": ")
     path = tuple(int(part) if part.isdigit() else part for part in key.split("."))
     return f"{document.where(path)}: {key}: {message}"
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
 def _place(document: Document, error: Mapping[str, Any]) -> Path:

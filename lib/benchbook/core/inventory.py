@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core import paths, yamlfile
 from benchbook.core.errors import InputErrors
@@ -79,11 +79,6 @@ class Machine(Access):
     roles: Annotated[tuple[Role, ...], Field(min_length=1), AfterValidator(distinct)]
     """What it is for: `server`, `proxy`, `client`, and for TiDB clusters `pd`, `tikv`, `control` (where
     `tiup` is); several each."""
-
-    @field_validator("roles", mode="before")
-    @classmethod
-    def _list(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
 
 
 class Inventory(Model):

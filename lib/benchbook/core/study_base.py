@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
 
 from benchbook.core.errors import did_you_mean
 
@@ -22,6 +22,12 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _tuples(cls, values: Any) -> Any:
+        """Take the lists of a file for the tuples of frozen types."""
+        return {key: tuples(value) for key, value in values.items()} if isinstance(values, dict) else values
+
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Return the schema with what `described` says of each key."""
@@ -33,6 +39,13 @@ class Model(BaseModel):
             if "$ref" not in key or handler.resolve_ref_schema(key).get("description") != text:
                 key.setdefault("description", text)
         return made
+
+
+def tuples(value: Any) -> Any:
+    """Return parsed data with tuples in place of lists."""
+    if isinstance(value, dict):
+        return {key: tuples(item) for key, item in value.items()}
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
 
 
 @cache

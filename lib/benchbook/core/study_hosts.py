@@ -101,13 +101,6 @@ class Numa(Model):
     tikv: Annotated[tuple[Node, ...], AfterValidator(distinct)] = ()
     """Nodes with a TiKV each; none: one TiKV on all nodes."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _lists(cls, values: object) -> object:
-        if not isinstance(values, Mapping):
-            return values
-        return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-
 
 ON_HOSTS = f"remove it, or {supported.to_write(('ssh',))}"
 

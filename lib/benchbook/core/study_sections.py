@@ -269,11 +269,6 @@ class Plan(Model):
     budget_minutes: int = Field(1440, ge=1, le=100_000, examples=[1440])
     """Longest time the schedule may take, in minutes."""
 
-    @field_validator("ladder", mode="before")
-    @classmethod
-    def _ladder_list(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
-
 
 class WarmUp(Model):
     """What is done before measuring, never counted."""
