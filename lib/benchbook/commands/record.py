@@ -5,7 +5,6 @@ What is no evidence is refused. What weakens evidence is refused too, unless it 
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ import pandas as pd
 from ruamel.yaml import YAML
 
 from benchbook.commands import answer, archive, history, made_again, stage, verify
-from benchbook.core import files, load, paths, record, sizes
+from benchbook.core import files, git, load, paths, record, sizes
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
 
@@ -70,8 +69,8 @@ def edited(name: str) -> Iterator[str]:
     """Yield what differs from the commit among the files that the evidence is made with."""
     whole = sizes.origin(name) or name
     asked = [*MADE_WITH, *dict.fromkeys(paths.study(one).shown for one in (whole, name))]
-    listed = _git("status", "--porcelain", "--untracked-files=all", "--", *asked)
-    committed = _git("show", "HEAD:params.yaml")
+    listed = git.says("status", "--porcelain", "--untracked-files=all", "--", *asked)
+    committed = git.says("show", "HEAD:params.yaml")
     if listed is None or committed is None:
         yield "git can't say which commit the code is; record from a clone"
         return
@@ -182,12 +181,3 @@ def _room(index: record.Index, name: str, entry: record.Entry) -> None:
 def _settings(text: str) -> dict[str, Any]:
     read = YAML(typ="safe").load(text) or {}
     return {key: value for key, value in read.items() if key not in LISTS}
-
-
-def _git(*argv: str) -> str | None:
-    try:
-        command = ["git", "-C", str(paths.root()), *argv]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None

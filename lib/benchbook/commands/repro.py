@@ -13,7 +13,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.commands import answer
-from benchbook.core import files, load, paths, sizes, yamlfile
+from benchbook.core import files, git, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites.arms import obstacles
+from benchbook.sites.lab import free_bytes
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import process, procfs
 
@@ -221,9 +221,7 @@ def _started(pid: int) -> float:
 
 def tracked(root: Path) -> list[str]:
     """Name outputs of the pipeline that git tracks: DVC would refuse them, but only after the stage ran."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--", "data", "reports"], cwd=root, capture_output=True, check=False
-    ).stdout.decode("utf-8", "replace")
+    listed = git.says("ls-files", "-z", "--", "data", "reports", root=root) or ""
     names = [name for name in listed.split("\0") if name]
     found = []
     for out in outs(root):
@@ -277,9 +275,7 @@ def cache_space(root: Path) -> str:
     asked = [sys.executable, "-m", "dvc", "cache", "dir"]
     output = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False).stdout.strip()
     folder = Path(root, output or ".dvc/cache")
-    while not folder.exists():
-        folder = folder.parent
-    free = shutil.disk_usage(folder).free
+    free = free_bytes(folder)
     return f"{free >> 10} KiB are free on the disk of {folder}" + (": it is full" if free < LOW_BYTES else "")
 
 

@@ -7,12 +7,11 @@ import datetime
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core import files, load, paths, surroundings
+from benchbook.core import files, git, load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites.processes import supervise
 
@@ -199,12 +198,7 @@ def _ended(notebook: str, code: int, target: Path, log: Path, failed: Path) -> i
 
 def commit() -> str | None:
     """Return the commit that the clone stands on, or None where git does not say."""
-    argv = ["git", "-C", str(paths.root()), "rev-parse", "--short=10", "HEAD"]
-    try:
-        found = subprocess.run(argv, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip() or None
+    return (git.says("rev-parse", "--short=10", "HEAD") or "").strip() or None
 
 
 def commit_of_evidence(study: str) -> str | None:
@@ -213,22 +207,13 @@ def commit_of_evidence(study: str) -> str | None:
     An archive that is itself committed has the same bytes when it is packed again.
     """
     made_with = ("lib", "notebooks", "params.yaml", "data/published", paths.study(study).shown)
-    argv = ["git", "-C", str(paths.root()), "log", "-1", "--format=%H", "--", *made_with]
-    try:
-        found = subprocess.run(argv, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip()[:10] or None
+    return (git.says("log", "-1", "--format=%H", "--", *made_with) or "").strip()[:10] or None
 
 
 def edited() -> int:
     """Count the files of the code that differ from the commit; 0 where git does not say."""
-    argv = ["git", "-C", str(paths.root()), "status", "--porcelain", "--untracked-files=all", "--", *CODE]
-    try:
-        found = subprocess.run(argv, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return 0
-    return len(found.stdout.splitlines())
+    listed = git.says("status", "--porcelain", "--untracked-files=all", "--", *CODE)
+    return len((listed or "").splitlines())
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from benchbook.core.engines import data_groups, engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
-from benchbook.measure import ledger, loading, own
+from benchbook.measure import ledger, loading, own, sysbench
 from benchbook.measure.ledger import session
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
@@ -238,5 +238,5 @@ def _differs(
 
 def _empty(connection: Connection) -> None:
     for name in dialect.of(connection).tables(connection):
-        if name.startswith("sbtest") and name[6:].isdigit():
+        if sysbench.is_table(name):
             connection.execute(text(f"DROP TABLE {name}"))

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from benchbook.core.study import Study
-from benchbook.measure import state
+from benchbook.measure import state, sysbench
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
 
@@ -118,8 +118,7 @@ def rows(connection: Connection, tables: int) -> dict[str, int]:
 def sample(connection: Connection) -> dict[str, dict[str, int]]:
     """Return of each sysbench table its `first` and `last` id, and of ids `asked` between them how many are
     `there`; some thousand rows are read, however large the tables are."""
-    names = dialect.of(connection).tables(connection)
-    names = [name for name in names if name.startswith("sbtest") and name[6:].isdigit()]
+    names = [name for name in dialect.of(connection).tables(connection) if sysbench.is_table(name)]
     found = {}
     for name in names:
         first, last = connection.execute(text(f"SELECT MIN(id), MAX(id) FROM {name}")).one()

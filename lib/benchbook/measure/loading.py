@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from benchbook.core.engines import engine_of
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.measure import sysbench
-from benchbook.sites.contract import Site, Start
+from benchbook.sites.contract import Client, Site, Start
 
 ROWS_A_SECOND = 2_000
 
@@ -27,6 +29,25 @@ def argvs(study: Study, arm: str, endpoint: Endpoint) -> list[list[str]]:
         sysbench.load(endpoint, table, data.table_size, data.seed, is_index_first, has_own_ids)
         for table in range(1, data.tables + 1)
     ]
+
+
+@contextlib.contextmanager
+def started(site: Site, start: Start) -> Iterator[Client]:
+    """Start a sysbench, and end it with the block if it has not ended by itself."""
+    child = site.client(start)
+    try:
+        yield child
+    finally:
+        if child.popen.poll() is None:
+            child.popen.kill()
+            child.popen.wait()
+
+
+def faults(out: Path, err: Path, code: int) -> list[str]:
+    """Return what a sysbench that has ended calls fatal, or else its exit code if that is not 0."""
+    text = "".join(file.read_text("utf-8", "replace") for file in (out, err))
+    fatal = [line for line in text.splitlines() if "FATAL" in line]
+    return fatal or ([f"sysbench ended with exit code {code}"] if code else [])
 
 
 def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
@@ -49,12 +70,7 @@ def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple
                     running[number] = site.client(Start(argv, out, err, Path(scratch), arm=arm))
                 for number in [number for number, child in running.items() if child.popen.poll() is not None]:
                     code = running.pop(number).popen.returncode
-                    text = "".join(
-                        (Path(scratch) / f"{number}.{kind}").read_text("utf-8", "replace")
-                        for kind in ("out", "err")
-                    )
-                    fatal = [line for line in text.splitlines() if "FATAL" in line]
-                    failures += fatal or ([f"sysbench ended with exit code {code}"] if code else [])
+                    failures += faults(*(Path(scratch) / f"{number}.{kind}" for kind in ("out", "err")), code)
                 if time.monotonic() > deadline:
                     return [
                         *failures,

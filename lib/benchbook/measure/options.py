@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import sysbench
+from benchbook.measure import loading, sysbench
 from benchbook.sites.contract import Site, Start
 
 SHOW = Path(__file__).with_name("lua") / "options.lua"
@@ -32,13 +32,8 @@ def write(
     file.write_text(in_file(asked), encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
-        child = site.client(Start(show(file), out, err, Path(scratch), arm=arm))
-        try:
+        with loading.started(site, Start(show(file), out, err, Path(scratch), arm=arm)) as child:
             child.popen.wait(timeout=ANSWER_S)
-        finally:
-            if child.popen.poll() is None:
-                child.popen.kill()
-                child.popen.wait()
         taken = shown(out.read_text(encoding="utf-8", errors="replace"))
     return {"asked": asked, "taken": {name: taken[name] for name in asked if name in taken}}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from benchbook.core import turns
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.sites.engines import dialect
+from benchbook.sites.lab import free_bytes, nearest
 
 OWN_SESSIONS = 10
 OWN_FILES = 64
@@ -54,11 +54,11 @@ def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> l
             "run `ulimit -n 65536` first, or measure fewer threads"
         )
     for name, folder in folders.items():
-        there = _nearest(folder)
+        there = nearest(folder)
         if not os.access(there, os.W_OK | os.X_OK):
             found.append(f"{folder}: {name} cannot be written; look at its owner, mode and mount")
             continue
-        free = shutil.disk_usage(there).free // MIB
+        free = free_bytes(there) // MIB
         if free < limits["free_mib"]:
             found.append(
                 f"{folder}: {free} MiB are free for {name}, {limits['free_mib']} are needed "
@@ -96,7 +96,7 @@ def full_disk_is_told(raw: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        free = shutil.disk_usage(_nearest(raw)).free
+        free = free_bytes(raw)
         raise NotReady(
             f"no space left on the disk of {raw} ({free // 1024} KiB free): the run that went on is lost, "
             "all before it are kept; free some space and run it again"
@@ -115,9 +115,3 @@ def lost_server_is_told(raw: Path) -> Iterator[None]:
             f"({message}); the runs in {raw} are kept. See that no other program stops or starts it and that "
             "its disk has room, then run the stage again: it goes on where it stopped"
         ) from None
-
-
-def _nearest(folder: Path) -> Path:
-    while not folder.exists():
-        folder = folder.parent
-    return folder

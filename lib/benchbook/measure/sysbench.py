@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ from benchbook.plan import order
 
 BINARY = "sysbench"
 LOAD = Path(__file__).with_name("lua") / "load.lua"
+
+
+def is_table(name: str) -> bool:
+    """Say whether a table is one of sysbench's own, by its name."""
+    return re.fullmatch(r"sbtest\d+", name) is not None
 
 
 def connection(endpoint: Endpoint) -> dict[str, str]:

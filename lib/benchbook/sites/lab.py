@@ -230,11 +230,16 @@ def remove(lab: Lab, name: str) -> None:
         shutil.rmtree(path)
 
 
-def free_bytes(folder: Path) -> int:
-    """Return the free space, in bytes, where a folder lives or will live."""
+def nearest(folder: Path) -> Path:
+    """Return a folder, or what is nearest above it where it is not there yet."""
     while not folder.exists():
         folder = folder.parent
-    return shutil.disk_usage(folder).free
+    return folder
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free space, in bytes, where a folder lives or will live."""
+    return shutil.disk_usage(nearest(folder)).free
 
 
 def _check_reachable(folder: Path) -> None:

@@ -7,13 +7,13 @@ import platform
 import pwd
 import re
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 from benchbook.core import registry
 from benchbook.sites.agent import files
+from benchbook.sites.lab import free_bytes
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.process import PLAIN
 
@@ -25,6 +25,8 @@ PROGRAMS |= {name: (name,) for name in registry.PROXIES}
 ASKED: dict[str, tuple[str, ...]] = {"tidb-server": ("-V",), "haproxy": ("-v",)}
 ASKED |= dict.fromkeys(("mariadbd", "mysqld"), ("--no-defaults", "--version"))
 NONE: dict[str, str] = {}
+# The first number with a point in what a program prints of itself.
+VERSION = r"(\d+\.\d+[\w.~+-]*)"
 
 
 def facts(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def moment(folder: Path) -> dict[str, Any]:
     return {
         "load_1min": os.getloadavg()[0],
         "memory_available_mib": _meminfo().get("MemAvailable", 0) >> 10,
-        "disk_free_mib": shutil.disk_usage(_nearest(folder)).free >> 20,
+        "disk_free_mib": free_bytes(folder) >> 20,
     }
 
 
@@ -73,7 +75,7 @@ def look(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
         "is_root": os.geteuid() == 0,
         "python": platform.python_version(),
         "wall_s": time.time(),
-        "open_files": _open_files(),
+        "open_files": files.open_files(),
     }
 
 
@@ -88,20 +90,9 @@ def tool(name: str, programs: dict[str, str] = NONE) -> str | None:
     path = which(name, programs)
     if path is None:
         return None
-    env = {**PLAIN, "HOME": _account().pw_dir}
-    try:
-        done = subprocess.run(
-            [path, *ASKED.get(name, ("--version",))],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            stdin=-3,
-            env=env,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    said = files.says([path, *ASKED.get(name, ("--version",))], {**PLAIN, "HOME": _account().pw_dir})
     # A program that was built without being told its version has none to tell.
-    return first(r"(\d+\.\d+[\w.~+-]*)", done.stdout + done.stderr)
+    return first(VERSION, said)
 
 
 def _numa() -> dict[str, str | None]:
@@ -139,19 +130,6 @@ def _meminfo() -> dict[str, int]:
 
 def _account() -> pwd.struct_passwd:
     return pwd.getpwuid(os.geteuid())
-
-
-def _open_files() -> int:
-    import resource
-
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return -1 if hard == resource.RLIM_INFINITY else hard
-
-
-def _nearest(folder: Path) -> Path:
-    while not folder.exists():
-        folder = folder.parent
-    return folder
 
 
 def read(path: str | Path) -> str | None:

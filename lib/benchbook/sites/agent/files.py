@@ -9,9 +9,11 @@ import hashlib
 import os
 import pwd
 import re
+import resource
 import shutil
 import socket
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +113,7 @@ class Files:
 
     def says(self, argv: list[str]) -> str:
         """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
-        try:
-            done = subprocess.run(
-                argv, capture_output=True, text=True, errors="replace", timeout=SAYS_S, stdin=-3, env=PLAIN
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        return done.stdout + done.stderr
+        return says(argv)
 
     def kernel_setting(self, name: str) -> str:
         """Return a kernel setting such as net/ipv4/ip_local_port_range."""
@@ -163,6 +159,22 @@ def programs(name: str) -> list[str]:
     # Each path once, and one without a version last.
     found = {path for folder in (*folders, PATH) if (path := shutil.which(name, path=folder))}
     return sorted(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True)
+
+
+def says(argv: list[str], env: Mapping[str, str] = PLAIN) -> str:
+    """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
+    how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": SAYS_S}
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, env=env, **how)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return str(done.stdout + done.stderr)
+
+
+def open_files() -> int:
+    """Return how many files a program may open; negative: any number."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return -1 if hard == resource.RLIM_INFINITY else hard
 
 
 def _give(path: Path, user: str | None) -> None:

@@ -16,6 +16,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
+from benchbook.sites.agent import files
 from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 from benchbook.sites.machine import here
 from benchbook.sites.settings import Value
@@ -49,7 +50,7 @@ class MySQL(MariaDB):
         if engine.binary is not None:
             return None
         found = here.find(MySQL.program)
-        if found is None or not WORDS.search(here.says([found, "--no-defaults", "--version"])):
+        if found is None or not WORDS.search(files.says([found, "--no-defaults", "--version"])):
             # MariaDB's package gives its own server this name too.
             return f"there is no mysqld but MariaDB's; {REMEDY}, or name its program in engine.binary"
         return None

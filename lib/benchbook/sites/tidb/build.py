@@ -22,7 +22,7 @@ from pathlib import Path
 from benchbook.core import files, surroundings
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites.machine import here
+from benchbook.sites.agent import files as agent_files
 from benchbook.sites.machine.supervised import tail
 from benchbook.sites.processes import process
 
@@ -193,7 +193,7 @@ def program(lab: labs.Lab, version: str | None, binary: str | None, keep: tuple[
     return _build(lab, recipe, keep)
 
 
-def said_version(binary: str | Path, says: Callable[[list[str]], str] = here.says) -> str:
+def said_version(binary: str | Path, says: Callable[[list[str]], str] = agent_files.says) -> str:
     """Return the version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
     said = says([str(binary), "-V"])
     version = version_in(said)
