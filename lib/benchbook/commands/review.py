@@ -106,15 +106,12 @@ def stale() -> dict[str, list[str]]:
         return {}
     found: dict[str, list[str]] = {}
     for name, changes in status.items():
+        # The page and those of runs are made of the numbers, and decide nothing.
         stage, _, study = str(name).partition("@")
         moved = [change for change in changes if isinstance(change, dict) and "changed deps" in change]
-        if study and moved and stage in _MEASURING:
+        if study and moved and stage in paths.STAGES and stage != "report":
             found.setdefault(study, []).append(stage)
     return found
-
-
-# What the numbers of a study come from; pages are made of them and decide nothing.
-_MEASURING = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
 
 
 def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:

@@ -15,16 +15,7 @@ from benchbook.core import files, git, load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites.processes import supervise
 
-STAGES = {
-    "provision": "01_provision",
-    "prepare": "02_prepare",
-    "warm-up": "03_warm_up",
-    "run-matrix": "04_run_matrix",
-    "parse": "05_parse",
-    "analyze": "06_analyze",
-    "report": "07_report",
-    "runs": "runs",
-}
+STAGES = {stage: notebook for stage, (notebook, _) in paths.STAGES.items()} | {"runs": "runs"}
 # Those that only show what there is; they need no process of their own.
 SHOWING = ("report", "runs")
 # Those that connect to a server.
