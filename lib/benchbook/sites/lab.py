@@ -42,8 +42,7 @@ SOCKET_BYTES = 107
 def lab_root(clone: Path) -> Path:
     """Return where the labs of a clone live: BENCHBOOK_LAB_DIR, else /var/lib for root, else the home folder.
 
-    The name holds a digest of the clone's path, so two clones never share a server's data. SiteError for a
-    path that the scripts of the servers' makers would take apart.
+    A digest of the clone's path is in the name. SiteError for a path that servers' own scripts can't take.
     """
     named = os.environ.get("BENCHBOOK_LAB_DIR")
     base = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local" / "share"
@@ -94,8 +93,8 @@ def _loopback() -> Sequence[str]:
 class Place:
     """Where a part of a lab lives: its name, which names its files too, its address, and where it runs.
 
-    `peers` gives the addresses its connections come from, `connections` those it must bear beside sysbench's,
-    `prepared` is the folder of the copy of its data.
+    `peers` gives the addresses its connections come from, `connections` those beside sysbench's, `prepared`
+    its copy's folder.
     """
 
     name: str

@@ -22,12 +22,9 @@ from benchbook.sites.lab import lab_folder
 def run(name: str, study: Study, path: Path) -> dict[str, Any]:
     """Start each arm of a study, ask it what it is, write `facts.json` and return it.
 
-    Beside it, in `applied`, are the settings files, command lines and manifests that the arms were started
-    with.
-
-    The result has `study`, `arms`: for each arm what `site.facts` says, and, if there are any, `skipped`: the
-    arms that this machine can't make, with the reason. SettingsDiffer if a server did not take what was
-    asked.
+    It has `study`, `arms`, what `site.facts` says of each, and `skipped`, those that can't be made, with the
+    reason. Beside it, in `applied`, is what they were started with. SettingsDiffer if a setting was not
+    taken.
     """
     with open_site(study, lab_folder(paths.root(), name)) as site:
         arms, skipped, texts = {}, skip(site, study), list[tuple[str, str]]()
@@ -128,8 +125,7 @@ def differences(facts: dict[str, Any]) -> pd.DataFrame:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the lasting facts with dotted keys; what changes from hour to hour and Python's version are
-    left out."""
+    """Return the lasting facts with dotted keys, without what changes by the hour and Python's version."""
     rows: dict[str, Any] = {}
     for key, item in value.items():
         name = f"{prefix}{key}"

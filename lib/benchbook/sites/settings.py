@@ -114,10 +114,7 @@ def read_back(key: str, variables: Mapping[str, str]) -> str | None:
 def taken(
     asked: Mapping[str, Value], chosen: Mapping[str, Value], variables: Mapping[str, str], folder: PurePath
 ) -> dict[str, Any]:
-    """Return what a MariaDB says of itself, wherever it is; SettingsDiffer where it did not take a setting.
-
-    `asked` is all that it was started with, `chosen` what of it the study chose, `folder` its own.
-    """
+    """Return what a MariaDB says of itself, anywhere; SettingsDiffer where it did not take a setting."""
     if differing := differences(asked, variables):
         raise SettingsDiffer(differing)
     return {
@@ -163,10 +160,7 @@ def digest(variables: Mapping[str, str], folder: PurePath) -> str:
 
 
 def lasting(text: str, folder: PurePath, moved: Mapping[str, str] | None = None) -> str:
-    """Return what of a settings file's text is the same wherever the lab and the server in it are.
-
-    `moved` maps addresses in it to those at the part's first place.
-    """
+    """Return a settings file's text without where the lab is; `moved` maps addresses to those at first."""
     text = text.replace(str(folder), "SERVER")
     if moved:
         # In one pass, since two parts may have changed places with each other.

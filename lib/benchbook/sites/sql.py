@@ -21,9 +21,8 @@ def engine(
 ) -> sqlalchemy.Engine:
     """Return an engine whose every connection is a new one from `connect`; its errors show no values.
 
-    None is kept open: a connection that idles is one more session on a server that is being measured.
-    `opened` says how many connections this process has made to the server, where all of them are counted: it
-    is in each connection's `info`.
+    One that idles is a session more on a server that is being measured. `opened`, how many connections this
+    process has made to the server, is in each connection's `info`.
     """
     made = sqlalchemy.create_engine(
         "mysql+pymysql://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
@@ -38,9 +37,7 @@ def identity(
 ) -> dict[str, Any]:
     """Return version, datadir, port and server_uid of a MariaDB, and its word if asked; costs one connection.
 
-    `uid` is the variable that a server of another make has in place of MariaDB's.
-
-    SiteError, which names `what`, if it does not answer.
+    `uid` is what a server of another make has for it. SiteError, which names `what`, if it does not answer.
     """
     asked = WHO | {"server_uid": uid} | (WORD if with_word else {})
     try:

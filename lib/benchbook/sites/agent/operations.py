@@ -64,10 +64,9 @@ class Operations(Files):
     def start(
         self, job: str, argv: list[str], out: str, err: str | None = None, **how: Any
     ) -> dict[str, Any]:
-        """Start a program; `out` and `err` are files below the folder.
+        """Start a program; `out`, `err` and `note` are files below the folder.
 
-        With `begin_at`, a moment of this host's monotonic clock, it is made ready now and begins then, and
-        `note`, a file below the folder, says when it did.
+        With `begin_at`, a moment of this host's monotonic clock, it begins then, and `note` says when it did.
         """
         begin_at, note = how.pop("begin_at", None), how.pop("note", None)
         if begin_at is not None and job not in self._jobs:

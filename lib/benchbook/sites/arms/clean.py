@@ -28,10 +28,7 @@ SERVER_S = 60.0
 
 @dataclass
 class Report:
-    """What was stopped and removed, and what is still there after a second look.
-
-    What is left in `elsewhere` keeps nothing on this machine from being removed.
-    """
+    """What was stopped and removed, and what is still there after a second look, here or `elsewhere`."""
 
     stopped: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)

@@ -84,8 +84,7 @@ def ended(lines: list[dict[str, Any]], asked: Load, begun: dict[str, Any]) -> di
 
 
 def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str | None:
-    """Return why a machine that lets a program open so many files (negative: any number) can't bear a load,
-    or None; `where` says whose limit it is."""
+    """Return why `most` files of a program (negative: any) are too few for a load, or None."""
     needed = asked.connections * (2 if is_proxied else 1) + OTHER_FILES
     if most < 0 or needed <= most:
         return None
@@ -97,10 +96,7 @@ def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str |
 
 
 def begun(read: Callable[[], str], is_alive: Callable[[], bool], asked: Load) -> dict[str, Any]:
-    """Wait until a driver's idle connections are open, or for as long as a slow server may take.
-
-    `read` returns all that it has written, `is_alive` says whether it still runs.
-    """
+    """Wait until a driver's idle connections are open; `read` returns all that it has written so far."""
     deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
     while is_alive() and time.monotonic() < deadline:
         first = next((line for line in told(read()) if "opened" in line), None)

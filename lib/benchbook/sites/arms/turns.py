@@ -21,8 +21,7 @@ READY_S = 35.0
 
 
 def stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[str]]:
-    """Return the processes that don't serve every arm, each with the arms it serves: it stands still while
-    others run. `parts` holds pids by arm and part."""
+    """Return the processes that stand still while some arms run, each with the arms that it serves."""
     serves: dict[int, list[str]] = {}
     for arm, of_arm in parts.items():
         for pid in dict.fromkeys(pid for pids in of_arm.values() for pid in pids):
@@ -31,8 +30,7 @@ def stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[st
 
 
 def stopped_with(parts: Mapping[str, Mapping[str, Sequence[int]]], arm: str) -> list[str]:
-    """Return the kinds of parts that stand still when it is not an arm's turn: its client, and what is its
-    own."""
+    """Return the kinds of parts that stand still when it is not an arm's turn."""
     mine = stops(parts)
     return ["client", *(part for part, pids in parts[arm].items() if any(pid in mine for pid in pids))]
 

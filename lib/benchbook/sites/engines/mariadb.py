@@ -32,10 +32,7 @@ UNKNOWN_THERE = (1044, 1045, 1049, 1130)
 
 
 class MariaDB(Server):
-    """One server. Nothing is started until `ensure`.
-
-    With `tls_from`, which gives the machine of a client, the benchmark's account is let in with TLS only.
-    """
+    """One server. With `tls_from`, which gives a client's machine, the benchmark's account needs TLS."""
 
     name, program, product, remedy = "mariadb", "mariadbd", "MariaDB", REMEDY
     version_words = re.compile(r"Ver ([0-9.]+)-MariaDB")

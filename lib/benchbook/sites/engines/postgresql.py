@@ -38,10 +38,7 @@ SELECT current_setting('data_directory'), current_setting('port')::int, current_
 
 
 class PostgreSQL(Server):
-    """One server at one address, known by its pid file, its folder and a word drawn at each start.
-
-    Nothing is started until `ensure`.
-    """
+    """One server, known by its pid file, its folder and a word drawn at each start."""
 
     config_name, config_files = "postgresql.conf", (HBA,)
     own_options = frozenset({"--listen_addresses", "--port", "--cluster_name"})

@@ -42,8 +42,7 @@ def said_version(binary: str, says: Callable[[list[str]], str]) -> str:
 def access(peers: Sequence[str], owner: str) -> dict[str, str]:
     """Return the texts of the files that say who may enter, and as whom the administrator comes.
 
-    The administrator comes over the socket as the user `owner` of the machine, all others with a password
-    from the peers named, addresses or the socket, to the one database.
+    The administrator comes over the socket as the user `owner`, all others with a password from `peers`.
     """
     rules = [f"local all {ADMIN} peer map=owner"]
     rules += [
@@ -58,8 +57,7 @@ def access(peers: Sequence[str], owner: str) -> dict[str, str]:
 def engine(
     connect: Callable[[], psycopg.Connection[Any]], opened: Callable[[], int]
 ) -> sqlalchemy.Engine:
-    """Return an engine whose every connection is a new one; in its `info` are its words (`dialect`) and what
-    says how many have been opened."""
+    """Return an engine whose every connection is new, with `dialect` and `opened` in its `info`."""
     made = sqlalchemy.create_engine(
         "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
     )
@@ -70,8 +68,7 @@ def engine(
 
 
 def identity(connect: Callable[[], psycopg.Connection[Any]], what: str) -> dict[str, Any]:
-    """Return what tells a server from any other; costs one connection. SiteError, which names `what`, if it
-    does not answer."""
+    """Return what tells a server from any other; costs one connection. SiteError where none answers."""
     try:
         with connect() as connection:
             row = connection.execute(IDENTITY).fetchone()

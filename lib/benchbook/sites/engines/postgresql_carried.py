@@ -44,8 +44,7 @@ Kind = TypeVar("Kind", bound=FarConnection)
 
 
 def connect(far: Far, lab: Lab, kind: type[Kind], **account: Any) -> Kind:
-    """Open a connection of a kind by what carries its bytes, which is closed with it; psycopg's own arguments
-    for the account."""
+    """Open a connection of a kind by what carries its bytes, with psycopg's own arguments for the account."""
     far.settimeout(READ_S)
     folder = lab.own(f"run/pg-{uuid.uuid4().hex[:8]}", None)
     try:

@@ -66,10 +66,7 @@ def written(asked: Mapping[str, Value], places: Mapping[str, object]) -> str:
 
 
 def taken(asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterable[Any]) -> dict[str, Any]:
-    """Return what the server says of each setting asked for; SettingsDiffer where it did not take one.
-
-    `chosen` are those of the study, `rows` the answer to QUERY.
-    """
+    """Return what the server says of each setting asked for; SettingsDiffer where it did not take one."""
     known = {row.name: row for row in rows}
     differing: dict[str, tuple[Value, str | None]] = {}
     for key, value in asked.items():

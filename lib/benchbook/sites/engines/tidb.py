@@ -27,10 +27,7 @@ CRASH = re.compile(r"\[ERROR\]|\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No
 
 
 class TiDB(Server):
-    """One server at one address, its status port on the next. Nothing is started until `ensure`.
-
-    Where this machine has no program yet, it is built now; on a host it is found by name.
-    """
+    """One server, its status port the next. On this machine a program that is missing is built now."""
 
     config_name, leftovers, crash = "tidb.toml", (data.SOCKET,), CRASH
     own_options = frozenset({"-host", "-P", "-status-host", "-status"})

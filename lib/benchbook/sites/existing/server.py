@@ -40,10 +40,7 @@ CHANGING = ("_ts", "_now", "_status", "_size_max", "last_")
 
 
 def account(asked: Existing, lab: labs.Lab) -> Path:
-    """Return the file with the benchmark's account, as sysbench reads it, mode 0600.
-
-    A password from the environment is written into the lab, where no other account can read it.
-    """
+    """Return the file with the benchmark's account, mode 0600; one from the environment goes into the lab."""
     if asked.account_file is not None:
         path = Path(asked.account_file).expanduser()
         labs.read_secret(path)

@@ -35,10 +35,7 @@ NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
 
 
 class ExistingSite(HeldSite):
-    """The endpoints of one study's arms. Use it as a context manager, in the main thread.
-
-    Nothing is started there and nothing stopped; tables are made in one schema, which must be ours.
-    """
+    """The endpoints of one study's arms. Nothing is started there; tables are made in one schema of ours."""
 
     ready_s = 1.0
 

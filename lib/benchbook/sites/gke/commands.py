@@ -24,8 +24,10 @@ NODES_S = 600.0
 
 
 def up(study: Study, folder: Path, run: steps.Runner | None = None, which: Any = shutil.which) -> Path:
-    """Make what is missing of a study's cluster, with TiDB Operator where the study needs it; return the
-    kubeconfig that reaches it. SiteError before the first command if a program is missing here."""
+    """Make what is missing of a study's cluster, and TiDB Operator if needed; return the kubeconfig.
+
+    SiteError before the first command if a program is missing here.
+    """
     asked, lab, version = _asked(study), labs.open_lab(folder), wanted_operator(study)
     if version is not None:
         operator.must_have_programs(which)
@@ -74,8 +76,7 @@ def _install(version: str, tool: steps.Gcloud, say: Callable[[str], None] = prin
 
 
 def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
-    """Make the settings and disks of a cluster's nodes, each read back on every node, and a volume of each
-    disk; return the volumes' names."""
+    """Make settings and disks of the nodes, each read back on every node, and return the volumes of disks."""
     asked, lab, here = _asked(study), labs.open_lab(folder), layout.asked(study)
     names = layout.names("benchbook", "disks", lab.token)
     settings, mounts = nodes.settings(asked, names, NODE_IMAGE), disks.mounting(asked, names, NODE_IMAGE)

@@ -58,8 +58,7 @@ def storage_class(names: Names) -> dict[str, Any]:
 def mounting(asked: Gke, names: Names, image: str) -> list[dict[str, Any]]:
     """Return for each pool with local SSDs the DaemonSet that formats and mounts them.
 
-    It enters its node's own namespaces, which needs a privileged container, and fails where a node shows
-    another number of disks of this interface than was asked for.
+    It needs a privileged container, and fails where a node shows another number of disks than was asked for.
     """
     made = []
     for name, pool in asked.pools.items():

@@ -17,8 +17,7 @@ PROGRAMS = ("kubectl", "helm")
 
 
 def steps(version: str) -> list[Step]:
-    """Return the steps that put a version of the operator into the cluster of KUBECONFIG, as its maker
-    documents them; without its own scheduler, which our clusters do not use."""
+    """Return the steps that install a version of the operator, as its maker has them; no scheduler."""
     types = TYPES.format(version=version)
     look = ("helm", "list", "--namespace", NAMESPACE, "--filter", f"^{RELEASE}$", "--output", "json")
     where = ("--repo", CHARTS, "--version", f"v{version}", "--namespace", NAMESPACE, "--create-namespace")
@@ -41,8 +40,7 @@ def installed(said: str) -> str | None:
 
 
 def must_have_programs(which: Callable[[str], str | None] = shutil.which) -> None:
-    """Raise SiteError if a program that installs the operator is not on this machine: before anything is
-    made that costs money."""
+    """Raise SiteError if a program is missing here, before anything is made that costs money."""
     absent = [name for name in PROGRAMS if which(name) is None]
     if absent:
         raise SiteError(

@@ -86,8 +86,7 @@ def delete(asked: Gke) -> tuple[str, ...]:
 
 
 def node_settings(asked: Gke, pool: Pool) -> str:
-    """Return the file with a pool's kernel and kubelet settings, as the provider's tool takes it; empty
-    without any."""
+    """Return the file with a pool's kernel and kubelet settings for the provider's tool, or nothing."""
     lines = []
     if pool.cpu_manager != "none":
         lines += ["kubeletConfig:", f"  cpuManagerPolicy: {pool.cpu_manager}"]

@@ -25,10 +25,10 @@ WAIT_S = 2.0
 
 
 class RemoteClient:
-    """One load client, which is its own handle. Its output is here as soon as its end is known.
+    """One load client, its own handle. Its output is here as soon as its end is known.
 
-    A lost connection is waited for, as long as the inventory's patience lasts: the client does not notice it.
-    `beside` are files, by name, that it finds in its folder.
+    A lost connection is waited for as long as the inventory's patience lasts. `beside` are files in its
+    folder.
     """
 
     def __init__(
@@ -73,10 +73,7 @@ class RemoteClient:
 
     @property
     def ran_s(self) -> tuple[float, float] | None:
-        """When it began and ended on our monotonic clock; over a lost connection the word of it comes late.
-
-        None until it has ended, and where several began at one moment.
-        """
+        """When it began and ended on our monotonic clock; None until then, and if several begin at once."""
         if self._lasted_s is None or self.clock is not None:
             return None
         return self._started_s, self._started_s + self._lasted_s
@@ -123,10 +120,7 @@ class RemoteClient:
 
 
 def carried(host: Host, argv: Sequence[str]) -> list[str]:
-    """Return a command line with our files put on the host, and their places there instead of ours.
-
-    The account goes to a file that only the user there can read. Scripts go with all that lie beside them.
-    """
+    """Return a command line with our files put on the host; an account only the user there can read."""
     words = []
     for word in argv:
         option, equals, path = word.rpartition("=")

@@ -136,8 +136,7 @@ class Cluster:
         return str(self.child)
 
     def admin(self, number: int | None = None) -> sqlalchemy.Engine:
-        """Return the administrative account on one TiDB with its own books; None: on the first, with those
-        of all."""
+        """Return the administrative account on one TiDB with its books; None: the first, with all books."""
         key = -1 if number is None else number
         if key not in self._admins:
             place = self.part.where.places[number or 0]

@@ -38,8 +38,7 @@ def pids(hosts: Mapping[str, Host], part: Part, numa: Numa | None = None) -> dic
 
 
 def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
-    """Return what a cluster is; `shown` is what tiup says of it. SettingsDiffer if it did not take what was
-    asked."""
+    """Return what a cluster is; `shown` is what tiup says. SettingsDiffer where a setting was not taken."""
     told, differing = settings(cluster, cluster.statuses)
     if differing:
         raise SettingsDiffer(differing)

@@ -52,10 +52,7 @@ def examine() -> list[Ability]:
 
 
 def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
-    """Return the abilities of the hosts of one inventory, all asked at once.
-
-    Of each host is told whether it has the programs that these studies need for its roles.
-    """
+    """Return the abilities of an inventory's hosts, with the programs that studies need for their roles."""
     try:
         targets = inventory.load(name)
     except InputErrors as error:

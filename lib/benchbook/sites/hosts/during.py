@@ -38,7 +38,7 @@ def load(
 ) -> Iterator[dict[str, Any]]:
     """Hold and make connections from a host while the block runs; the record is that of `loads.beside`.
 
-    The driver is the agent's own file, under the agent: it ends with it, and goes on while we are cut off.
+    The driver is started by the agent: it ends with it, and goes on while we are cut off.
     """
     record: dict[str, Any] = {}
     if asked is None:

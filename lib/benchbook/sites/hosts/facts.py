@@ -27,10 +27,7 @@ def facts(
     kernel: dict[str, int],
     others: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return what stays the same at the next start. `machine` is the server's, with the client's sysbench.
-
-    `others` is what is told of servers after the first.
-    """
+    """Return what stays the same at the next start; `machine` is the server's, `others` servers after it."""
     setting = study.arms[arm]
     server = looks["server"]["facts"]
     names = hosts_of(chain)

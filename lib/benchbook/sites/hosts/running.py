@@ -134,7 +134,7 @@ class Running:
     def persevere(self, do: Callable[[], None]) -> None:
         """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised.
 
-        A host that is started anew has no agent, and what ran there has ended with it: both are begun again.
+        What ran on a host that was started again has ended with its agent: both are started again.
         """
         for wait_s in (*AGAIN_S, None):
             try:
@@ -172,8 +172,7 @@ class Running:
         return of_others(said)
 
     def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
-        """Return the processes of an arm's parts, by part and host; those of a cluster's are the server's
-        too."""
+        """Return the processes of an arm's parts by part and host; a cluster's are the server's too."""
         found: dict[str, dict[str, list[int]]] = {}
         for part in chain.parts:
             one = self.part(part)

@@ -34,10 +34,7 @@ from benchbook.sites.tidb import pools
 
 
 class HostsSite(ArrangedSite[OnHosts]):
-    """The arms of one study on the hosts of its inventory. Use it as a context manager.
-
-    Nothing is connected to before the first question. Where no arm is named, the baseline's server is meant.
-    """
+    """The arms of one study on the hosts of its inventory. Nothing connects before the first question."""
 
     database = labs.SCHEMA
 

@@ -53,10 +53,7 @@ def build(
     folders: Mapping[str, str],
     facts: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return the topology of a cluster.
-
-    `folders` are ours on the hosts, `facts` what these say of themselves: cores of a NUMA node, architecture.
-    """
+    """Return the topology of a cluster; `folders` are ours on the hosts, `facts` the hosts' own."""
     tiup = study.site.tiup
     assert tiup is not None
     numa = study.arms[part.arm].numa or Numa()

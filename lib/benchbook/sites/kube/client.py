@@ -38,11 +38,11 @@ CLOCK_S = 10.0
 
 
 class Job:
-    """A job in a pod as `subprocess.Popen` shows a process.
+    """A job in a pod as `subprocess.Popen` shows a process; if its pod goes, it has ended by KILL.
 
-    If its pod goes, it has ended by KILL, and its output is what nobody can fetch any more: empty. `hops` are
-    (part, host, port) whose connections are counted for their bytes; `begin_at` is a moment of our monotonic
-    clock. With `held` it stands still until it gets CONT. The pids of `continues` get CONT when it has ended.
+    `hops` are (part, host, port) whose connections are counted for their bytes; `begin_at` is a moment of our
+    monotonic clock. With `held` it stands still until CONT. The pids of `continues` get CONT when it has
+    ended.
     """
 
     held: bool = False
@@ -227,8 +227,7 @@ class PodClient:
 
     @property
     def ran_s(self) -> tuple[float, float] | None:
-        """When a held program began and ended, on our monotonic clock; None until it has ended, and where it
-        was not held."""
+        """When a held program began and ended on our monotonic clock; None until then, or if not held."""
         job = self.popen
         if not job.held or self.begun_s is None:
             return None
@@ -236,8 +235,7 @@ class PodClient:
 
 
 def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:
-    """Return where a client connects by its command line or its file of options, as the hop to a part; empty
-    if neither says."""
+    """Return where a client connects, by command line or file of options, as the hop to a part."""
     words = [word.removeprefix("--") for word in argv]
     for word in argv:
         option, path = _file_of(word)
@@ -249,8 +247,7 @@ def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:
 
 
 def _file_of(word: str) -> tuple[str, Path | None]:
-    """Return the option before a file of ours in a word of a command line, and the file; None if it is
-    none."""
+    """Return the option before a file of ours in a word of a command line, and the file or None."""
     option = CONFIG_FILE if word.startswith(CONFIG_FILE) else ""
     path = Path(word.removeprefix(option))
     return option, path if path.is_absolute() and (path.is_file() or _is_account(path)) else None

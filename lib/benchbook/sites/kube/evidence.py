@@ -122,8 +122,7 @@ def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
 
 
 def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
-    """Return kernel settings and open files as the server's pod has them; SiteError if its nodes were asked
-    for others. A pod's own network has settings of its own: there they are told, not held to."""
+    """Return kernel settings and open files of the server's pod; SiteError if others were asked for."""
     gke = arms.space.here.gke
     found: dict[str, Any] = {}
     for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):

@@ -52,8 +52,7 @@ class Room:
 class InPod:
     """What a part's pod is given; a StatefulSet of the part's name holds it.
 
-    Of a TiDB cluster it is the whole; `apart` is then what else sets it apart from others, as text. `beside`
-    names the part on whose node it is put.
+    `apart` is what else sets a TiDB cluster apart, as text; `beside` names the part on whose node it is put.
     """
 
     network: str = "pod"
@@ -86,10 +85,7 @@ def in_pods(chain: Chain) -> tuple[Part, ...]:
 
 
 def clients_outside(chain: Chain) -> int:
-    """Return how many clients of an arm are hosts outside the cluster.
-
-    From inside, a balancer's address leads to the Service and never out.
-    """
+    """Return how many clients of an arm are hosts outside: from inside a balancer leads to the Service."""
     return chain.arm.clients if chain.arm.access == "load_balancer" else 0
 
 
@@ -161,8 +157,7 @@ def chains(study: Study) -> dict[str, Chain]:
 
 
 def halves(cores: int) -> dict[str, str]:
-    """Return which of a node's cores are for servers and which for clients and proxies, as `taskset` takes
-    them."""
+    """Return which of a node's cores are for servers, and which for clients and proxies, for `taskset`."""
     half = cores // 2
     return {"server": f"0-{half - 1}", "client": f"{half}-{cores - 1}", "proxy": f"{half}-{cores - 1}"}
 

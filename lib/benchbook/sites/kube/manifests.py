@@ -47,10 +47,7 @@ backend server
 
 
 def of_study(names: Names, accounts: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return what all arms share: the namespace, the tools, and a Secret for each of `accounts`.
-
-    `accounts` maps the name of a Secret to its files.
-    """
+    """Return what all arms share: the namespace, the tools, and a Secret of files for each of `accounts`."""
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": _meta(names, names.namespace, None)},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(names, "tools"), "data": tools()},
@@ -108,10 +105,7 @@ def service(names: Names, server: Part, balancer: str | None = None) -> dict[str
 
 
 def of_arm(study: Study, names: Names, chain: Chain, address: str | None = None) -> list[dict[str, Any]]:
-    """Return all manifests of one arm but the study's shared ones, from the server to the client.
-
-    `address` is the server's, which a proxy leads to; None writes the name of its Service.
-    """
+    """Return all manifests of one arm; `address` is what a proxy leads to, None the server's Service."""
     found = [manifest for server in chain.servers for manifest in of_server(study, names, server)]
     if chain.arm.access == "load_balancer":
         found.append(service(names, chain.server, service_of(chain)))

@@ -66,8 +66,7 @@ class StudyNamespace:
         self.apply("study", manifests.of_study(self.names, accounts))
 
     def _client_accounts(self) -> dict[str, str]:
-        """Return the files of sysbench's accounts: the common one, and for turns one for each arm and for the
-        baseline's twin. A server lets only those in that it was asked to."""
+        """Return the files of sysbench's accounts: the common one, and for turns one an arm and a twin."""
         found, driver = {}, registry.driver(self.study.engine.name)
         for account in range(1 + len(self.study.arms) + 1):
             self.lab.password(account, driver)
@@ -161,10 +160,7 @@ def remove(cluster: Cluster, namespace: str, token: str, wait_s: float = GONE_S)
 
 
 def down(folder: Path) -> list[str]:
-    """Remove what a lab has in a cluster, by the lab's own record; return in words what was removed.
-
-    SiteError if the cluster can't be reached or the namespace does not go.
-    """
+    """Remove what a lab has in a cluster, by its record, and say what; SiteError if it can't be removed."""
     record = folder / layout.RECORD
     if not record.is_file():
         return []

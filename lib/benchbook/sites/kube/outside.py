@@ -54,8 +54,7 @@ class Outside:
         return self._running.look(self.names[number % len(self.names)])
 
     def lacking(self, clients: int, nodes: Container[str]) -> str | None:
-        """Return why these hosts can't be the clients of an arm, or None; `nodes` are the addresses of the
-        cluster's nodes. Refused if a host is not to be trusted."""
+        """Return why these hosts can't be the clients of an arm, or None; `nodes` are addresses of nodes."""
         for number in range(min(clients, len(self.names))):
             name = self.names[number]
             target = self._running.targets[name]
@@ -71,8 +70,10 @@ class Outside:
         return None
 
     def must_reach(self, clients: int, address: str, port: int, wait_s: float) -> None:
-        """Wait until a server greets each host of an arm's clients at an address, which a provider gives
-        before it leads anywhere; SiteError if none does in time."""
+        """Wait until a server greets each client's host at an address; SiteError if none does in time.
+
+        A provider gives the address before it leads anywhere.
+        """
         for number in range(min(clients, len(self.names))):
             host, place = self.host(number), (self.names[number], address, port)
             if place in self._reached:

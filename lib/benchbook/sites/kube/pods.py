@@ -21,10 +21,7 @@ SERVER_GRACE_S, GRACE_S = 60, 2
 
 
 def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
-    """Return the template of a server's pod: it waits until it is told to serve, and keeps its data.
-
-    `digest` is that of its files: with others it is another pod.
-    """
+    """Return the template of a server's pod, which waits to be told; `digest` is that of its files."""
     here = asked(study)
     container = {
         "name": "server",

@@ -33,10 +33,7 @@ FIRST = "postgres"
 
 
 class Tunnelled(carried.FarConnection):
-    """A connection through the API, opened again where it was lost while it was silent, as MySQL's is.
-
-    `again` opens another one; None: it is not opened again.
-    """
+    """A connection through the API, opened `again` where it was lost while it was silent, as MySQL's."""
 
     again: Callable[[], Tunnelled] | None = None
     spoke_s = 0.0
@@ -64,8 +61,7 @@ class Tunnelled(carried.FarConnection):
 class PostgreSQL(Server):
     """A PostgreSQL in its pod. The word that it was started with is the name of its cluster.
 
-    The administrator's password is a file of the Secret, and the account of sysbench is made over SQL, by a
-    verifier: its password is in no statement and in no pod of a server.
+    sysbench's account is made by a verifier: its password is in no statement and in no pod of a server.
     """
 
     crash = CRASH

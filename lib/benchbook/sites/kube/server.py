@@ -29,8 +29,8 @@ SCRIPT = ("sh", f"{TOOLS}/server.sh")
 class Server(ABC):
     """One server in its pod. Nothing is asked of the cluster before `ensure`.
 
-    `record` gets, as `reconnects`, how many connections of ours were opened again after a loss: a number, or
-    the item `place` of a list. `crash` finds the lines of a log that tell of an error or a crash.
+    `record` gets as `reconnects` how many connections were opened again: a number, or the item `place` of a
+    list.
     """
 
     crash: re.Pattern[str]
@@ -128,14 +128,12 @@ class Server(ABC):
         return manifests.service(self.space.names, self.part, service_of(chain))
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return the files of its settings folder as one, in the order of their names, as a pair of name and
-        text: an identity's `config_hash` is the digest of just that."""
+        """Return the files of its settings folder as one, whose digest is an identity's `config_hash`."""
         held = engines.files(self.space.study.engine, self.part.port)
         return [("server.conf", "".join(held[name] for name in sorted(held)))]
 
     def of_image(self, version: str | None, digest: str) -> dict[str, str]:
-        """Return the image, and what of its program a shell's command `digest` prints; SiteError if it is of
-        another version than the study asks for."""
+        """Return the image and its program's digest, by a command; SiteError if its version is another."""
         asked = self.space.study.engine.version
         if version is None or not sql.is_version(version.split("-")[0], asked):
             raise SiteError(f"engine.version: asked {asked}, the image has {version}")
@@ -209,8 +207,7 @@ class Server(ABC):
         return f"{label} {fingerprint(self.made_with)}"
 
     def _keep_to_half(self) -> None:
-        """Keep the pod's first process, and with it the server that it will start, to the servers' half of
-        the cores; a server that is another user's can't be moved any more."""
+        """Keep the pod's first process, and the server it will start, to the servers' half of the cores."""
         cores = int(self.run("nproc", "--all")) if self.space.here.split_cores else 1
         if cores > 1:
             self.run("taskset", "-acp", layout.halves(cores)["server"], "1")

@@ -29,10 +29,9 @@ READY_S = 1.5
 
 
 class KubernetesSite(ArrangedSite[InPod]):
-    """The arms of one study in a cluster. Use it as a context manager.
+    """The arms of one study in a cluster.
 
-    When it is left, all pods are gone but those that hold data, which sleep (`keep_data`); `make down`
-    removes these too. Where no arm is named, the baseline's server is meant.
+    When it is left, all pods are gone but those that hold data, which sleep (`keep_data`) until `make down`.
     """
 
     database = labs.SCHEMA

@@ -73,10 +73,7 @@ class Parts:
         return sum(status.connected() for status in self.statuses)
 
     def books(self) -> tuple[dict[str, int], float]:
-        """Return the counters of all TiDBs, added up, and the shortest uptime in seconds.
-
-        The first one does not see the client's sessions on the others: wait until only ours is left.
-        """
+        """Return the added counters of all TiDBs, once only our session is left, and the shortest uptime."""
         deadline = time.monotonic() + SETTLED_S
         while self.connected() > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -113,8 +110,7 @@ class Parts:
         return found
 
     def look(self) -> dict[str, Any]:
-        """Return the state of stores and leaders now, as PD tells it; `ended` are pods that are not the one
-        they were. `reason` where PD does not tell."""
+        """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
         ended = [pod.metadata.name for pod in self.all if _tells(pod) != self._now(pod)]
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
         try:

@@ -32,10 +32,9 @@ PRESSURES = ("psi_cpu_pct", "psi_io_pct", "psi_memory_pct")
 
 
 class PodWatch(Watch):
-    """Watch jobs, the arm's parts and their machines; `stop` comes after the jobs have been waited for.
+    """Watch jobs, the arm's `parts` (part, pod, pid) and their machines.
 
-    `parts` are (part, pod, pid). What several clients or servers use is added up second by second; the
-    machine is that of the first server.
+    What several clients or servers use is added up second by second; the machine is that of the first server.
     """
 
     def __init__(
@@ -142,8 +141,7 @@ def bytes_by_second(seen: Mapping[str, Any]) -> dict[tuple[str, int], tuple[floa
 
 
 def together(sources: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return the rows of all sources by second and part; what several sources say of a part in one second is
-    added, and a second in which one of them says nothing is left out."""
+    """Return the rows of all sources by second and part, added up; a second that one lacks is left out."""
     by_part: dict[str, list[list[dict[str, Any]]]] = {}
     for source in sources:
         for part in dict.fromkeys(row["part"] for row in source):
@@ -206,10 +204,7 @@ def parse(line: str) -> dict[str, Any] | None:
 
 
 def rows(part: str, samples: list[dict[str, Any]], began: float) -> list[dict[str, object]]:
-    """Return rows of the monitor: the part's own, and with the server's those of its machine.
-
-    `began` is the second of the run at which the first sample was taken.
-    """
+    """Return a part's rows of the monitor, a server's with its machine's; `began` is the first second."""
     found: list[dict[str, object]] = []
     for before, now in itertools.pairwise(samples):
         span = now["uptime"] - before["uptime"]

@@ -29,11 +29,10 @@ from benchbook.sites.processes.before_exec import Where
 
 
 class LocalSite(ArrangedSite[InLab]):
-    """The arms of one study on this machine. Use it as a context manager, in the main thread.
+    """The arms of one study on this machine, in the main thread.
 
-    `cpus` maps `server`, `proxy` and `client` to the cores they may use, or to None for all, where an arm
-    doesn't say otherwise. `database` is the one schema that the benchmark's account may use. Where no arm is
-    named, the baseline's server is meant.
+    `cpus` maps `server`, `proxy` and `client` to the cores they may use, None: all, where an arm says
+    nothing.
     """
 
     database = labs.SCHEMA

@@ -41,10 +41,7 @@ TRIES = 4
 
 
 class Cluster:
-    """The parts of one cluster at ports from a place on. Nothing is started until `ensure`.
-
-    Where there are no programs yet, they are built now.
-    """
+    """The parts of one cluster at ports from a place on; programs that are missing are built now."""
 
     has_copies = True
     # Each store sets 512 MiB of logs aside, and a small study fills a few of them.
@@ -212,8 +209,7 @@ class Cluster:
         return found | {"cluster": parts | hops}
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return the settings files and the command lines that its parts were started with, each named for
-        its part, as pairs of name and text."""
+        """Return settings files and command lines of its parts, each named for its part, as (name, text)."""
         return [
             (f"{self._short(one)}{PurePath(name).suffix}", text)
             for one in self.members
@@ -265,8 +261,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[dict[str, Any]]:
-        """Look at stores and leaders before and after what is done inside, and carry out what is asked to
-        happen meanwhile; wait first until leaders rest."""
+        """Look at stores and leaders before and after, and carry out what is asked to happen meanwhile."""
         with contextlib.suppress(SiteError):
             steps.walk(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
@@ -288,8 +283,7 @@ class Cluster:
 
     @property
     def _own_hosts(self) -> list[str]:
-        """Where the administrator's sessions over a TiDB's socket seem to come from, to that TiDB, in
-        whatever place it is: the same data are put back in all of them."""
+        """Where the administrator's sessions over a socket seem to come from, in any place of the cluster."""
         if self.zones is None:
             return ["localhost"]
         used = {rank % self.size.stores for rank in range(self.size.tidb)}
@@ -339,8 +333,7 @@ class Cluster:
             store.is_joining = name == "new"
 
     def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> steps.Steps:
-        """Yield until nothing is missing and leaders have stayed where they are for some seconds; where PD
-        can't even them out within `even_s`, as they are."""
+        """Yield until nothing is missing and leaders rest, uneven where PD can't even them out in time."""
         begun, seen, since = time.monotonic(), None, 0.0
         while True:
             for member in (self.pd, *self.stores.values()):

@@ -61,10 +61,7 @@ class Asked:
     def taken(
         self, mine: Mapping[str, Value], items: Mapping[str, Any], variables: Mapping[str, str]
     ) -> dict[str, dict[str, str | None]]:
-        """Return asked and got of every setting; `mine` are the study's own.
-
-        SettingsDiffer if the server did not take what was asked.
-        """
+        """Return asked and got of every setting; `mine` are the study's. SettingsDiffer if one differs."""
         if differing := self.differences(items, variables):
             raise SettingsDiffer(differing)
         return recorded(self.items | self.variables, mine, lambda key: self.got(key, items, variables))

@@ -81,10 +81,7 @@ def _not_made(part: Any, mark: int) -> str:
 
 
 def admit(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...]) -> None:
-    """Make the benchmark's account, with rights on its one schema, where it is let in from; no other.
-
-    SiteError if any account of the server has no password.
-    """
+    """Make the benchmark's account, let in from `peers` alone; SiteError if an account has no password."""
     cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
     cursor.execute("SELECT host FROM mysql.user WHERE user = %s", (labs.USER,))
     for host in {host for (host,) in cursor.fetchall()} - set(peers):
@@ -194,10 +191,7 @@ def admin(
 def facts(
     version: str | None, storage: str, read: dict[str, Any], variables: Mapping[str, str], folder: PurePath
 ) -> dict[str, Any]:
-    """Return what a TiDB says it is, wherever it runs; `read` are its settings as they were read back.
-
-    The digest is of all variables that mean the same at the next start and in another place.
-    """
+    """Return what a TiDB says it is, wherever it runs; `read` are its settings as they were read back."""
     kept = {key: value for key, value in variables.items() if key not in VOLATILE}
     return {
         "name": "tidb",
