@@ -11,8 +11,7 @@ from benchbook.core import paths
 
 
 def table(places: paths.StudyPaths, runs: int, planned: int | None) -> pd.DataFrame:
-    """Return stage, notebook, leaves, is_done and detail, one row a stage; the walk is done with its last
-    run."""
+    """Return stage, notebook, leaves, is_done and detail, one row a stage."""
     rows = []
     for stage, (notebook, leaves) in paths.STAGES.items():
         place: Path = getattr(places, leaves)

@@ -159,10 +159,7 @@ def run(
 
 
 def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None) -> Path:
-    """Measure one campaign and return its folder; what was left of one that was cut is removed first.
-
-    One that is whole is returned as it is.
-    """
+    """Measure one campaign, unless it is whole, and return its folder; one that was cut is removed first."""
     folder = calibrated.own() / one.name
     if (folder / calibrated.CAMPAIGN).is_file():
         return folder
@@ -229,8 +226,7 @@ def record() -> str:
 
 
 def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
-    """Yield the archives that campaigns go into, each with its name: by kind, in the order of their
-    beginnings, so that further campaigns change the last archive of their kind alone."""
+    """Yield the archives of campaigns with names, by kind and beginning: further ones change the last."""
     told = {folder: files.read_json(folder / calibrated.CAMPAIGN) for folder in whole}
     ordered = sorted(whole, key=lambda folder: (told[folder]["began_utc"], folder.name))
     for kind in KINDS:
@@ -240,10 +236,7 @@ def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
 
 
 def pack(whole: list[Path], target: Path) -> Path:
-    """Write campaigns to one archive and return it; the same campaigns give the same bytes.
-
-    Files of one name stand together, for they have most in common.
-    """
+    """Write campaigns to an archive, files of one name together; the same campaigns give the same bytes."""
     found = [file for folder in whole for file in folder.rglob("*") if files.kind(file) != files.FOLDER]
     if odd := [file for file in found if files.kind(file) is not None]:
         raise BenchbookError(f"not recorded: {odd[0]} is {files.kind(odd[0])}; put the plain file there")

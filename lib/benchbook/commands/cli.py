@@ -17,8 +17,7 @@ from benchbook.core.errors import BenchbookError, InputErrors
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; print errors without a traceback. Exit codes: 0, 1 something failed, 2 an input is
-    wrong."""
+    """Run one command; print errors without a traceback. Exit codes: 0, 1 failed, 2 an input is wrong."""
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     surroundings.close()

@@ -36,10 +36,7 @@ def write(path: Path, check: bool = False) -> int:
 
 
 def _answers() -> dict[str, dict[str, list[str]]]:
-    """Return for each claim the studies that judge it and those that illustrate it.
-
-    A study at another size is named where it does something else with the claim than the study.
-    """
+    """Return for each claim the studies that judge or illustrate it, at another size where that differs."""
     found: dict[str, dict[str, list[str]]] = {}
     for name in sizes.wholes():
         told = _claims(load.study(name))

@@ -134,10 +134,7 @@ def unlisted(root: Path) -> list[str]:
 
 
 def enlist(root: Path, study: str) -> bool:
-    """Add a study to params.yaml, with a word on it, if it is not there; return whether it was added.
-
-    InputErrors if the section is not written one study a line.
-    """
+    """Add a study to params.yaml; return whether it was added, InputErrors if it can't be."""
     file, line = root / "params.yaml", f"{study}: {paths.study(study).shown}"
     if study in yamlfile.read(file).data.get("studies", {}):
         return False

@@ -29,10 +29,7 @@ _MOST_OF_ALL = 600_000
 
 
 def review(base: str) -> Path:
-    """Write data/review/review.html: the working tree against the commit where it left `base`.
-
-    Raises BenchbookError if git does not know `base`.
-    """
+    """Write data/review/review.html: the working tree against the commit where it left `base`."""
     root = paths.root()
     commit = git.says("merge-base", base, "HEAD")
     if commit is None:
@@ -94,10 +91,7 @@ def _is_settings(name: str) -> bool:
 
 
 def stale() -> dict[str, list[str]]:
-    """Return the stages of each study whose inputs changed after they ran, as `dvc status` has them.
-
-    Empty where DVC can't say; it asks no network.
-    """
+    """Return each study's stages whose inputs changed after they ran, by `dvc status`; or nothing."""
     asked = [sys.executable, "-m", "dvc", "status", "--json"]
     done = subprocess.run(asked, cwd=paths.root(), capture_output=True, text=True)
     try:

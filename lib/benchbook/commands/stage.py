@@ -34,10 +34,8 @@ CODE = ("lib", "notebooks", "dvc.yaml", "requirements.lock")
 def run(stage: str, name: str, is_here: bool = False) -> int:
     """Execute the notebook of a stage for a study; return 0, or the exit code of what failed.
 
-    It has a kernel of its own, but for what only shows something, and what is to be done in this process.
-
-    The study file is checked before anything starts (exit 2). A failed notebook is kept in
-    `data/NAME/failed`, where DVC does not delete it.
+    It has a kernel of its own, but for what only shows something or is asked for `here`. The study file is
+    checked first (exit 2). A failed notebook is kept in `data/NAME/failed`, where DVC does not delete it.
     """
     asked = (load.to_measure if stage in MEASURING else load.study)(name).site.existing
     needed = asked.password_env if asked is not None and stage in MEASURING else None
@@ -125,8 +123,7 @@ def show(notebook: str, parameter: str | None, value: str | None, into: Path, fa
 
 
 def execute(notebook: str, parameter: str | None, value: str | None, into: Path, failed: Path) -> int:
-    """Run papermill on one notebook with at most one parameter; progress goes to the terminal as it is
-    printed."""
+    """Run papermill on one notebook with at most one parameter; progress goes to the terminal at once."""
     root, target, log = _places(notebook, into)
     os.environ.update(
         BENCHBOOK_ROOT=str(root),
@@ -209,8 +206,7 @@ def edited() -> int:
 
 @contextlib.contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Send what the stage's processes write to stderr into a file: people get the stage's words and one
-    line on failure."""
+    """Send the stderr of the stage's processes into a file: people get its words and one line on failure."""
     sys.stderr.flush()
     terminal = os.dup(2)
     with log.open("wb") as stream:

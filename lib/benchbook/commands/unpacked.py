@@ -101,8 +101,7 @@ class Unpacked:
 
     @cached_property
     def applied(self) -> dict[str, list[str]]:
-        """Where facts and runs name a settings file, by its digest: arms with the name of the fact, or the
-        name that runs have for it."""
+        """Where facts and runs name a settings file, by its digest: names of the fact with its arms."""
         found: dict[str, list[str]] = {}
         for arm, facts in self.facts["arms"].items():
             for name, digest in applied.digests(facts):

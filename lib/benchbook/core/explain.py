@@ -18,8 +18,7 @@ SECRETS = ("password", "mysql_password", "mysql-password", "secret", "token")
 
 
 def validate(document: Document, model: type[T]) -> T:
-    """Return the model of a document; raise `InputErrors` with every line FILE:LINE: key: value: wrong;
-    remedy."""
+    """Return the model of a document; `InputErrors` with every line FILE:LINE: key: value: wrong; remedy."""
     lines = dict(document.ambiguous)
     try:
         loaded = model.model_validate(document.data)

@@ -137,10 +137,7 @@ def read_csv(path: Path, *columns: str) -> pd.DataFrame:
 
 
 def kind(path: Path) -> str | None:
-    """Say what a path is where it is no plain file, without following a link; None for a plain file.
-
-    OSError where nothing is there.
-    """
+    """Say what a path is, without following a link; None for a plain file. OSError where nothing is."""
     mode = path.lstat().st_mode
     return None if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no plain file")
 

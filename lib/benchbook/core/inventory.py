@@ -154,8 +154,7 @@ def file(name: str) -> Path:
 
 
 def load(name: str, roles: Sequence[str] = ("server", "client")) -> dict[str, Target]:
-    """Read an inventory and return its hosts by name; InputErrors with every mistake, or with the `roles`
-    that no host has."""
+    """Read an inventory and return its hosts by name; InputErrors with all mistakes and absent `roles`."""
     path = file(name)
     shown = str(path) if os.environ.get(VARIABLE) else f"{BASE}/{path.name}"
     if not path.is_file():

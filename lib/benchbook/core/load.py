@@ -28,8 +28,7 @@ def study(name: str, *sections: str) -> Study:
 def to_measure(name: str) -> Study:
     """Read a study that is about to be planned or measured.
 
-    What is refused here and not by `study` was measured before it was known to mislead: such evidence can
-    still be read, and made again.
+    What misleads is refused here; evidence that was measured before it was known is read by `study`.
     """
     document = _document(name)
     loaded = _checked(document)

@@ -11,8 +11,7 @@ APPLIED = "applied"
 
 
 def root() -> Path:
-    """Return the repository's root: BENCHBOOK_ROOT, else the nearest folder upwards with dvc.yaml, else
-    this checkout."""
+    """Return the root: BENCHBOOK_ROOT, else the nearest folder upwards with dvc.yaml, else this checkout."""
     named = os.environ.get("BENCHBOOK_ROOT")
     if named:
         return Path(named).resolve()

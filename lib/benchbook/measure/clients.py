@@ -22,8 +22,7 @@ TERM_S, KILL_S = 5.0, 30.0
 
 @dataclass
 class Running:
-    """One client of a run, what it took from its file of options, and how it ended: by `itself`, a `signal`,
-    the `deadline`, or `another client`."""
+    """One client of a run, and how it ended: by `itself`, a `signal`, the `deadline`, or `another client`."""
 
     number: int
     argv: list[str]
@@ -57,10 +56,7 @@ class Running:
 def start(
     site: Site, arm: str, planned: PlannedRun, endpoints: Sequence[Endpoint], part: Path
 ) -> tuple[list[Running], float | None]:
-    """Start the clients of a run, one for each endpoint; return them and the moment at which all begin.
-
-    One client alone begins when it is started, and its moment is None.
-    """
+    """Start the clients of a run, one an endpoint; return them and the moment at which several begin."""
     script = own.of_run(site, planned.workload)
     cwd = part if script is None else script.folder
     count, servers = len(endpoints), several.servers(planned.arm_setting)

@@ -51,10 +51,7 @@ def faults(out: Path, err: Path, code: int) -> list[str]:
 
 
 def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
-    """Run the loaders, as many at a time as there are cores.
-
-    Returns what went wrong, in sysbench's words, and the seconds it took from the first to the last.
-    """
+    """Run the loaders, as many at a time as there are cores; return what went wrong, and the seconds."""
     data = study.dataset
     started = time.monotonic()
     deadline = started + 60 + data.tables * data.table_size / ROWS_A_SECOND

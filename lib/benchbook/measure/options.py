@@ -41,8 +41,7 @@ def write(
 def in_file(given: Mapping[str, str]) -> str:
     """Return options as the text of a file for `--config-file`.
 
-    sysbench takes a switch that stands in a file for on, whatever it is set to, so switches that are off are
-    left out; and it takes no space before the equals sign.
+    sysbench takes any switch in a file for on, so those that are off are left out; and no space before `=`.
     """
     lines = [f"{name}={value}" for name, value in given.items() if (name, value) not in OFF]
     return "\n".join(lines) + "\n"

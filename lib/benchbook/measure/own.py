@@ -64,8 +64,7 @@ def argv(study: Study, endpoint: Endpoint, one: OwnScript) -> list[str]:
 
 
 def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
-    """Return `rows` and `checksum` of every table that is not one of sysbench's, by name; the checksum is
-    None where the tables are too large."""
+    """Return `rows` and `checksum` (None: too large) of every table that is not sysbench's, by name."""
     rows = {name: _count(connection, name) for name in tables(connection)}
     is_small = sum(rows.values()) <= CHECKSUM_UP_TO
     return {
@@ -102,8 +101,7 @@ def empty(connection: Connection) -> None:
 
 
 def found(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what is kept of own scripts: under `scripts` their texts and digests by workload, under
-    `tables` what their prepare made.
+    """Return the own scripts' texts and digests (`scripts`), and what their prepare made (`tables`).
 
     `states` is what `describe` says for one arm of each copy of the data. BenchbookError if they differ.
     """

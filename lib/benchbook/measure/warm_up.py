@@ -23,10 +23,7 @@ from benchbook.sites.contract import Site
 
 
 def warm(site: Site, study: Study) -> list[dict[str, str]]:
-    """Run ANALYZE TABLE where the study asks for it, keep its statistics in the prepared copy, and prewarm.
-
-    Returns what the server answered to ANALYZE.
-    """
+    """Run ANALYZE TABLE where the study asks for it, keep it in the copy, prewarm; return the answers."""
     answers: list[dict[str, str]] = []
     put_back(site, study)
     for arm in dataset.copies(site, study):

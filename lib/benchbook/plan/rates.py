@@ -94,8 +94,7 @@ def told(settled: list[dict[str, Any]]) -> list[str]:
 
 
 def of(study: Study, warm_up: Mapping[str, Any]) -> Rates:
-    """Return the settled rates by workload and threads from `warm_up.json`; BenchbookError if one is not
-    there or is zero."""
+    """Return the settled rates by workload and threads from `warm_up.json`; BenchbookError if one lacks."""
     found: dict[str, dict[int, int]] = {}
     for row in warm_up.get("rates", ()):
         found.setdefault(row["workload"], {})[int(row["threads"])] = int(row["rate"])
