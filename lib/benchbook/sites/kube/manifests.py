@@ -28,6 +28,7 @@ TOOLS = {
     "server.sh": "pod/server.sh",
     "agent.py": "agent.py",
     "clock.py": "../arms/clock.py",
+    "procfs.py": "../processes/procfs.py",
     "tcp_bytes.py": "../processes/tcp_bytes.py",
 }
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
