@@ -67,7 +67,8 @@ def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple
                     running[number] = site.client(Start(argv, out, err, Path(scratch), arm=arm))
                 for number in [number for number, child in running.items() if child.popen.poll() is not None]:
                     code = running.pop(number).popen.returncode
-                    failures += faults(*(Path(scratch) / f"{number}.{kind}" for kind in ("out", "err")), code)
+                    out, err = (Path(scratch) / f"{number}.{kind}" for kind in ("out", "err"))
+                    failures += faults(out, err, code)
                 if time.monotonic() > deadline:
                     return [
                         *failures,
