@@ -168,13 +168,7 @@ def _prepared(asked: Asked, found: Found, site: Any, base: Path) -> Ready:
 
 
 def _measure(
-    asked: Asked,
-    found: Found,
-    site: Any,
-    base: Path,
-    began: float,
-    ready: Ready,
-    say: Callable[[str], None],
+    asked: Asked, found: Found, site: Any, base: Path, began: float, ready: Ready, say: Callable[[str], None]
 ) -> None:
     conditions, lengths, own = ready
     end_s = began + asked.minutes * 60 - END_S
@@ -212,11 +206,7 @@ def allotted(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[int, 
 
 
 def _trial(
-    asked: Asked,
-    site: Any,
-    base: Path,
-    ready: Ready,
-    say: Callable[[str], None],
+    asked: Asked, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
 ) -> tuple[Study, list[Any], float]:
     """Make a block that is not counted; return its study, plan and the seconds that it takes beside its runs.
 

@@ -144,12 +144,7 @@ def _registered(name: str, runs: pd.DataFrame) -> str:
 
 
 def _entry(
-    name: str,
-    found: Mapping[str, Any],
-    runs: pd.DataFrame,
-    packed: Path,
-    registered: str,
-    doubts: list[str],
+    name: str, found: Mapping[str, Any], runs: pd.DataFrame, packed: Path, registered: str, doubts: list[str]
 ) -> record.Entry:
     where = paths.study(name)
     return record.Entry(

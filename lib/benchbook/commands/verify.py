@@ -126,10 +126,7 @@ def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
         make_root(root, contents.study)
         make(contents.study, root)
         found = tuple(differing(claimed, where.data))
-        yield (
-            Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file)),
-            root,
-        )
+        yield (Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file)), root)
 
 
 def differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:

@@ -47,9 +47,7 @@ def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, int]:
     }
 
 
-def refused(
-    arms: Mapping[str, Any], threads: Sequence[int], rates: Mapping[str, Any]
-) -> Iterator[str]:
+def refused(arms: Mapping[str, Any], threads: Sequence[int], rates: Mapping[str, Any]) -> Iterator[str]:
     """Yield what does not go with several clients or servers; `rates` are those that are numbers."""
     for name, arm in arms.items():
         place, count = f"arms.{name}", arm.clients

@@ -6,14 +6,7 @@ import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    Discriminator,
-    Field,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from benchbook.core import own_scripts, registry
 from benchbook.core.errors import did_you_mean

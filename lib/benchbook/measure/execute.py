@@ -212,11 +212,7 @@ def _sealed(one: Making, into: Path) -> runfolder.RunFolder:
 
 
 def _after(
-    run: Run,
-    was: Sequence[books.Record],
-    tables: int | None,
-    is_late: bool,
-    arrangement: Mapping[str, Any],
+    run: Run, was: Sequence[books.Record], tables: int | None, is_late: bool, arrangement: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Look at the servers again; the ledger's reason names one that no longer answers."""
     try:

@@ -147,11 +147,7 @@ async def serve(host: str, port: int, account: Account, idle: int, rate: int) ->
     await asyncio.gather(*tasks)
     await driver.leave()
     driver.say(
-        held=held,
-        lost=driver.lost,
-        failed=driver.failed,
-        connections=driver.counted,
-        error=driver.error,
+        held=held, lost=driver.lost, failed=driver.failed, connections=driver.counted, error=driver.error
     )
 
 

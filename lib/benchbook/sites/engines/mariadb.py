@@ -41,11 +41,7 @@ class MariaDB(Server):
     start_s, stop_s = 180.0, 120.0
 
     def __init__(
-        self,
-        machine: Machine,
-        engine: Any,
-        place: labs.Place,
-        tls_from: Callable[[], Machine] | None = None,
+        self, machine: Machine, engine: Any, place: labs.Place, tls_from: Callable[[], Machine] | None = None
     ) -> None:
         super().__init__(machine, place, machine.account("mysql"))
         self.engine, self.lab, self.tls_from = engine, machine.lab, tls_from

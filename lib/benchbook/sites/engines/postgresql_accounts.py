@@ -54,9 +54,7 @@ def access(peers: Sequence[str], owner: str) -> dict[str, str]:
     return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
 
 
-def engine(
-    connect: Callable[[], psycopg.Connection[Any]], opened: Callable[[], int]
-) -> sqlalchemy.Engine:
+def engine(connect: Callable[[], psycopg.Connection[Any]], opened: Callable[[], int]) -> sqlalchemy.Engine:
     """Return an engine whose every connection is new, with `dialect` and `opened` in its `info`."""
     made = sqlalchemy.create_engine(
         "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True

@@ -15,11 +15,7 @@ from benchbook.core.study import Study
 from benchbook.sites.hosts import roles
 from benchbook.sites.machine.abilities import Ability, judge
 
-PACKAGES = {
-    "mariadbd": "mariadb-server",
-    "mariadb-install-db": "mariadb-server",
-    "postgres": "postgresql",
-}
+PACKAGES = {"mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server", "postgres": "postgresql"}
 FREE_MIB = 5 << 10
 OPEN_FILES = 8192
 CLOCK_S = 0.5

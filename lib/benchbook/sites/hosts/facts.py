@@ -67,10 +67,7 @@ def moment(looks: Mapping[str, dict[str, Any]], hosts: Mapping[str, Host], entry
 def clock(host: Host) -> dict[str, float]:
     """Return how far a host's wall clock is ahead of ours in ms."""
     found = offset.of(lambda: float(host.call("hello")["wall_s"]), time.time)
-    return {
-        "offset_ms": round(1000 * found.ahead_s, 3),
-        "round_trip_ms": round(1000 * found.round_trip_s, 3),
-    }
+    return {"offset_ms": round(1000 * found.ahead_s, 3), "round_trip_ms": round(1000 * found.round_trip_s, 3)}
 
 
 def _cores(cpus: tuple[int, ...] | None) -> list[int] | None:

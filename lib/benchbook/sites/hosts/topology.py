@@ -69,10 +69,7 @@ def build(
     base = part.where.places[0].port
     architecture = facts[part.where.host]["architecture"]
     made: dict[str, Any] = {
-        "global": {
-            "user": tiup.user,
-            "arch": ARCHITECTURES.get(architecture, architecture),
-        },
+        "global": {"user": tiup.user, "arch": ARCHITECTURES.get(architecture, architecture)},
         "monitored": {
             "node_exporter_port": base + EXPORTERS_AT,
             "blackbox_exporter_port": base + EXPORTERS_AT + 1,

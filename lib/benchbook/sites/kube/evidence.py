@@ -32,10 +32,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
     return {
         "arm": arm,
         "access": setting.access,
-        "site": {
-            "kind": "kubernetes",
-            **_client(arms, chain, lives, mine),
-        },
+        "site": {"kind": "kubernetes", **_client(arms, chain, lives, mine)},
         "engine": seen,
         "proxy": _proxy(arms, chain),
         "network": setting.network,

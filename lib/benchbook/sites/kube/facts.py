@@ -115,7 +115,6 @@ def short_of_cores(of: Cluster, wanted: float, selector: Mapping[str, str], name
             node = str(pod.spec.node_name)
             taken[node] = taken.get(node, 0.0) + sum(_requested(one) for one in pod.spec.containers)
 
-
     def free(node: Any) -> float:
         return cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)
 

@@ -59,10 +59,7 @@ class StudyNamespace:
             labs.USER,
             labs.SCHEMA,
         )
-        accounts = {
-            SERVER_ACCOUNTS: of_server,
-            CLIENT_ACCOUNT: self._client_accounts(),
-        }
+        accounts = {SERVER_ACCOUNTS: of_server, CLIENT_ACCOUNT: self._client_accounts()}
         self.apply("study", manifests.of_study(self.names, accounts))
 
     def _client_accounts(self) -> dict[str, str]:

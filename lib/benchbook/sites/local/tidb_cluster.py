@@ -47,13 +47,7 @@ class Cluster:
     # Each store sets 512 MiB of logs aside, and a small study fills a few of them.
     is_sparse = True
 
-    def __init__(
-        self,
-        machine: Here,
-        engine: Any,
-        place: labs.Place,
-        zones: Zones | None = None,
-    ) -> None:
+    def __init__(self, machine: Here, engine: Any, place: labs.Place, zones: Zones | None = None) -> None:
         assert engine.cluster is not None
         lab = machine.lab
         self.machine, self.lab, self.engine, self.place = machine, lab, engine, place
@@ -87,10 +81,7 @@ class Cluster:
 
         def given(name: str, number: int, program: str, asked: dict[str, Any]) -> tuple[Any, ...]:
             place = replace(places[in_zone[name]], name=f"{self.role}-{name}", port=number)
-            return (
-                *(self.machine, place, self.user),
-                *(self.programs[program], self.data / name, asked),
-            )
+            return (*(self.machine, place, self.user), *(self.programs[program], self.data / name, asked))
 
         pd_asked = tidb_members.PD_DEFAULTS | size.pd_settings | {"replication.max-replicas": size.replicas}
         self.pd = tidb_members.PD(*given("pd", pd_port, "pd-server", pd_asked), names=names)
