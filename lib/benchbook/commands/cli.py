@@ -370,13 +370,15 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 def _reference(arguments: argparse.Namespace) -> int:
     from benchbook.commands import comparisons, questions
-    from benchbook.core import reference
+    from benchbook.core import reference, schema
 
-    docs = paths.root() / "docs"
+    pages = {
+        "studies/README.md": questions.build(),
+        "docs/parameters.md": reference.build(),
+        "docs/comparisons.md": comparisons.build(),
+    }
     return max(
-        questions.write(paths.root() / "studies" / "README.md", check=arguments.check),
-        reference.write(docs / "parameters.md", check=arguments.check),
-        comparisons.write(docs / "comparisons.md", check=arguments.check),
+        schema.keep(paths.root() / name, text, "reference", arguments.check) for name, text in pages.items()
     )
 
 

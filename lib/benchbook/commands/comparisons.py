@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from benchbook.core import load, schema, sizes, source
+from benchbook.core import load, sizes, source
 from benchbook.core.source import Source
 from benchbook.core.study import Study
 
@@ -28,11 +26,6 @@ def build() -> str:
     return "\n".join(
         [INTRODUCTION, *(_section(name, document, answers) for name, document in documents.items())]
     )
-
-
-def write(path: Path, check: bool = False) -> int:
-    """Write the page, or with `check` only say whether the file is current; return an exit code."""
-    return schema.keep(path, build(), "reference", check)
 
 
 def _answers() -> dict[str, dict[str, list[str]]]:

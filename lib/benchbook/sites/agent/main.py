@@ -165,16 +165,7 @@ def _leave(base: Path) -> None:
 
 def _ours(folder: Path) -> list[process.Child]:
     """Return the processes whose start was given this folder, first started first; never by name."""
-    found = []
-    for pid in procfs.pids():
-        environment = procfs.environment(pid)
-        if environment.get(process.FOLDER) != str(folder) or pid == os.getpid():
-            continue
-        state = procfs.stat(pid)
-        if state is not None and state["state"] not in "ZX":
-            token = environment.get(process.TOKEN, "")
-            found.append(process.Child("left over", pid, int(state["started"]), "", token))
-    return sorted(found, key=lambda child: (child.started, child.pid))
+    return process.living(lambda environment: environment.get(process.FOLDER) == str(folder))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ import contextlib
 import itertools
 import json
 import os
-import select
 import shutil
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,18 +88,13 @@ def find_labs(lab_root: Path) -> list[Path]:
 
 def find_processes(lab_root: Path, tokens: set[str]) -> list[process.Child]:
     """Return the living processes of these labs, last started first, so that clients end before servers."""
-    found = []
-    for pid in procfs.pids():
-        environment = procfs.environment(pid)
+
+    def is_of_labs(environment: Mapping[str, str]) -> bool:
         token, folder = environment.get(process.TOKEN), environment.get(process.FOLDER)
-        if token is None or pid == os.getpid():
-            continue
-        state = procfs.stat(pid)
         is_below = folder is not None and Path(folder).is_relative_to(lab_root)
-        if state is not None and state["state"] not in "ZX" and (token in tokens or is_below):
-            exe = procfs.executable(pid) or ""
-            found.append(process.Child("left over", pid, int(state["started"]), exe, token))
-    return sorted(found, key=lambda child: (child.started, child.pid), reverse=True)
+        return token is not None and (token in tokens or is_below)
+
+    return process.living(is_of_labs)[::-1]
 
 
 def _end_owner(folder: Path, report: Report) -> None:
@@ -116,12 +111,8 @@ def _end_owner(folder: Path, report: Report) -> None:
             name = f"pid {owner.pid} ({procfs.command(owner.pid)})"
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle, signal.SIGTERM)
-            poll = select.poll()
-            poll.register(handle, select.POLLIN)
-            if poll.poll(OWNER_S * 1000):
-                report.stopped.append(name)
-            else:
-                report.left.append(name)
+            has_ended = procfs.any_ended([handle], OWNER_S)
+            (report.stopped if has_ended else report.left).append(name)
     finally:
         os.close(handle)
 

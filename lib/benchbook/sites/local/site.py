@@ -24,7 +24,7 @@ from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.local.layout import InLab, Part
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import monitor, prepared
-from benchbook.sites.processes import process, procfs, start_at
+from benchbook.sites.processes import process, start_at
 from benchbook.sites.processes.before_exec import Where
 
 
@@ -49,17 +49,8 @@ class LocalSite(ArrangedSite[InLab]):
         self._parts = running.Parts(self.lab, self.study, self.chains, self._keep)
         if running.present(self.lab.token, self.lab.run):
             self._parts.clear()
-        me = procfs.stat(os.getpid())
-        process.write_pidfile(
-            self.lab.pidfile("owner"),
-            process.Child(
-                "owner",
-                os.getpid(),
-                int(me["started"]) if me else 0,
-                procfs.executable(os.getpid()) or "",
-                self.lab.token,
-            ),
-        )
+        me = process.known("owner", os.getpid(), self.lab.token)
+        process.write_pidfile(self.lab.pidfile("owner"), me)
 
     def _close(self, error: BaseException | None) -> None:
         try:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+import select
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -47,6 +48,14 @@ def is_alive(pid: int, started: int | None = None) -> bool:
     """Say whether a process lives: it exists, is no zombie, and started when it should have."""
     found = stat(pid)
     return found is not None and found["state"] not in "ZX" and started in (None, found["started"])
+
+
+def any_ended(handles: Sequence[int], wait_s: float = 0.0) -> bool:
+    """Say whether one of some processes, given by pidfd_open(2), ends before so many seconds are over."""
+    poll = select.poll()
+    for handle in handles:
+        poll.register(handle, select.POLLIN)
+    return bool(poll.poll(wait_s * 1000))
 
 
 def environment(pid: int) -> dict[str, str]:

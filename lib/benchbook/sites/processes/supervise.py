@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -64,7 +63,7 @@ def _watch(argv: Sequence[str], signals: Signals, watched: list[int]) -> int:
         caught = signals.wait(0.2, watched)
         if caught is not None and caught != signal.SIGCHLD:
             ended_by = caught
-        elif _any_ended(watched):
+        elif procfs.any_ended(watched):
             ended_by = signal.SIGTERM
         _reap(child)
     left = end_descendants(child)
@@ -124,13 +123,6 @@ def _launchers() -> list[int]:
         is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
         pid = int(found["parent"]) if is_line and found is not None else 0
     return handles
-
-
-def _any_ended(handles: list[int]) -> bool:
-    poll = select.poll()
-    for handle in handles:
-        poll.register(handle, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _reap(child: subprocess.Popen[bytes]) -> None:
