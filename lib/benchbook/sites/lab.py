@@ -26,6 +26,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.processes.before_exec import ANYWHERE, Where
@@ -139,13 +140,7 @@ class Lab:
 
     def own(self, name: str, user: str | None) -> Path:
         """Return a folder below the lab that only `user` (None: we) and root can enter, made if missing."""
-        path = self.folder / name
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.chmod(0o700)
-        if user is not None:
-            account = pwd.getpwnam(user)
-            os.chown(path, account.pw_uid, account.pw_gid)
-        return path
+        return own(self.folder / name, user)
 
     def socket(self, path: Path) -> Path:
         """Check that a socket's path fits into the kernel's limit and return it."""
@@ -166,15 +161,38 @@ class Lab:
         return read_secret(file, driver)[1]
 
 
-def write_private(path: Path, text: str) -> Path:
-    """Write a file that only its owner reads; it is never readable by others, not even for a moment."""
+def own(path: Path, user: str | None) -> Path:
+    """Return a folder that only `user` (None: we) and root can enter, made if missing."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+    _give(path, user)
+    return path
+
+
+def write_private(path: Path, text: str, user: str | None = None) -> Path:
+    """Write a file that only `user` (None: we) reads; others never do, not even for a moment."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)
+    _give(temporary, user)
     temporary.rename(path)
     return path
+
+
+def noted(path: Path) -> dict[str, Any]:
+    """Return what a JSON file of ours holds; empty where there is none, or what is there can't be read."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _give(path: Path, user: str | None) -> None:
+    if user is not None:
+        account = pwd.getpwnam(user)
+        os.chown(path, account.pw_uid, account.pw_gid)
 
 
 def read_secret(path: Path, driver: str = "mysql") -> tuple[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pwd
 import re
 import resource
 import shutil
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
 from benchbook.sites.agent import listening
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.process import PATH, PLAIN
@@ -39,23 +39,13 @@ class Files:
 
     def own(self, name: str, user: str | None = None) -> str:
         """Make a folder that only a user (None: we) and root can enter; return its path."""
-        path = self._inside(name)
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.chmod(0o700)
-        _give(path, user)
-        return str(path)
+        return str(labs.own(self._inside(name), user))
 
     def write(self, name: str, text: str, user: str | None = None) -> str:
         """Write a file that only its owner reads, complete or not at all; return its SHA-256."""
         path = self._inside(name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.unlink(missing_ok=True)
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        _give(temporary, user)
-        temporary.replace(path)
+        labs.write_private(path, text, user)
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def read(self, name: str, at: int = 0) -> str | None:
@@ -175,9 +165,3 @@ def open_files() -> int:
     """Return how many files a program may open; negative: any number."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return -1 if hard == resource.RLIM_INFINITY else hard
-
-
-def _give(path: Path, user: str | None) -> None:
-    if user is not None:
-        account = pwd.getpwnam(user)
-        os.chown(path, account.pw_uid, account.pw_gid)

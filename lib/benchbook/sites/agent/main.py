@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import BenchbookError, SiteError
+from benchbook.sites import lab as labs
 from benchbook.sites.agent import at_end, facts, kernel
 from benchbook.sites.agent.server import BOOK, SOCKET, Agent
 from benchbook.sites.processes import process, procfs
@@ -101,9 +102,7 @@ def _run(folder: Path) -> None:
     found = procfs.stat(os.getpid())
     book = {"pid": os.getpid(), "started": found["started"] if found else 0, "owner": order["owner"]}
     agent = Agent(folder, order["token"], float(order["lease_s"]), (lock,))
-    temporary = folder / f"{BOOK}.tmp"
-    temporary.write_text(json.dumps(book), encoding="utf-8")
-    temporary.replace(folder / BOOK)
+    labs.write_private(folder / BOOK, json.dumps(book))
     agent.run()
     print(f"ended: {agent.why}", flush=True)
 

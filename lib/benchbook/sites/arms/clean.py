@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import shutil
 import signal
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from benchbook import sites
 from benchbook.core.errors import SiteError
+from benchbook.sites.lab import noted
 from benchbook.sites.processes import process, procfs
 
 OWNER_S = 15.0
@@ -118,10 +118,7 @@ def _end_owner(folder: Path, report: Report) -> None:
 
 
 def _token(folder: Path) -> str | None:
-    try:
-        return str(json.loads((folder / "lab.json").read_text(encoding="utf-8"))["token"])
-    except (OSError, ValueError, KeyError):
-        return None
+    return noted(folder / "lab.json").get("token")
 
 
 def _remove_leftovers(folder: Path, report: Report) -> None:

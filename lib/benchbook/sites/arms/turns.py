@@ -43,14 +43,6 @@ def ask(lab: labs.Lab, **asked: Any) -> tuple[Path, Path]:
     return request, result
 
 
-def written(result: Path) -> dict[str, Any]:
-    """Return what a clock wrote, nothing where it could not."""
-    try:
-        return dict(json.loads(result.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return {}
-
-
 class Clock:
     """The clock of one group, from its start to its end.
 
@@ -98,4 +90,4 @@ class Clock:
         for pid in self.stops:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-        return {**written(self.result), "exit_code": self.exit_code}
+        return {**labs.noted(self.result), "exit_code": self.exit_code}

@@ -63,7 +63,7 @@ class Clock:
                     act()
                     self.job.wait(END_S)
                     break
-        return {**here(turns.written(self.result), self.ahead_s), "exit_code": self.exit_code}
+        return {**here(labs.noted(self.result), self.ahead_s), "exit_code": self.exit_code}
 
 
 def here(found: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
