@@ -132,25 +132,20 @@ def execute(notebook: str, parameter: str | None, value: str | None, into: Path,
         JUPYTER_PREFER_ENV_PATH="1",
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )
-    given = ["-r", parameter, value] if parameter and value else []
+    argv = [
+        sys.executable,
+        "-m",
+        "papermill",
+        "--no-progress-bar",
+        "--stdout-file",
+        "-",
+        "--kernel",
+        "python3",
+    ]
+    argv += ["--cwd", str(root)]
+    argv += ["-r", parameter, value] if parameter and value else []
     with _stderr_to(log):
-        code = supervise.run(
-            [
-                sys.executable,
-                "-m",
-                "papermill",
-                "--no-progress-bar",
-                "--stdout-file",
-                "-",
-                "--kernel",
-                "python3",
-                "--cwd",
-                str(root),
-                *given,
-                str(root / "notebooks" / f"{notebook}.ipynb"),
-                str(target),
-            ]
-        )
+        code = supervise.run([*argv, str(root / "notebooks" / f"{notebook}.ipynb"), str(target)])
     return _ended(notebook, code, target, log, failed)
 
 
@@ -257,16 +252,6 @@ def _short(path: Path, root: Path) -> str:
 
 
 BENCHBOOK_ERRORS = {
-    BenchbookError.__name__,
-    InputErrors.__name__,
-    "SiteError",
-    "LockHeld",
-    "SettingsDiffer",
-    "Refused",
-    "Unreachable",
-    "AgentGone",
-    "DatasetError",
-    "NotReady",
-    "NotThere",
-    "StrangersError",
-}
+    BenchbookError.__name__, InputErrors.__name__, "SiteError", "LockHeld", "SettingsDiffer", "Refused",
+    "Unreachable", "AgentGone", "DatasetError", "NotReady", "NotThere", "StrangersError",
+}  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from benchbook.core import own_scripts
+from benchbook.core import own_scripts, sysbench_options
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import Endpoint, fingerprint
 from benchbook.core.own_scripts import OwnScript
@@ -49,7 +49,7 @@ def _prepare(site: Any, study: Study, arm: str, endpoint: Endpoint, one: OwnScri
 
 def argv(study: Study, endpoint: Endpoint, one: OwnScript) -> list[str]:
     """Return the command line that runs a script's `prepare` in sysbench's run phase."""
-    options = {name.replace("_", "-"): sysbench.value(value) for name, value in one.options.items()}
+    options = {name.replace("_", "-"): sysbench_options.value(value) for name, value in one.options.items()}
     return [
         sysbench.BINARY,
         f"--config-file={endpoint.secret}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from benchbook.core import sysbench_options
 from benchbook.core.model import Endpoint, PlannedRun
@@ -66,11 +65,6 @@ def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> li
 def general(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
     """Return sysbench's own options for a run by name, without the account; those of scripts are others."""
     return {**connection(endpoint), **sysbench_options.general(asdict(planned))}
-
-
-def value(given: Any) -> str:
-    """Return a value as sysbench takes it on its command line."""
-    return sysbench_options.value(given)
 
 
 def load(

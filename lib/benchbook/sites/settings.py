@@ -57,16 +57,7 @@ VOLATILE = frozenset({
 PLACE = frozenset(("bind_address", "port", "report_port"))
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
-_SWITCH = {
-    "on": "ON",
-    "true": "ON",
-    "yes": "ON",
-    "1": "ON",
-    "off": "OFF",
-    "false": "OFF",
-    "no": "OFF",
-    "0": "OFF",
-}
+SWITCH = dict.fromkeys(("on", "true", "yes", "1"), "on") | dict.fromkeys(("off", "false", "no", "0"), "off")
 
 
 def complete(
@@ -142,7 +133,7 @@ def same(asked: Value, got: str) -> bool:
     """Say whether a value asked for is the value read back, across the ways of writing it."""
     wanted, have = text(asked).strip(), got.strip()
     if have.upper() in ("ON", "OFF", "YES", "NO"):
-        return _SWITCH.get(wanted.lower()) == _SWITCH[have.lower()]
+        return SWITCH.get(wanted.lower()) == SWITCH[have.lower()]
     number, other = _number(wanted), _number(have)
     if number is not None and other is not None:
         return number == other
@@ -171,7 +162,7 @@ def lasting(text: str, folder: PurePath, moved: Mapping[str, str] | None = None)
 def _mirrored(key: str, value: Value, variables: Mapping[str, str]) -> Value:
     if key in variables or not key.startswith("skip_"):
         return value
-    return "OFF" if _SWITCH.get(text(value).lower()) == "ON" else "ON"
+    return "OFF" if SWITCH.get(text(value).lower()) == "on" else "ON"
 
 
 def _number(word: str) -> float | None:

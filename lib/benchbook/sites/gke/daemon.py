@@ -16,7 +16,6 @@ def on_nodes(name: str, pools: Sequence[str], names: Names, image: str, script: 
 
     A pod is ready when the script has ended well, so that "all ready" says that every node is done.
     """
-    labels = dict(names.labels) | {"benchbook/part": name}
     needed = {"key": "benchbook-pool", "operator": "In", "values": list(pools)}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [needed]}]}
     container = {
@@ -26,21 +25,13 @@ def on_nodes(name: str, pools: Sequence[str], names: Names, image: str, script: 
         "securityContext": {"privileged": True},
         "readinessProbe": {"exec": {"command": ["test", "-e", "/tmp/done"]}, "periodSeconds": 2},
     }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": name, "namespace": names.namespace, "labels": labels},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "hostPID": True,
-                    "automountServiceAccountToken": False,
-                    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
-                    "tolerations": [{"key": "benchbook", "operator": "Exists"}],
-                    "containers": [container],
-                },
-            },
-        },
+    pod = {
+        "hostPID": True,
+        "automountServiceAccountToken": False,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        "tolerations": [{"key": "benchbook", "operator": "Exists"}],
+        "containers": [container],
     }
+    labels = dict(names.labels) | {"benchbook/part": name}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    return names.manifest("DaemonSet", name, name, "apps/v1", spec=spec)

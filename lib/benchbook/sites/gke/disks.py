@@ -77,31 +77,23 @@ def volumes(
     asked: Gke, names: Names, nodes: Mapping[str, Sequence[str]], size_gib: int
 ) -> list[dict[str, Any]]:
     """Return a volume for each SSD; `nodes` maps a pool to the names of its nodes."""
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": f"{names.namespace[:30]}-{node}-{disk}", "labels": dict(names.labels)},
-            "spec": {
-                "capacity": {"storage": f"{size_gib}Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "persistentVolumeReclaimPolicy": "Delete",
-                "storageClassName": CLASS,
-                "local": {"path": f"{MOUNTS}/benchbook-{disk}"},
-                "nodeAffinity": {
-                    "required": {
-                        "nodeSelectorTerms": [
-                            {
-                                "matchExpressions": [
-                                    {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
-                                ]
-                            }
-                        ]
-                    }
-                },
-            },
-        }
+    disks = [
+        (node, disk)
         for pool, named in sorted(nodes.items())
         for node in sorted(named)
         for disk in range(asked.pools[pool].local_ssds)
     ]
+    found = []
+    for node, disk in disks:
+        on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+        spec = {
+            "capacity": {"storage": f"{size_gib}Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Delete",
+            "storageClassName": CLASS,
+            "local": {"path": f"{MOUNTS}/benchbook-{disk}"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_node]}]}},
+        }
+        metadata = {"name": f"{names.namespace[:30]}-{node}-{disk}", "labels": dict(names.labels)}
+        found.append({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec})
+    return found

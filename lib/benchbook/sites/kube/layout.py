@@ -106,6 +106,12 @@ class Names:
         """The labels as the API's text."""
         return ",".join(f"{key}={value}" for key, value in self.labels)
 
+    def manifest(self, kind: str, name: str, part: str = "", api: str = "v1", **rest: Any) -> dict[str, Any]:
+        """Return a manifest of the namespace with our labels, and with that of a `part` where it is one's."""
+        labels = dict(self.labels) | ({"benchbook/part": part} if part else {})
+        metadata = {"name": name, "namespace": self.namespace, "labels": labels}
+        return {"apiVersion": api, "kind": kind, "metadata": metadata, **rest}
+
 
 def names(prefix: str, study: str, token: str) -> Names:
     """Return namespace and labels of a study; `token` is that of its lab, which nobody else has."""

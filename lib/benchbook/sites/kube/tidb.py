@@ -74,12 +74,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     spec["tidb"]["separateSlowLog"] = False
     spec["tidb"]["config"] = config.toml(dict(asked_of(study, name).items) | wanted["tidb"])
     spec["tidb"]["service"] = {"type": "ClusterIP", "exposeStatus": True}
-    return {
-        "apiVersion": API,
-        "kind": KIND,
-        "metadata": {"name": server.name, "namespace": names.namespace, "labels": dict(names.labels)},
-        "spec": spec,
-    }
+    return names.manifest(KIND, server.name, api=API, spec=spec)
 
 
 def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
@@ -106,18 +101,13 @@ def asked_of(study: Study, arm: str) -> config.Asked:
 
 def balancer(names: Names, chain: Chain) -> dict[str, Any]:
     """Return the Service by which a cluster is reached from outside, without a hop from node to node."""
-    labels = {INSTANCE: chain.server.name, COMPONENT: "tidb"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": service_of(chain), "namespace": names.namespace, "labels": dict(names.labels)},
-        "spec": {
-            "type": "LoadBalancer",
-            "externalTrafficPolicy": "Local",
-            "selector": labels,
-            "ports": [{"name": "mysql", "port": MYSQL_PORT, "targetPort": MYSQL_PORT, "protocol": "TCP"}],
-        },
+    spec = {
+        "type": "LoadBalancer",
+        "externalTrafficPolicy": "Local",
+        "selector": {INSTANCE: chain.server.name, COMPONENT: "tidb"},
+        "ports": [{"name": "mysql", "port": MYSQL_PORT, "targetPort": MYSQL_PORT, "protocol": "TCP"}],
     }
+    return names.manifest("Service", service_of(chain) or "", spec=spec)
 
 
 def _part(
