@@ -42,7 +42,6 @@ class Sections:
         raise AttributeError(f"{kind.__name__} has no {name}")
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Return the declared sections as plain data."""
         return self._model.model_dump(include=set(self._names), **options)
 
     def __repr__(self) -> str:

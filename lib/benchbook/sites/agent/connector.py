@@ -111,7 +111,6 @@ class Driver:
             session.abort()
 
     def say(self, **told: object) -> None:
-        """Write one line."""
         print(json.dumps(told), flush=True)
 
     def _gone(self, session: Session, _: object) -> None:

@@ -75,7 +75,6 @@ class Operations(Files):
         return self._jobs.start(job, argv, self._inside(out), self._inside(err) if err else None, **how).info
 
     def job(self, job: str) -> dict[str, Any]:
-        """Return what is known of a job."""
         return self._jobs.get(job).info
 
     def wait(self, job: str, up_to_s: float = 2.0) -> Later:
@@ -84,7 +83,6 @@ class Operations(Files):
         return Later(lambda: found.info if found.code is not None else None, up_to_s, lambda: found.info)
 
     def signal(self, job: str, signum: int) -> None:
-        """Send a signal to a job."""
         self._jobs.signal(job, signum)
 
     def stop(self, job: str, grace_s: float = GRACE_S, signum: int = GENTLE) -> dict[str, Any]:
@@ -131,7 +129,6 @@ class Operations(Files):
         return Later(lambda: found.read(at, PIECE), up_to_s, lambda: {"data": "", "is_over": False})
 
     def close(self, stream: str) -> None:
-        """Close a connection."""
         found = self.streams.pop(stream, None)
         if found is not None:
             found.close()

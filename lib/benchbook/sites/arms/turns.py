@@ -79,7 +79,6 @@ class Clock:
 
     @property
     def exit_code(self) -> int | None:
-        """The clock's exit code, None while it goes on."""
         assert self.child.popen is not None
         return self.child.popen.poll()
 

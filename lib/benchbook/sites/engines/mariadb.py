@@ -204,7 +204,6 @@ class MariaDB(Server):
         return found
 
     def _text(self) -> str:
-        """Return the settings file."""
         places: dict[str, object] = {
             "port": self.place.port,
             "bind_address": self.place.address,

@@ -68,7 +68,6 @@ class RemoteClient:
 
     @property
     def popen(self) -> RemoteClient:
-        """Itself: it answers like a process of ours."""
         return self
 
     @property
@@ -96,7 +95,6 @@ class RemoteClient:
         return self.returncode
 
     def send_signal(self, signum: int) -> None:
-        """Send it a signal."""
         self.host.call("signal", job=self.job, signum=int(signum))
 
     def kill(self) -> None:

@@ -39,7 +39,6 @@ class Done:
 
     @property
     def text(self) -> str:
-        """What it printed, without blanks at the ends."""
         return self.out.decode("utf-8", "replace").strip()
 
 
@@ -82,7 +81,6 @@ class Cluster:
         return client.CoreV1Api(self.api)
 
     def version(self) -> str:
-        """Return the version of Kubernetes."""
         return str(self.ask(client.VersionApi(self.api).get_code).git_version)
 
     def ask(self, call: Callable[..., Any], *words: Any, **options: Any) -> Any:

@@ -100,12 +100,10 @@ class Job:
         return self.returncode
 
     def send_signal(self, signum: int) -> None:
-        """Send a signal to it."""
         if self.poll() is None:
             self.cluster.run(self.namespace, self.pod, [*AGENT, "signal", self.name, str(int(signum))])
 
     def kill(self) -> None:
-        """End it at once."""
         try:
             self.send_signal(signal.SIGKILL)
         except SiteError:

@@ -38,7 +38,6 @@ class StudyNamespace:
 
     @property
     def namespace(self) -> str:
-        """Name of the study's own namespace."""
         return self.names.namespace
 
     def prepare(self) -> None:

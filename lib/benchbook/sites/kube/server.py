@@ -115,7 +115,6 @@ class Server(ABC):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         return self.part.port
 
     def service(self, name: str) -> tuple[str, list[str], int]:
@@ -187,15 +186,12 @@ class Server(ABC):
         return pod is not None and self._found is not None and wait.same(pod, self._found)
 
     def log_mark(self) -> int:
-        """Return a place in the server's log."""
         return int(self._do("mark"))
 
     def log_errors(self, mark: int) -> list[str]:
-        """Return the lines since a place that tell of an error or a crash."""
         return [line for line in self._do("since", str(mark)).splitlines() if self.crash.search(line)]
 
     def run(self, *argv: str) -> str:
-        """Run a command in the server's pod and return what it printed."""
         return self.space.cluster.must(self.space.namespace, pod_of(self.part), argv)
 
     def label(self) -> str:

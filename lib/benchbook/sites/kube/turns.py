@@ -52,7 +52,6 @@ class Clock:
 
     @property
     def exit_code(self) -> int | None:
-        """The clock's exit code, None while it goes on."""
         return self.job.poll()
 
     def end(self) -> dict[str, Any]:

@@ -98,7 +98,6 @@ class Network:
         return sum(rule.packets for rule in self.named(name))
 
     def named(self, name: str) -> list[Rule]:
-        """Return the rules of a service."""
         return [rule for rule in rules(self.id) if f"benchbook {self.id} {name}" in rule.words]
 
     def redirect(self, number: int, port: int, to: int) -> None:

@@ -116,7 +116,6 @@ class Cluster:
 
     @property
     def is_up(self) -> bool:
-        """Say whether every part runs."""
         return all(member.is_up for member in (*self.members, *self.hops.values()))
 
     @property
@@ -141,7 +140,6 @@ class Cluster:
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What its data depend on: another value needs other data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made: dict[str, Any] = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
         made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
@@ -191,7 +189,6 @@ class Cluster:
         return self._admin
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very cluster from any other, part by part; opens no session."""
         child = self.servers[0].running()
         found: dict[str, Any] = {"pid": child.pid, "started": child.started, "port": self.place.port}
         # What goes with a part's place, such as its cores, is that of its cluster's first TiDB.
@@ -208,7 +205,6 @@ class Cluster:
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return what its parts say they are; SettingsDiffer if one did not take what was asked."""
         self.running()
         variables = sql.variables(self.admin())
         read = [
@@ -263,7 +259,6 @@ class Cluster:
             record["event"] = event
 
     def log_mark(self) -> dict[str, int]:
-        """Return a place in the log of each part."""
         return {one.role: one.log_mark() for one in self.members}
 
     def log_errors(self, mark: dict[str, int]) -> list[str]:

@@ -158,7 +158,6 @@ class Store(Member):
         self.pd, self.peers = pd, tuple(peers)
 
     def settings(self) -> dict[str, tuple[Value, str | None]]:
-        """Return asked and got of every setting."""
         return _read_back(self.asked, flat(self._ask("config")))
 
     def _toml(self) -> str:

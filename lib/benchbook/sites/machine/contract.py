@@ -100,7 +100,7 @@ class Machine(abc.ABC):
 
     @abc.abstractmethod
     def read(self, name: str, at: int = 0) -> str | None:
-        """Return a file's text from a byte on, or None if there is no such file."""
+        """Return a file's text from a byte on, the last 16 MiB at most; None if there is no such file."""
 
     @abc.abstractmethod
     def size(self, name: str) -> int | None:

@@ -34,7 +34,6 @@ class Far(abc.ABC):
         """End it."""
 
     def makefile(self, mode: str = "rb") -> io.BufferedReader:
-        """Return what reads from it."""
         return io.BufferedReader(_Arriving(self.receive), BUFFER)
 
 

@@ -60,12 +60,10 @@ class Supervised:
 
     @property
     def config(self) -> PurePosixPath:
-        """Its settings file."""
         return self.folder / self.config_name
 
     @property
     def log(self) -> PurePosixPath:
-        """Its log."""
         return self.machine.folder / self._log
 
     @property

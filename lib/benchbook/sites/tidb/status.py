@@ -53,7 +53,6 @@ class Status:
         return json.loads(self._get("/status"))
 
     def connected(self) -> int:
-        """Return how many sessions are open."""
         return int(self.who()["connections"])
 
     def config(self) -> dict[str, Any]:
