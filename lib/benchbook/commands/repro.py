@@ -284,10 +284,7 @@ def _is_asking(arguments: Sequence[str]) -> bool:
 
 
 def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
-    """Run DVC in our own process group; return its exit code and whether a signal stopped it.
-
-    It dies with us, and signals that reach only us are passed on.
-    """
+    """Run DVC in our process group, to die with us; return its exit code and if a signal stopped it."""
     caught: list[int] = []
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
 

@@ -185,10 +185,8 @@ def commit() -> str | None:
 
 
 def commit_of_evidence(study: str) -> str | None:
-    """Return the last commit that changed what a study's evidence is made with, or None without git.
-
-    An archive that is itself committed has the same bytes when it is packed again.
-    """
+    """Return the last commit that changed what a study's evidence is made with, or None without git."""
+    # Not the archive: one that is itself committed has the same bytes when it is packed again.
     made_with = ("lib", "notebooks", "params.yaml", "data/published", paths.study(study).shown)
     return (git.says("log", "-1", "--format=%H", "--", *made_with) or "").strip()[:10] or None
 

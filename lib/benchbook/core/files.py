@@ -143,10 +143,8 @@ def kind(path: Path) -> str | None:
 
 
 def read_plain(path: Path) -> bytes:
-    """Return the bytes of a plain file; OSError for anything else.
-
-    A FIFO would keep its reader waiting for ever, a device has no end, and a link leads out of the folder.
-    """
+    """Return the bytes of a plain file; OSError for anything else."""
+    # A FIFO keeps its reader waiting for ever, a device has no end, a link leads out of the folder.
     if found := kind(path):
         raise OSError(f"{path.name}: it is {found}, not a plain file")
     # Between the look and the opening it may have become something else.

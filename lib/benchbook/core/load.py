@@ -26,10 +26,7 @@ def study(name: str, *sections: str) -> Study:
 
 
 def to_measure(name: str) -> Study:
-    """Read a study that is about to be planned or measured.
-
-    What misleads is refused here; evidence that was measured before it was known is read by `study`.
-    """
+    """Read a study that is about to be measured; what misleads is refused here, and not in older evidence."""
     document = _document(name)
     loaded = _checked(document)
     if wrong := [in_place(document, text) for text in turns.misleading(loaded)]:

@@ -12,10 +12,7 @@ from benchbook.core.errors import BenchbookError
 
 
 class Sections:
-    """Show some sections of a model; reading another one is an error that names what to declare.
-
-    Properties and methods of the model work, as far as they too keep to the declared sections.
-    """
+    """Show some sections of a model; reading another one is an error that names what to declare."""
 
     def __init__(self, model: BaseModel, names: Iterable[str]) -> None:
         self._model, self._names = model, frozenset(names)

@@ -50,12 +50,9 @@ def tuples(value: Any) -> Any:
 
 @cache
 def described(model: type[BaseModel]) -> dict[str, str]:
-    """Return what the text behind each key of a section says of it.
-
-    Pydantic can do so itself (`use_attribute_docstrings`), but whenever a section is imported: that took a
-    quarter of the time in which a command starts, and no command but `schema` and `reference` needs it.
-    """
+    """Return what the text behind each key of a section says of it."""
     found: dict[str, str] = {}
+    # Pydantic (`use_attribute_docstrings`) reads them at each import, a quarter of the time of a start.
     for kind in reversed(model.__mro__):
         if not issubclass(kind, Model) or kind is Model:
             continue

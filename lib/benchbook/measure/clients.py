@@ -93,10 +93,7 @@ def share(planned: PlannedRun, number: int, clients: int) -> PlannedRun:
 
 
 def wait(running: Sequence[Running], deadline_s: float) -> None:
-    """Wait for all clients and write down how each ended; one that fails ends the others, and so does time.
-
-    A run whose load is not whole is no measurement, so the rest of it is not waited for.
-    """
+    """Wait for all clients and note how each ended; one that fails ends the others, and so does time."""
     deadline = time.monotonic() + deadline_s
     going = list(running)
     ended_by = "deadline"
@@ -104,6 +101,7 @@ def wait(running: Sequence[Running], deadline_s: float) -> None:
         slice_s = left if len(running) == 1 else min(left, LOOK_S / len(going))
         going = [one for one in going if not _is_over(one, slice_s)]
         if len(going) < len(running) and any(one.exit_code for one in running if one not in going):
+            # A run whose load is not whole is no measurement: the rest of it is not waited for.
             ended_by = "another client"
             break
     for one in going:

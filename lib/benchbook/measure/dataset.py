@@ -199,11 +199,9 @@ def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _loads(study: Study, loaded: dict[str, tuple[dict[str, Any], float]]) -> dict[str, dict[str, Any]]:
-    """Return for every arm that was loaded now, or shares what was, the order and the time of loading.
-
-    Nothing where all arms share one copy: a time would make the same data look different each time.
-    """
+    """Return for every arm that was loaded now, or shares what was, the order and the time of loading."""
     found: dict[str, dict[str, Any]] = {}
+    # Where all arms share one copy, a time would make the same data look different each time.
     for group in data_groups(study.arms) if len(data_groups(study.arms)) > 1 else []:
         for arm in group:
             source = next((one for one in group if one in loaded), None)

@@ -52,10 +52,8 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
 
 
 def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -> list[runfolder.RunFolder]:
-    """Make the runs of one group at once, in turns, or one run alone; return their folders as `execute` does.
-
-    All are looked at before the first client starts and after the last has ended: no look is counted.
-    """
+    """Make the runs of one group at once, in turns, or one run; return their folders as `execute` does."""
+    # All are looked at before the first client starts and after the last has ended: no look is counted.
     making = [_look(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
     entered = time.monotonic()
     turned: dict[str, Any] | None = None

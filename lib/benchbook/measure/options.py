@@ -24,10 +24,7 @@ OFF = frozenset({("mysql-ssl", "off"), ("histogram", "off")})
 def write(
     site: Site, arm: str, endpoint: Endpoint, planned: PlannedRun, file: Path
 ) -> dict[str, dict[str, str]]:
-    """Write the options of a run to a file; return those `asked` and those `taken`, each by name.
-
-    The account is in neither: it stays in its own file, which only its owner reads.
-    """
+    """Write a run's options but its account to a file; return those `asked` and those `taken` by name."""
     asked = sysbench.general(endpoint, planned)
     file.write_text(in_file(asked), encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
@@ -39,10 +36,8 @@ def write(
 
 
 def in_file(given: Mapping[str, str]) -> str:
-    """Return options as the text of a file for `--config-file`.
-
-    sysbench takes any switch in a file for on, so those that are off are left out; and no space before `=`.
-    """
+    """Return options as the text of a file for `--config-file`."""
+    # sysbench takes any switch in a file for on, so those that are off are left out; and no space before `=`.
     lines = [f"{name}={value}" for name, value in given.items() if (name, value) not in OFF]
     return "\n".join(lines) + "\n"
 

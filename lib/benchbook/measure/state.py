@@ -73,10 +73,7 @@ def has_begun(connection: Connection) -> bool:
 
 
 def before(connection: Connection) -> Record:
-    """Look before a run: digests of settings and tables at the start and now, and what differs.
-
-    The ledger's reading follows; `between` then says what the server counted since the last run.
-    """
+    """Look before a run: digests of settings and tables at the start and now, and what differs."""
     held: Held = connection.info["held"]
     first, now, written = _FIRST[connection.engine], see(connection), _written(connection)
     found = {

@@ -43,10 +43,7 @@ def connection(endpoint: Endpoint) -> dict[str, str]:
 
 
 def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> list[str]:
-    """Return the argv of one measured run: discard and window in one process.
-
-    With `file` the options are taken from there (`options`).
-    """
+    """Return the argv of one measured run, discard and window in one process; options from `file`, if any."""
     account = f"--config-file={endpoint.secret}"
     given, of_script = general(endpoint, planned), sysbench_options.of_script(asdict(planned))
     # Files are read where they stand, so the account that comes last is the one that holds.

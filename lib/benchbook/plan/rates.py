@@ -24,11 +24,9 @@ Rates = Mapping[str, Mapping[int, int]]
 
 
 def piloted(study: Study, workload: str) -> str:
-    """Return the workload whose pilots stand for this one: the first that differs in nothing but its rate.
-
-    A workload with a number as its rate has pilots of its own, at that rate.
-    """
+    """Return the workload whose pilots stand for this one: the first that differs in nothing but its rate."""
     asked = study.workloads[workload]
+    # A workload with a number as its rate has pilots of its own, at that rate.
     if not isinstance(asked.rate, Rate):
         return workload
     return next(

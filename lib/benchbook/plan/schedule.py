@@ -49,11 +49,9 @@ def conditions(facts: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[st
 
 
 def lasting(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of an arm that make a run another run, by dotted name.
-
-    They are listed, so that a new fact that a later version records asks for nothing to be measured again.
-    """
+    """Return the facts of an arm that make a run another run, by dotted name."""
     kept: dict[str, Any] = {}
+    # Listed, so that a fact that a later version records asks for nothing to be measured again.
     for name in LASTING:
         value: Any = found
         for key in name.split("."):

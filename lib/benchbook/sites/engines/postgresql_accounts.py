@@ -40,10 +40,7 @@ def said_version(binary: str, says: Callable[[list[str]], str]) -> str:
 
 
 def access(peers: Sequence[str], owner: str) -> dict[str, str]:
-    """Return the texts of the files that say who may enter, and as whom the administrator comes.
-
-    The administrator comes over the socket as the user `owner`, all others with a password from `peers`.
-    """
+    """Return as files who may enter: `peers` by password, and by socket the user `owner` as administrator."""
     rules = [f"local all {ADMIN} peer map=owner"]
     rules += [
         f"local {labs.SCHEMA} all scram-sha-256"
@@ -104,10 +101,8 @@ def set_up(connect: Callable[[str], psycopg.Connection], password: str) -> None:
 
 
 def let_in(connection: psycopg.Connection, user: str, password: str) -> None:
-    """Make an account, or give it its password, with rights on all tables of the measured database.
-
-    The password is turned into its verifier here, so that it is in no statement and no log.
-    """
+    """Make an account, or give it its password, with rights on all tables of the measured database."""
+    # The password itself is in no statement and no log.
     verifier = connection.pgconn.encrypt_password(password.encode(), user.encode(), b"scram-sha-256").decode()
     name, owner = quoting.Identifier(user), quoting.Identifier(labs.USER)
     there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (user,)).fetchone()

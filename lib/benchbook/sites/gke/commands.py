@@ -24,10 +24,7 @@ NODES_S = 600.0
 
 
 def up(study: Study, folder: Path, run: steps.Runner | None = None, which: Any = shutil.which) -> Path:
-    """Make what is missing of a study's cluster, and TiDB Operator if needed; return the kubeconfig.
-
-    SiteError before the first command if a program is missing here.
-    """
+    """Make what is missing of a study's cluster, and TiDB Operator if needed; return the kubeconfig."""
     asked, lab, version = _asked(study), labs.open_lab(folder), wanted_operator(study)
     if version is not None:
         operator.must_have_programs(which)

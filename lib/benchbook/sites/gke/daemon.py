@@ -12,10 +12,7 @@ ENTER = 'nsenter -t 1 -m -n -u -i -- sh -c "$0" && touch /tmp/done && exec sleep
 
 
 def on_nodes(name: str, pools: Sequence[str], names: Names, image: str, script: str) -> dict[str, Any]:
-    """Return a DaemonSet that runs a script as root in the namespaces of each node of these pools.
-
-    A pod is ready when the script has ended well, so that "all ready" says that every node is done.
-    """
+    """Return a DaemonSet that runs a script as root in the namespaces of each node of these pools."""
     needed = {"key": "benchbook-pool", "operator": "In", "values": list(pools)}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [needed]}]}
     container = {
@@ -23,6 +20,7 @@ def on_nodes(name: str, pools: Sequence[str], names: Names, image: str, script: 
         "image": image,
         "command": ["sh", "-c", ENTER, script],
         "securityContext": {"privileged": True},
+        # Ready when the script has ended well, so that "all ready" says that every node is done.
         "readinessProbe": {"exec": {"command": ["test", "-e", "/tmp/done"]}, "periodSeconds": 2},
     }
     pod = {

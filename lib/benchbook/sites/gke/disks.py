@@ -56,13 +56,11 @@ def storage_class(names: Names) -> dict[str, Any]:
 
 
 def mounting(asked: Gke, names: Names, image: str) -> list[dict[str, Any]]:
-    """Return for each pool with local SSDs the DaemonSet that formats and mounts them.
-
-    It needs a privileged container, and fails where a node shows another number of disks than was asked for.
-    """
+    """Return for each pool with local SSDs the DaemonSet that formats and mounts them."""
     made = []
     for name, pool in asked.pools.items():
         if pool.local_ssds:
+            # It fails where a node shows another number of disks than was asked for.
             script = SCRIPT.format(
                 devices=DEVICES[pool.ssd_interface],
                 count=pool.local_ssds,

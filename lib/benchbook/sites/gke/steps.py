@@ -39,14 +39,12 @@ class Step:
 
 
 def steps(asked: Gke, id: str, settings: Path) -> list[Step]:
-    """Return the steps to a cluster, in order; `id` is the lab's, `settings` the folder of `settings_file`.
-
-    The first pool that Kubernetes itself needs is of small machines, so that nothing of it meets a benchmark.
-    """
+    """Return the steps to a cluster, in order; `id` is the lab's, `settings` where `settings_file` writes."""
     where, name = place(asked), asked.name
     create = (GCLOUD, "container", "clusters", "create", name, *where, "--quiet", "--enable-ip-alias")
     locations = (f"--node-locations={','.join(asked.zones)}",)
     version = (f"--cluster-version={asked.version}",) if asked.version is not None else ()
+    # The pool that Kubernetes itself needs: small machines, so that nothing of it meets a benchmark.
     first = ("--num-nodes=1", "--machine-type=e2-standard-4", *STEADY)
     owner = (f"--labels={LABEL}={id}", "--release-channel=None")
     look = (GCLOUD, "container", "clusters", "describe", name, *where, "--format=value(status)")

@@ -59,10 +59,7 @@ def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def settings(cluster: Any, statuses: Sequence[Status]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return asked and got of every setting of TiDB, and what any of them did not take.
-
-    A setting of ours, not the study's, that a version doesn't know is told and no fault.
-    """
+    """Return asked and got of every setting of TiDB, and what any of them did not take."""
     asked = cluster.asked
     mine = {**cluster.engine.settings, **cluster.configs["tidb"]}
     told: dict[str, Any] = {}
@@ -70,6 +67,7 @@ def settings(cluster: Any, statuses: Sequence[Status]) -> tuple[dict[str, Any], 
     for number, status in enumerate(statuses):
         variables = sql.variables(cluster.admin(number))
         items = status.config()
+        # A setting of ours, not the study's, that a version doesn't know is told and no fault.
         differing |= {
             key: pair
             for key, pair in asked.differences(items, variables).items()

@@ -132,16 +132,14 @@ class Running:
             )
 
     def persevere(self, do: Callable[[], None]) -> None:
-        """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised.
-
-        What ran on a host that was started again has ended with its agent: both are started again.
-        """
+        """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised."""
         for wait_s in (*AGAIN_S, None):
             try:
                 return do()
             except (Refused, Unreachable):
                 raise
             except SiteError:
+                # What ran on a host that was started again has ended with its agent: both are started again.
                 lost = [one for one in self.parts.values() if one.child is not None and not one.is_up]
                 is_gone = any(host.is_gone for host in self._hosts.values())
                 if wait_s is None or not (lost or is_gone):

@@ -70,14 +70,12 @@ class Outside:
         return None
 
     def must_reach(self, clients: int, address: str, port: int, wait_s: float) -> None:
-        """Wait until a server greets each client's host at an address; SiteError if none does in time.
-
-        A provider gives the address before it leads anywhere.
-        """
+        """Wait until a server greets each client's host at an address; SiteError if none does in time."""
         for number in range(min(clients, len(self.names))):
             host, place = self.host(number), (self.names[number], address, port)
             if place in self._reached:
                 continue
+            # A provider gives the address before it leads anywhere.
             if not wait_for(functools.partial(_greets, host, address, port), wait_s, 1.0):
                 raise SiteError(
                     f"{host.name}: no server answers at {address}:{port} after {wait_s:g} s; see that the "

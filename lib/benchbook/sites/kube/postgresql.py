@@ -59,10 +59,7 @@ class Tunnelled(carried.FarConnection):
 
 
 class PostgreSQL(Server):
-    """A PostgreSQL in its pod. The word that it was started with is the name of its cluster.
-
-    sysbench's account is made by a verifier: its password is in no statement and in no pod of a server.
-    """
+    """A PostgreSQL in its pod. The word that it was started with is the name of its cluster."""
 
     crash = CRASH
 

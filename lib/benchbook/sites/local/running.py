@@ -40,10 +40,8 @@ class Parts:
         return all(getattr(part, "child", None) is None for part in self.alive.values())
 
     def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
-        """Make all parts again from other chains; `first` are those with every part at its first place.
-
-        What the kernel holds for them is removed, or the next arm in a namespace or group would inherit it.
-        """
+        """Make all parts again from other chains; `first` are those with every part at its first place."""
+        # The next arm in a namespace or group would inherit what the kernel holds for the part there now.
         self.clear()
         self.chains = chains
         self._first = {

@@ -61,13 +61,11 @@ class LocalSite(ArrangedSite[InLab]):
             self.lab.pidfile("owner").unlink(missing_ok=True)
 
     def change_places(self, block: int) -> None:
-        """What a place does to a server, such as where its data lie on a disk, then meets each arm alike.
-
-        Arms of different engines stay where they are.
-        """
+        """What a place does to a server, such as where its data lie on a disk, then meets each arm alike."""
         if len({chain.server for chain in self.chains.values()}) < 2 or not self._parts.is_empty:
             return
         asked = [engine_of(self.study, arm) for arm in self.study.arms]
+        # Arms of different engines stay where they are.
         if len({(one.name, one.version, one.binary) for one in asked}) == 1:
             self.chains = self._laid_out(asked[0].name, block - 1)
             self._parts.forget(self.chains, self._laid_out(asked[0].name))

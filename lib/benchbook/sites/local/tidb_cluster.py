@@ -276,15 +276,13 @@ class Cluster:
         return ["localhost", *(one for zone in sorted(used) for one in self.zones.addresses(zone))]
 
     def creating(self) -> steps.Steps:
-        """Make new data, some times over where a store ends by itself; yield while parts come up.
-
-        unistore may end with a panic while a new store gets its first snapshots ("tocommit is out of range").
-        """
+        """Make new data, some times over where a store ends by itself; yield while parts come up."""
         for tries_left in reversed(range(TRIES)):
             try:
                 yield from self._first_start()
                 return
             except SiteError as error:
+                # unistore may panic while a new store gets its first snapshots ("tocommit is out of range").
                 if not tries_left or "does not run" not in str(error):
                     raise
                 print(

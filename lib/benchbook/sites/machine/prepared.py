@@ -95,10 +95,7 @@ def is_kept(server: Any, label: str | None) -> bool:
 
 
 def put_back(servers: Sequence[Any], label: str | None) -> None:
-    """Put the prepared data back on every server and start it: cold, the same bytes every time.
-
-    Servers that mostly wait while they start (`starting`) are started side by side.
-    """
+    """Put the prepared data back on every server and start it: cold, the same bytes every time."""
     if lacking := [server for server in servers if not is_kept(server, label)]:
         raise SiteError(
             f"{_place(lacking[0].machine)} holds no prepared data of this engine and data set; run the "

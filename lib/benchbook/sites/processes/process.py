@@ -164,10 +164,7 @@ def wait(child: Child, timeout_s: float) -> int:
 
 
 def stop(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -> bool:
-    """End a process: TERM, wait, KILL, reap; say whether it went without KILL.
-
-    A process that is no longer the one we started is left alone.
-    """
+    """End a process, if it is still ours: TERM, wait, KILL, reap; say whether it went without KILL."""
     try:
         handle = os.pidfd_open(child.pid)
     except (ProcessLookupError, OSError):

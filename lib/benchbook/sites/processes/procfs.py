@@ -171,11 +171,9 @@ def pids() -> list[int]:
 
 
 def descendants(root: int) -> list[int]:
-    """Return all living descendants of a process, parents before children.
-
-    Parents are read from every process's own record: many kernels have no /proc/PID/task/TID/children.
-    """
+    """Return all living descendants of a process, parents before children."""
     children: dict[int, list[int]] = {}
+    # Many kernels have no /proc/PID/task/TID/children.
     for pid in pids():
         found = stat(pid)
         if found is not None and found["state"] not in "ZX":

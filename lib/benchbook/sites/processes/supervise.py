@@ -96,12 +96,10 @@ def end_descendants(child: subprocess.Popen[bytes], grace_s: float = GRACE_S) ->
 
 
 def die_with_parent() -> None:
-    """Tie this process to the one that started it, from its next line on; does nothing outside a stage.
-
-    A notebook kernel calls this first: it has a session of its own, and nothing else would end it.
-    """
+    """Tie this process to the one that started it, from its next line on; does nothing outside a stage."""
     if OWNER not in os.environ:
         return
+    # A notebook kernel has a session of its own, and nothing else would end it.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     # Jupyter says who started the kernel; a parent that ended before the request stood sends no signal.
     parent = os.environ.get("JPY_PARENT_PID")
