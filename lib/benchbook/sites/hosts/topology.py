@@ -38,12 +38,7 @@ def settings(study: Study, part: Part) -> config.Asked:
 
 def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
     """Return the settings of each part of an arm's cluster: the site's, with the arm's on top."""
-    tiup, own = study.site.tiup, study.arms[arm].parts
-    assert tiup is not None
-    return {
-        part: {**getattr(tiup, part).config, **(getattr(own, part) if own is not None else {})}
-        for part in ("pd", "tikv", "tidb")
-    }
+    return config.of_parts(study.site.tiup, study.arms[arm].parts)
 
 
 def build(
@@ -54,7 +49,7 @@ def build(
     facts: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return the topology of a cluster; `folders` are ours on the hosts, `facts` the hosts' own."""
-    tiup = study.site.tiup
+    tiup, wanted = study.site.tiup, configs(study, part.arm)
     assert tiup is not None
     numa = study.arms[part.arm].numa or Numa()
 
@@ -76,8 +71,8 @@ def build(
         },
         "server_configs": {
             "tidb": dict(settings(study, part).items),
-            "tikv": configs(study, part.arm)["tikv"],
-            "pd": configs(study, part.arm)["pd"],
+            "tikv": wanted["tikv"],
+            "pd": wanted["pd"],
         },
         "pd_servers": [],
         "tidb_servers": [],

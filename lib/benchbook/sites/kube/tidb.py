@@ -65,7 +65,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     }
     if arm.placement is not None and arm.placement.spread:
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
-    wanted = configs(study, name)
+    wanted = config.of_parts(here.tidb, arm.parts)
     for part, role in PARTS.items():
         pods = getattr(here.tidb, part).replicas
         spec[part] = _part(server.name, part, pods, wanted[part], here, _nodes(here, arm, role))
@@ -77,22 +77,12 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     return names.manifest(KIND, server.name, api=API, spec=spec)
 
 
-def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
-    """Return the settings of each part of an arm's cluster: the site's, with the arm's on top."""
-    here, own = asked(study), study.arms[arm].parts
-    assert here.tidb is not None
-    return {
-        part: {**getattr(here.tidb, part).config, **(getattr(own, part) if own is not None else {})}
-        for part in PARTS
-    }
-
-
 def asked_of(study: Study, arm: str) -> config.Asked:
     """Return what every TiDB of an arm is asked to be: its settings, with those of its own part on top."""
     here = asked(study)
     assert here.tidb is not None
     must_be_free(study.engine)
-    wanted = configs(study, arm)["tidb"]
+    wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"]
     own = {key: value for key, value in wanted.items() if not isinstance(value, tuple)}
     whole = config.complete(study.engine.settings, here.tidb.version.removeprefix("v"))
     items = whole.items | {key: value for key, value in own.items() if config.is_item(key)}

@@ -100,6 +100,14 @@ def toml(items: Mapping[str, Value]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def of_parts(site: Any, own: Any) -> dict[str, dict[str, Any]]:
+    """Return the settings of each part of a cluster: the site's, with those of an arm (None: none) on top."""
+    return {
+        part: {**getattr(site, part).config, **(getattr(own, part) if own is not None else {})}
+        for part in ("pd", "tikv", "tidb")
+    }
+
+
 def assignment(name: str, value: Value) -> tuple[str, Value]:
     """Return the statement that sets a variable, and its parameter; names hold word characters only."""
     return f"SET GLOBAL {name} = %s", text(value) if isinstance(value, bool) else value
