@@ -28,7 +28,7 @@ class Told(property, Generic[T]):
 
     if TYPE_CHECKING:
 
-        def __get__(self, instance: Any, owner: type | None = None, /) -> T:
+        def __get__(self, instance: Any, owner: type | None = None, /) -> T:  # type: ignore[override]
             raise NotImplementedError
 
 

@@ -213,7 +213,8 @@ def record() -> str:
         made.mkdir()
         packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
         size = sum(file.stat().st_size for file in packed)
-        _room(size)
+        others = sum(file.stat().st_size for file in paths.record().glob("*.tar.xz"))
+        recording.must_fit("calibration", others + size, "take campaigns out of data/calibration")
         files.write_text(made / calibrated.table_file().name, table_text(packed))
         shutil.rmtree(target, ignore_errors=True)
         made.replace(target)
@@ -272,12 +273,3 @@ def check() -> str:
             + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         )
     return f"{counted(len(made) - 1, 'recorded campaign')} made again from the raw logs: all as recorded"
-
-
-def _room(size: int) -> None:
-    others = sum(file.stat().st_size for file in paths.record().glob("*.tar.xz"))
-    if others + size > recording.MOST_BYTES:
-        raise BenchbookError(
-            f"calibration: not recorded: the record would have {(others + size) / 1e6:.1f} MB, and a clone "
-            f"carries {recording.MOST_BYTES / 1e6:.0f} MB at most; take campaigns out of data/calibration"
-        )

@@ -53,7 +53,8 @@ def add(name: str, with_doubts: bool = False) -> str:
             raise BenchbookError(f"{name}: not recorded, because its archive can't be verified:\n{checked}")
         index = record.read()
         entry = _entry(name, found, runs, packed, registered, doubts)
-        _room(index, name, entry)
+        others = sum(one.bytes for other, one in index.studies.items() if other != name)
+        must_fit(name, others + entry.bytes, "record a shorter study, or take one out")
         packed.replace(folder / f"{name}.tar.xz")
     record.write(record.Index(studies={**index.studies, name: entry}))
     series = history.keep(name, where.data)
@@ -164,12 +165,12 @@ def _entry(
     )
 
 
-def _room(index: record.Index, name: str, entry: record.Entry) -> None:
-    others = sum(one.bytes for other, one in index.studies.items() if other != name)
-    if others + entry.bytes > MOST_BYTES:
+def must_fit(name: str, size: int, remedy: str) -> None:
+    """Raise BenchbookError if the record would have more bytes with something than a clone carries."""
+    if size > MOST_BYTES:
         raise BenchbookError(
-            f"{name}: not recorded: the record would have {(others + entry.bytes) / 1e6:.1f} MB, and a clone "
-            f"carries {MOST_BYTES / 1e6:.0f} MB at most; record a shorter study, or take one out"
+            f"{name}: not recorded: the record would have {size / 1e6:.1f} MB, and a clone carries "
+            f"{MOST_BYTES / 1e6:.0f} MB at most; {remedy}"
         )
 
 
