@@ -75,7 +75,7 @@ def test_a_study_keeps_to_its_own_folders(repository: Path, monkeypatch: pytest.
     made = [
         getattr(study, name)
         for name, found in vars(paths.StudyPaths).items()
-        if isinstance(found, property) and name not in ("file", "shown")
+        if isinstance(found, property | paths._In) and name not in ("file", "shown")
     ]
     assert len(made) > 10
     assert len(set(made)) == len(made)

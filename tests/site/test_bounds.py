@@ -358,7 +358,7 @@ def test_names_that_are_not_ours_or_not_apart_are_refused_before_anything_is_wri
 
 
 def test_what_would_not_fit_is_refused_before_a_byte_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 100_000_000})())
+    monkeypatch.setattr(archive, "free_bytes", lambda _: 100_000_000)
     with pytest.raises(
         BenchbookError, match=r"200 MB beside them, and 100 MB are free; nothing was unpacked"
     ):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 from kubernetes import client
@@ -18,6 +17,8 @@ from benchbook.core.errors import SiteError
 from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import Cluster
 from benchbook.sites.kube.tidb_parts import PodPlacement
+from benchbook.sites.machine import far
+from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import placement
 
 PLURAL = "tidbclusters"
@@ -104,12 +105,15 @@ class Operator(threading.Thread):
         patch = client.CustomObjectsApi(self.cluster.api).patch_namespaced_custom_object
         self.cluster.ask(patch, group, version, self.namespace, PLURAL, name, {"status": status})
 
+    def request(self, address: str, port: int, asked: Request) -> str:
+        """Ask a pod over HTTP, as a study's namespace does."""
+        return far.fetch(self.cluster.socket(self.namespace, address, port), "localhost", port, asked)
+
     def _is_placed(self, name: str, pods: list[Any]) -> bool:
         """Say whether PD has every region on all stores: unistore may end where a split comes before that."""
         names = {str(pod.status.pod_ip): pod.metadata.name for pod in pods}
-        where = SimpleNamespace(cluster=self.cluster, namespace=self.namespace)
         try:
-            state = PodPlacement(f"{name}-pd-0", PORTS["pd"], names, space=where).state()
+            state = PodPlacement(f"{name}-pd-0", PORTS["pd"], names, self).state()
         except (SiteError, OSError, ValueError):
             return False
         return not placement.faults(state, len(pods), len(pods))

@@ -85,10 +85,7 @@ class Calibration:
 
 
 def calibration(is_recorded: bool = False) -> Calibration:
-    """Return the calibration made in this clone, or the recorded one where there is none or it is asked for.
-
-    NotThere if neither is there.
-    """
+    """Return the calibration made in this clone, or else the recorded one; NotThere if neither is there."""
     if not is_recorded and calibrated.complete(calibrated.own()):
         return Calibration()
     if calibrated.archives():
@@ -97,8 +94,7 @@ def calibration(is_recorded: bool = False) -> Calibration:
 
 
 def read(folder: Path) -> pd.DataFrame:
-    """Return the table of all complete campaigns below a folder, sorted by kind and beginning; their logs are
-    parsed, judged and compared, over several processes where they are many."""
+    """Return the table of all complete campaigns below a folder, sorted, made from their logs in parallel."""
     whole = calibrated.complete(folder)
     with parallel.each(RUNS_OF_A_CAMPAIGN * len(whole)) as each:
         rows = list(each(row, whole))
@@ -108,8 +104,7 @@ def read(folder: Path) -> pd.DataFrame:
 
 
 def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
-    """Return the row of one campaign from its folder, its runs judged by limits (None: the defaults);
-    BenchbookError names a folder that can't be read."""
+    """Return the row of one campaign, by limits (None: the defaults); BenchbookError if it is damaged."""
     try:
         told = files.read_json(folder / calibrated.CAMPAIGN)
         of = Study.model_validate_json((folder / calibrated.STUDY).read_bytes())

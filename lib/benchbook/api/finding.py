@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.api.columns import documented
+from benchbook.api.names import Told
 from benchbook.show import numbers, prose
 from benchbook.show.markup import Html, element, join
 
@@ -23,71 +24,35 @@ class Finding:
     study: str
     data: Mapping[str, Any]
 
-    @property
-    def id(self) -> str:
-        """Its name, workload.treatment.metric; also its anchor on the study's page."""
-        return self.data["id"]
-
-    @property
-    def workload(self) -> str:
-        """The workload."""
-        return self.data["workload"]
-
-    @property
-    def treatment(self) -> str:
-        """The arm in question."""
-        return self.data["treatment"]
-
-    @property
-    def baseline(self) -> str:
-        """The arm compared against."""
-        return self.data["baseline"]
-
-    @property
-    def metric(self) -> str:
-        """What is compared: a column of `runs`."""
-        return self.data["metric"]
+    id = Told[str]("id", "Its name, workload.treatment.metric; also its anchor on the study's page.")
+    workload = Told[str]("workload", "The workload.")
+    treatment = Told[str]("treatment", "The arm in question.")
+    baseline = Told[str]("baseline", "The arm compared against.")
+    metric = Told[str]("metric", "What is compared: a column of `runs`.")
 
     @property
     def threads(self) -> tuple[int, ...]:
         """The thread levels it covers."""
         return tuple(self.data["threads"])
 
-    @property
-    def effect(self) -> float | None:
-        """Treatment over baseline, less one: geometric mean over threads, then over blocks."""
-        return self.data["effect"]
+    effect = Told[float | None](
+        "effect", "Treatment over baseline, less one: geometric mean over threads, then over blocks."
+    )
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
         """Both ends of the interval, at the confidence `level`."""
         return self.data["low"], self.data["high"]
 
-    @property
-    def level(self) -> float:
-        """Confidence of the interval."""
-        return self.data["level"]
-
-    @property
-    def n(self) -> int:
-        """Complete blocks that it rests on."""
-        return self.data["n"]
-
-    @property
-    def label(self) -> str:
-        """What is shown: higher, lower, no practical difference, not shown, depends on threads, no useful
-        interval, or not decided yet."""
-        return self.data["label"]
-
-    @property
-    def claim(self) -> str | None:
-        """The claim it answers, `source/claim`."""
-        return self.data["claim"]
-
-    @property
-    def verdict(self) -> str | None:
-        """Confirmed, contradicted or inconclusive; None without a claim."""
-        return self.data["verdict"]
+    level = Told[float]("level", "Confidence of the interval.")
+    n = Told[int]("n", "Complete blocks that it rests on.")
+    label = Told[str](
+        "label",
+        "What is shown: higher, lower, no practical difference, not shown, depends on threads, no useful "
+        "interval, or not decided yet.",
+    )
+    claim = Told[str | None]("claim", "The claim it answers, `source/claim`.")
+    verdict = Told[str | None]("verdict", "Confirmed, contradicted or inconclusive; None without a claim.")
 
     @property
     def sentence(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 
@@ -12,6 +12,24 @@ from benchbook.core.errors import NotThere, did_you_mean
 from benchbook.show.markup import element, join
 
 T = TypeVar("T")
+
+
+def _of_data(one: Any, key: str) -> Any:
+    return one.data[key]
+
+
+class Told(property, Generic[T]):
+    """A property that is read by its key, from the object's `data` unless `read` says otherwise."""
+
+    def __init__(self, key: str, meaning: str, read: Callable[[Any, str], T] = _of_data) -> None:
+        super().__init__(lambda one: read(one, key))
+        # A class's own docstring would stand before that of a property.
+        self.__doc__ = meaning
+
+    if TYPE_CHECKING:
+
+        def __get__(self, instance: Any, owner: type | None = None, /) -> T:  # type: ignore[override]
+            raise NotImplementedError
 
 
 class Named(Generic[T]):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchbook.api.columns import documented
 from benchbook.api.finding import Finding, paragraphs, pill, warning
-from benchbook.api.names import Named
+from benchbook.api.names import Named, Told
 from benchbook.compare import audit
 from benchbook.core import source
 from benchbook.core.source import Published
@@ -27,35 +27,14 @@ class Claim:
     source: str
     data: Mapping[str, Any]
 
-    @property
-    def id(self) -> str:
-        """`source/claim`, as a study names it under `claims`."""
-        return self.data["id"]
-
-    @property
-    def says(self) -> str:
-        """What is claimed, in our words."""
-        return self.data["claim"]
-
-    @property
-    def published(self) -> str:
-        """The number as published."""
-        return self.data["published"]
-
-    @property
-    def recomputed(self) -> str:
-        """What follows from the document's own tables."""
-        return self.data["recomputed"]
-
-    @property
-    def verdict(self) -> str:
-        """Holds, does not hold, or not derivable: about the document's own numbers only."""
-        return self.data["verdict"]
-
-    @property
-    def reason(self) -> str:
-        """Why."""
-        return self.data["reason"]
+    id = Told[str]("id", "`source/claim`, as a study names it under `claims`.")
+    says = Told[str]("claim", "What is claimed, in our words.")
+    published = Told[str]("published", "The number as published.")
+    recomputed = Told[str]("recomputed", "What follows from the document's own tables.")
+    verdict = Told[str](
+        "verdict", "Holds, does not hold, or not derivable: about the document's own numbers only."
+    )
+    reason = Told[str]("reason", "Why.")
 
     @property
     def doubts(self) -> list[str]:

@@ -9,22 +9,11 @@ import pandas as pd
 from benchbook.api.columns import documented
 from benchbook.core import paths
 
-STAGES = (
-    ("provision", "01_provision", "facts"),
-    ("prepare", "02_prepare", "dataset"),
-    ("warm-up", "03_warm_up", "warm_up"),
-    ("run-matrix", "04_run_matrix", "raw"),
-    ("parse", "05_parse", "tidy"),
-    ("analyze", "06_analyze", "findings"),
-    ("report", "07_report", "report"),
-)
-
 
 def table(places: paths.StudyPaths, runs: int, planned: int | None) -> pd.DataFrame:
-    """Return stage, notebook, leaves, is_done and detail, one row a stage; the walk is done with its last
-    run."""
+    """Return stage, notebook, leaves, is_done and detail, one row a stage."""
     rows = []
-    for stage, notebook, leaves in STAGES:
+    for stage, (notebook, leaves) in paths.STAGES.items():
         place: Path = getattr(places, leaves)
         is_done, detail = place.exists(), ""
         if leaves == "raw" and is_done:

@@ -12,13 +12,18 @@ import pandas as pd
 from benchbook.api import stages
 from benchbook.api.columns import documented
 from benchbook.api.finding import Finding, line, paragraphs, warning
-from benchbook.api.names import Named, NotThere
+from benchbook.api.names import Named, NotThere, Told
 from benchbook.api.run import Run
 from benchbook.core import files, load, paths, runfolder
 from benchbook.core import study as core_study
 from benchbook.read import tidy
 from benchbook.show import numbers
 from benchbook.show.markup import element
+
+
+def _copied(study: Study, name: str) -> pd.DataFrame:
+    # A shallow copy: pandas copies on the first write, so what is cached stays as it was read.
+    return documented(name, study._tidy[name].copy(deep=False))
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,40 +66,13 @@ class Study:
         """Its page."""
         return self._there("report")
 
-    @property
-    def runs(self) -> pd.DataFrame:
-        """One row a valid run."""
-        return self._table("runs")
-
-    @property
-    def intervals(self) -> pd.DataFrame:
-        """One row a second of a run."""
-        return self._table("intervals")
-
-    @property
-    def turns(self) -> pd.DataFrame:
-        """The turns of runs that were made in turns: one row a run and turn."""
-        return self._table("turns")
-
-    @property
-    def histograms(self) -> pd.DataFrame:
-        """Latencies: one row a run and bucket."""
-        return self._table("histograms")
-
-    @property
-    def monitor(self) -> pd.DataFrame:
-        """CPU, memory and pressure: one row a run, second and part."""
-        return self._table("monitor")
-
-    @property
-    def voids(self) -> pd.DataFrame:
-        """One row a voided attempt, with the reasons."""
-        return self._table("voids")
-
-    @property
-    def refused(self) -> pd.DataFrame:
-        """Folders that were not read, and runs that are missing."""
-        return self._table("refused")
+    runs = Told("runs", "One row a valid run.", _copied)
+    intervals = Told("intervals", "One row a second of a run.", _copied)
+    turns = Told("turns", "The turns of runs that were made in turns: one row a run and turn.", _copied)
+    histograms = Told("histograms", "Latencies: one row a run and bucket.", _copied)
+    monitor = Told("monitor", "CPU, memory and pressure: one row a run, second and part.", _copied)
+    voids = Told("voids", "One row a voided attempt, with the reasons.", _copied)
+    refused = Told("refused", "Folders that were not read, and runs that are missing.", _copied)
 
     @property
     def schedule(self) -> pd.DataFrame:
@@ -214,10 +192,6 @@ class Study:
                 raise NotThere(f"{self.name}: the recorded study is not unpacked yet; make pages")
             raise NotThere(stages.absent(self._places, place))
         return place
-
-    def _table(self, name: str) -> pd.DataFrame:
-        # A shallow copy: pandas copies on the first write, so what is cached stays as it was read.
-        return documented(name, self._tidy[name].copy(deep=False))
 
     @cached_property
     def _tidy(self) -> dict[str, pd.DataFrame]:

@@ -20,10 +20,7 @@ _MOST = 12
 
 
 def run() -> str:
-    """Make every recorded study again that comes out otherwise now; return what changed, study by study.
-
-    BenchbookError where an archive is not whole or not the index's: that is no change of the code.
-    """
+    """Make every recorded study again that comes out otherwise now; return what changed, study by study."""
     index, told = record.read(), []
     for name, entry in index.studies.items():
         changed, fresh = _one(name, entry)

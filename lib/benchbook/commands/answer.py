@@ -48,8 +48,7 @@ def _runs(study: str) -> str:
 
 
 def progress(study: str) -> tuple[int, int]:
-    """Return how many scheduled runs a study has kept, and how many are planned; two zeros without a
-    schedule."""
+    """Return how many scheduled runs a study has kept, and how many are planned; zeros without a schedule."""
     where = paths.study(study)
     try:
         planned = set(files.read_csv(where.schedule, "run_id")["run_id"])

@@ -12,7 +12,6 @@ import io
 import json
 import lzma
 import re
-import shutil
 import unicodedata
 import zlib
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from benchbook.core import files, load, paths, runfolder
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME
+from benchbook.sites.lab import free_bytes
 
 FORMAT = 1
 MANIFEST, README = "manifest.json", "README.txt"
@@ -173,8 +173,7 @@ def _room(size: int, into: Path, allowed: int) -> None:
             f"its manifest lists {size / 1e6:.0f} MB, more than the {allowed / 1e6:.0f} MB that an archive "
             "of this size can honestly hold; nothing was unpacked"
         )
-    there = next(folder for folder in (into, *into.absolute().parents) if folder.is_dir())
-    free = shutil.disk_usage(there).free
+    free = free_bytes(into.absolute())
     if size + ROOM_BYTES > free:
         raise BenchbookError(
             f"its files take {size / 1e6:.0f} MB and {ROOM_BYTES / 1e6:.0f} MB beside them, and "

@@ -71,8 +71,7 @@ def study(
 def measure(
     of: Study, lab: Path, into: Path, limits: Limits | None = None, say: Callable[[str], None] = print
 ) -> pd.DataFrame:
-    """Make all runs of a study in a lab, keep their folders below `into`, and return the table of the valid
-    ones (`runs` of `read.schemas`)."""
+    """Make all runs of a study in a lab, their folders below `into`; return the table of valid `runs`."""
     found = limits or Limits()
     runs = schedule.plan_runs("calibration", of, {})
     with open_site(of, lab) as site:

@@ -159,10 +159,7 @@ def run(
 
 
 def make(one: Campaign, say: Say = lambda _: None, limits: Limits | None = None) -> Path:
-    """Measure one campaign and return its folder; what was left of one that was cut is removed first.
-
-    One that is whole is returned as it is.
-    """
+    """Measure one campaign, unless it is whole, and return its folder; one that was cut is removed first."""
     folder = calibrated.own() / one.name
     if (folder / calibrated.CAMPAIGN).is_file():
         return folder
@@ -216,7 +213,8 @@ def record() -> str:
         made.mkdir()
         packed = [pack(part, made / f"{name}.tar.xz") for name, part in parts(whole)]
         size = sum(file.stat().st_size for file in packed)
-        _room(size)
+        others = sum(file.stat().st_size for file in paths.record().glob("*.tar.xz"))
+        recording.must_fit("calibration", others + size, "take campaigns out of data/calibration")
         files.write_text(made / calibrated.table_file().name, table_text(packed))
         shutil.rmtree(target, ignore_errors=True)
         made.replace(target)
@@ -229,8 +227,7 @@ def record() -> str:
 
 
 def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
-    """Yield the archives that campaigns go into, each with its name: by kind, in the order of their
-    beginnings, so that further campaigns change the last archive of their kind alone."""
+    """Yield the archives of campaigns with names, by kind and beginning: further ones change the last."""
     told = {folder: files.read_json(folder / calibrated.CAMPAIGN) for folder in whole}
     ordered = sorted(whole, key=lambda folder: (told[folder]["began_utc"], folder.name))
     for kind in KINDS:
@@ -240,10 +237,7 @@ def parts(whole: list[Path]) -> Iterator[tuple[str, list[Path]]]:
 
 
 def pack(whole: list[Path], target: Path) -> Path:
-    """Write campaigns to one archive and return it; the same campaigns give the same bytes.
-
-    Files of one name stand together, for they have most in common.
-    """
+    """Write campaigns to an archive, files of one name together; the same campaigns give the same bytes."""
     found = [file for folder in whole for file in folder.rglob("*") if files.kind(file) != files.FOLDER]
     if odd := [file for file in found if files.kind(file) is not None]:
         raise BenchbookError(f"not recorded: {odd[0]} is {files.kind(odd[0])}; put the plain file there")
@@ -279,12 +273,3 @@ def check() -> str:
             + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         )
     return f"{counted(len(made) - 1, 'recorded campaign')} made again from the raw logs: all as recorded"
-
-
-def _room(size: int) -> None:
-    others = sum(file.stat().st_size for file in paths.record().glob("*.tar.xz"))
-    if others + size > recording.MOST_BYTES:
-        raise BenchbookError(
-            f"calibration: not recorded: the record would have {(others + size) / 1e6:.1f} MB, and a clone "
-            f"carries {recording.MOST_BYTES / 1e6:.0f} MB at most; take campaigns out of data/calibration"
-        )

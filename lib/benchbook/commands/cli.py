@@ -17,8 +17,7 @@ from benchbook.core.errors import BenchbookError, InputErrors
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; print errors without a traceback. Exit codes: 0, 1 something failed, 2 an input is
-    wrong."""
+    """Run one command; print errors without a traceback. Exit codes: 0, 1 failed, 2 an input is wrong."""
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     surroundings.close()
@@ -371,13 +370,15 @@ def _schema(arguments: argparse.Namespace) -> int:
 
 def _reference(arguments: argparse.Namespace) -> int:
     from benchbook.commands import comparisons, questions
-    from benchbook.core import reference
+    from benchbook.core import reference, schema
 
-    docs = paths.root() / "docs"
+    pages = {
+        "studies/README.md": questions.build(),
+        "docs/parameters.md": reference.build(),
+        "docs/comparisons.md": comparisons.build(),
+    }
     return max(
-        questions.write(paths.root() / "studies" / "README.md", check=arguments.check),
-        reference.write(docs / "parameters.md", check=arguments.check),
-        comparisons.write(docs / "comparisons.md", check=arguments.check),
+        schema.keep(paths.root() / name, text, "reference", arguments.check) for name, text in pages.items()
     )
 
 

@@ -44,13 +44,11 @@ def summary(study: Study) -> str:
 
 
 def left(lab_root: Path, ask: Callable[[str], str] | None = None, **given: Any) -> list[str]:
-    """Offer to remove every cluster that labs below a folder made; return what is still there, in words.
-
-    Without a person at the terminal nothing is asked and nothing removed.
-    """
+    """Offer to remove every cluster that labs below a folder made; return what is still there, in words."""
     from benchbook.sites.arms import clean
     from benchbook.sites.gke import commands
 
+    # Without a person at the terminal nothing is removed.
     question = ask or (input if sys.stdin.isatty() else lambda said: "")
     found = []
     for folder in clean.find_labs(lab_root):

@@ -22,10 +22,7 @@ BY_MODULE = ("engines", "proxies", "tidb")
 
 
 def write() -> int:
-    """Write `data/site/code/NAME.json` for each study of params.yaml; return an exit code.
-
-    A file maps each path below `lib` to the SHA-256 of its bytes.
-    """
+    """Write for each study of params.yaml the SHA-256 of each file of `of_study`; return an exit code."""
     for name in load.params().studies:
         found = of_study(load.study(name))
         shown = {path.relative_to(PACKAGE.parents[1]).as_posix(): files.sha256(path) for path in found}
@@ -36,9 +33,9 @@ def write() -> int:
 def of_study(study: Study) -> list[Path]:
     """Return the files of `sites` that measuring a study may run, sorted.
 
-    All modules that lie in `sites` itself, and what the study's kind of site, its engines and its ways of
-    access import: of an engine or a proxy the modules alone, so that another one asks for nothing to be
-    measured again, and of the other rooms all files, since scripts are started and not imported.
+    All modules that lie in `sites` itself, and what its kind of site, engines and ways of access import: of
+    engines and proxies the modules alone, of other rooms all files, since scripts are started and not
+    imported.
     """
     names = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
     # On hosts and in a cluster others make an engine's cluster.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from benchbook.core import load, schema, sizes, source
+from benchbook.core import load, sizes, source
 from benchbook.core.source import Source
 from benchbook.core.study import Study
 
@@ -31,16 +29,8 @@ def build() -> str:
     )
 
 
-def write(path: Path, check: bool = False) -> int:
-    """Write the page, or with `check` only say whether the file is current; return an exit code."""
-    return schema.keep(path, build(), "reference", check)
-
-
 def _answers() -> dict[str, dict[str, list[str]]]:
-    """Return for each claim the studies that judge it and those that illustrate it.
-
-    A study at another size is named where it does something else with the claim than the study.
-    """
+    """Return for each claim the studies that judge or illustrate it, at another size where that differs."""
     found: dict[str, dict[str, list[str]]] = {}
     for name in sizes.wholes():
         told = _claims(load.study(name))

@@ -168,13 +168,7 @@ def _prepared(asked: Asked, found: Found, site: Any, base: Path) -> Ready:
 
 
 def _measure(
-    asked: Asked,
-    found: Found,
-    site: Any,
-    base: Path,
-    began: float,
-    ready: Ready,
-    say: Callable[[str], None],
+    asked: Asked, found: Found, site: Any, base: Path, began: float, ready: Ready, say: Callable[[str], None]
 ) -> None:
     conditions, lengths, own = ready
     end_s = began + asked.minutes * 60 - END_S
@@ -212,17 +206,12 @@ def allotted(looks: Sequence[int], left_s: float, spent_s: float) -> tuple[int, 
 
 
 def _trial(
-    asked: Asked,
-    site: Any,
-    base: Path,
-    ready: Ready,
-    say: Callable[[str], None],
+    asked: Asked, site: Any, base: Path, ready: Ready, say: Callable[[str], None]
 ) -> tuple[Study, list[Any], float]:
-    """Make a block that is not counted; return its study and plan, and the seconds that a block takes beside
-    its runs.
+    """Make a block that is not counted; return its study, plan and the seconds that it takes beside its runs.
 
-    On a machine so busy that turns can't be kept, longer ones are tried: what a switch costs is then a
-    smaller share of them.
+    On a machine so busy that turns can't be kept, longer ones are tried, of which a switch is a smaller
+    share.
     """
     conditions, lengths, own = ready
     study = asked.study
@@ -329,8 +318,7 @@ def _facts(site: Any, study: Study) -> dict[str, Any]:
 
 
 def _planned(study: Study, blocks: int, run_s: int, turn_ms: int | None = None) -> Study:
-    """Return the study with so many blocks of so many seconds, and turns of so many milliseconds (None: as
-    it has)."""
+    """Return the study with other blocks, seconds of a run, and milliseconds of a turn (None: as it has)."""
     plan = study.plan.model_dump() | {"blocks": blocks, "run_s": run_s, "budget_minutes": 100_000}
     plan |= {"turn_ms": turn_ms} if turn_ms else {}
     return Study.model_validate(_plain(study) | {"plan": plan})

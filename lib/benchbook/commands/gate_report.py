@@ -53,8 +53,7 @@ def text(found: Any) -> str:
 
 
 def remedy(found: Any, decisions: Sequence[Decision]) -> str:
-    """Return what would decide those that are undecided: about how many minutes, from the spread of the
-    blocks so far, and which margin these minutes were enough for."""
+    """Return in how many minutes the undecided would be decided, and for which margin these were enough."""
     shown = [one.interval for one in decisions if one.answer == "undecided"]
     minutes = max((_minutes(one, found) or math.inf for one in shown), default=math.inf)
     if not math.isfinite(minutes):
@@ -70,8 +69,7 @@ def remedy(found: Any, decisions: Sequence[Decision]) -> str:
 
 
 def _margin(interval: Interval) -> float:
-    """Return the smallest margin that an interval of this width is above where there is no effect, rounded
-    up to a tenth of a per cent."""
+    """Return the smallest margin that so wide an interval is above without an effect, rounded up to 0.1 %."""
     half = (given(interval.log_high) - given(interval.log_low)) / 2
     return math.ceil(-1000 * math.expm1(-half)) / 1000
 

@@ -64,8 +64,7 @@ def _of_folder(study: str, folder: Path, spec: Study, commit: str) -> pd.DataFra
 
 
 def _of_archive(study: str, file: Path) -> pd.DataFrame:
-    """Return the rows of an archive, with its own settings and commit: the study file here may differ by
-    now."""
+    """Return the rows of an archive, with its own settings and commit."""
     with verify.checked(file) as (checked, root):
         if checked.contents.study != study:
             raise BenchbookError(f"{file}: an archive of {checked.contents.study}; name that study")

@@ -25,8 +25,7 @@ IN_RUNS = ("2", "8", "whole runs, because turns can't be had; 15 and 45 s give n
 
 @dataclass(frozen=True)
 class Answers:
-    """What was answered: a name, a question, what differs (two arms or more, as YAML), engine, workloads,
-    threads."""
+    """What was answered; `differs` has two arms or more, as YAML."""
 
     name: str
     question: str
@@ -59,8 +58,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask what was not given, write `studies/NAME.yaml`, say what to do next; an existing file is never
-    replaced."""
+    """Ask what was not given, write `studies/NAME.yaml`, say what to do next; no file is replaced."""
     given = {one.option: getattr(arguments, one.option) for one in QUESTIONS}
     is_asked = sys.stdin.isatty()
     wrong, told = [], {}

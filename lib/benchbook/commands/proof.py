@@ -264,15 +264,13 @@ def _of_void(held: Unpacked, note: Path) -> Iterator[str]:
 
 
 def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
-    """Yield voided attempts that the checks of today, by either limits, would keep or void for other reasons.
-
-    A check may have become another since; or a good run was set aside because its result did not please.
-    """
+    """Yield voided attempts that the checks of today, by either limits, keep or void for other reasons."""
     record = runfolder.read_note(note)
     folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
     if record["status"] not in ("invalid", "indeterminate") or folder.verify():
         return
     at_run = folder.evidence()["limits"]
+    # A check may have become another since; or a good run was set aside because it did not please.
     judged = [validity.judge(folder, limits) for limits in (held.params.limits, at_run)]
     reasons = [reason for one in judged for reason in one.reasons]
     said = f"void/{folder.name}: its note says {record['status']}: {short(record['reasons'])}"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from benchbook.core import load, paths, schema, sizes
+from benchbook.core import load, paths, sizes
 from benchbook.plan import schedule
 
 INTRODUCTION = """# The studies, a folder for each question
@@ -39,11 +38,6 @@ def build() -> str:
         heading = [] if place == "." else [f"## [{place}]({place})\n"]
         parts.append("\n".join([*heading, *_rows(places[place]), ""]))
     return "\n".join(parts)
-
-
-def write(path: Path, check: bool = False) -> int:
-    """Write the page, or with `check` only say whether the file is current; return an exit code."""
-    return schema.keep(path, build(), "reference", check)
 
 
 def _rows(names: list[str]) -> Iterator[str]:

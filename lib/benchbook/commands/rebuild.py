@@ -28,10 +28,7 @@ MADE = "made.json"
 
 
 def run() -> int:
-    """Make every recorded study below `data/recorded` and `reports/record` again that does not stand.
-
-    InputErrors names every archive and file that is not as recorded, and every finding that differs.
-    """
+    """Make every recorded study again that does not stand; InputErrors with all that is not as recorded."""
     index, made_with = record.read(), _code(paths.root())
     # The stage's outputs, which DVC asks for where nothing is recorded, too.
     for folder in _folders():

@@ -5,7 +5,6 @@ What is no evidence is refused. What weakens evidence is refused too, unless it 
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ import pandas as pd
 from ruamel.yaml import YAML
 
 from benchbook.commands import answer, archive, history, made_again, stage, verify
-from benchbook.core import files, load, paths, record, sizes
+from benchbook.core import files, git, load, paths, record, sizes
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
 
@@ -54,7 +53,8 @@ def add(name: str, with_doubts: bool = False) -> str:
             raise BenchbookError(f"{name}: not recorded, because its archive can't be verified:\n{checked}")
         index = record.read()
         entry = _entry(name, found, runs, packed, registered, doubts)
-        _room(index, name, entry)
+        others = sum(one.bytes for other, one in index.studies.items() if other != name)
+        must_fit(name, others + entry.bytes, "record a shorter study, or take one out")
         packed.replace(folder / f"{name}.tar.xz")
     record.write(record.Index(studies={**index.studies, name: entry}))
     series = history.keep(name, where.data)
@@ -70,8 +70,8 @@ def edited(name: str) -> Iterator[str]:
     """Yield what differs from the commit among the files that the evidence is made with."""
     whole = sizes.origin(name) or name
     asked = [*MADE_WITH, *dict.fromkeys(paths.study(one).shown for one in (whole, name))]
-    listed = _git("status", "--porcelain", "--untracked-files=all", "--", *asked)
-    committed = _git("show", "HEAD:params.yaml")
+    listed = git.says("status", "--porcelain", "--untracked-files=all", "--", *asked)
+    committed = git.says("show", "HEAD:params.yaml")
     if listed is None or committed is None:
         yield "git can't say which commit the code is; record from a clone"
         return
@@ -145,12 +145,7 @@ def _registered(name: str, runs: pd.DataFrame) -> str:
 
 
 def _entry(
-    name: str,
-    found: Mapping[str, Any],
-    runs: pd.DataFrame,
-    packed: Path,
-    registered: str,
-    doubts: list[str],
+    name: str, found: Mapping[str, Any], runs: pd.DataFrame, packed: Path, registered: str, doubts: list[str]
 ) -> record.Entry:
     where = paths.study(name)
     return record.Entry(
@@ -170,24 +165,15 @@ def _entry(
     )
 
 
-def _room(index: record.Index, name: str, entry: record.Entry) -> None:
-    others = sum(one.bytes for other, one in index.studies.items() if other != name)
-    if others + entry.bytes > MOST_BYTES:
+def must_fit(name: str, size: int, remedy: str) -> None:
+    """Raise BenchbookError if the record would have more bytes with something than a clone carries."""
+    if size > MOST_BYTES:
         raise BenchbookError(
-            f"{name}: not recorded: the record would have {(others + entry.bytes) / 1e6:.1f} MB, and a clone "
-            f"carries {MOST_BYTES / 1e6:.0f} MB at most; record a shorter study, or take one out"
+            f"{name}: not recorded: the record would have {size / 1e6:.1f} MB, and a clone carries "
+            f"{MOST_BYTES / 1e6:.0f} MB at most; {remedy}"
         )
 
 
 def _settings(text: str) -> dict[str, Any]:
     read = YAML(typ="safe").load(text) or {}
     return {key: value for key, value in read.items() if key not in LISTS}
-
-
-def _git(*argv: str) -> str | None:
-    try:
-        command = ["git", "-C", str(paths.root()), *argv]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.commands import answer
-from benchbook.core import files, load, paths, sizes, yamlfile
+from benchbook.core import files, git, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites.arms import obstacles
 from benchbook.sites.lab import free_bytes
@@ -134,10 +134,7 @@ def unlisted(root: Path) -> list[str]:
 
 
 def enlist(root: Path, study: str) -> bool:
-    """Add a study to params.yaml, with a word on it, if it is not there; return whether it was added.
-
-    InputErrors if the section is not written one study a line.
-    """
+    """Add a study to params.yaml; return whether it was added, InputErrors if it can't be."""
     file, line = root / "params.yaml", f"{study}: {paths.study(study).shown}"
     if study in yamlfile.read(file).data.get("studies", {}):
         return False
@@ -221,9 +218,7 @@ def _started(pid: int) -> float:
 
 def tracked(root: Path) -> list[str]:
     """Name outputs of the pipeline that git tracks: DVC would refuse them, but only after the stage ran."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--", "data", "reports"], cwd=root, capture_output=True, check=False
-    ).stdout.decode("utf-8", "replace")
+    listed = git.says("ls-files", "-z", "--", "data", "reports", root=root) or ""
     names = [name for name in listed.split("\0") if name]
     found = []
     for out in outs(root):
@@ -289,10 +284,7 @@ def _is_asking(arguments: Sequence[str]) -> bool:
 
 
 def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
-    """Run DVC in our own process group; return its exit code and whether a signal stopped it.
-
-    It dies with us, and signals that reach only us are passed on.
-    """
+    """Run DVC in our process group, to die with us; return its exit code and if a signal stopped it."""
     caught: list[int] = []
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
 

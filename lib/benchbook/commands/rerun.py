@@ -19,10 +19,9 @@ MOST_NOTES = 20
 def read(place: Path, name: str = "rerun") -> dict[str, Any]:
     """Return a rerun (archive, folder or findings.json) as it is kept.
 
-    `study`, `name`, `origin` (the file's name, never where it lay), `kept` (the day), `findings`,
-    `differs`: the sections of its study file that are not ours, None if it came without one, and `notes`:
-    what its check noted. The findings of an archive are made again from its runs. Raises BenchbookError if
-    its files contradict each other, or if we have no findings of that study.
+    `study`, `name`, `origin` (the file's name), `kept` (the day), `findings`, `differs`: the sections of its
+    study file that are not ours (None: without one), and `notes` of its check. Findings of an archive are
+    made again. BenchbookError if its files contradict each other, or if we have no findings of that study.
     """
     second, study, notes = verify.findings(place)
     where = paths.study(second["study"])
@@ -49,10 +48,7 @@ def markdown(kept: dict[str, Any]) -> str:
 
 
 def keep(kept: dict[str, Any]) -> Path:
-    """Write a rerun to data/reruns, where the study's page finds it and git has it; return the file.
-
-    InputErrors if its name is not fit for a file or is taken.
-    """
+    """Write a rerun to data/reruns and return the file; InputErrors if its name is unfit or taken."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", kept["name"]):
         raise InputErrors(
             [f"--keep: {kept['name']}: not fit for a file; write lower case, digits and dashes"]

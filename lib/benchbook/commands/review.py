@@ -14,7 +14,7 @@ import nbformat
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from benchbook.core import files, paths
+from benchbook.core import files, git, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.show import numbers, page
 from benchbook.show.badge import badge
@@ -29,18 +29,15 @@ _MOST_OF_ALL = 600_000
 
 
 def review(base: str) -> Path:
-    """Write data/review/review.html: the working tree against the commit where it left `base`.
-
-    Raises BenchbookError if git does not know `base`.
-    """
+    """Write data/review/review.html: the working tree against the commit where it left `base`."""
     root = paths.root()
-    commit = _git("merge-base", base, "HEAD")
+    commit = git.says("merge-base", base, "HEAD")
     if commit is None:
         raise BenchbookError(f"{base}: git knows no such commit here; write BASE=main or another")
     commit = commit.strip()
-    listed = _git("diff", "--name-status", "--no-renames", commit) or ""
+    listed = git.says("diff", "--name-status", "--no-renames", commit) or ""
     changed = [tuple(line.split("\t", 1)) for line in listed.splitlines()]
-    untracked = _git("ls-files", "--others", "--exclude-standard") or ""
+    untracked = git.says("ls-files", "--others", "--exclude-standard") or ""
     changed += [("new, not in git", name) for name in untracked.splitlines()]
     names = [name for _, name in changed]
     parts: list[Any] = [
@@ -76,7 +73,7 @@ def _cell(content: str) -> Any:
 def _opening(base: str, commit: str, names: Sequence[str]) -> Html:
     basis = [
         f"from {commit[:10]}, where this branch left {base}",
-        f"to the files as they are, at {(_git('rev-parse', '--short=10', 'HEAD') or '').strip()}",
+        f"to the files as they are, at {(git.says('rev-parse', '--short=10', 'HEAD') or '').strip()}",
         numbers.count(len(names), "changed file"),
     ]
     return join(
@@ -94,10 +91,7 @@ def _is_settings(name: str) -> bool:
 
 
 def stale() -> dict[str, list[str]]:
-    """Return the stages of each study whose inputs changed after they ran, as `dvc status` has them.
-
-    Empty where DVC can't say; it asks no network.
-    """
+    """Return each study's stages whose inputs changed after they ran, by `dvc status`; or nothing."""
     asked = [sys.executable, "-m", "dvc", "status", "--json"]
     done = subprocess.run(asked, cwd=paths.root(), capture_output=True, text=True)
     try:
@@ -106,15 +100,12 @@ def stale() -> dict[str, list[str]]:
         return {}
     found: dict[str, list[str]] = {}
     for name, changes in status.items():
+        # The page and those of runs are made of the numbers, and decide nothing.
         stage, _, study = str(name).partition("@")
         moved = [change for change in changes if isinstance(change, dict) and "changed deps" in change]
-        if study and moved and stage in _MEASURING:
+        if study and moved and stage in paths.STAGES and stage != "report":
             found.setdefault(study, []).append(stage)
     return found
-
-
-# What the numbers of a study come from; pages are made of them and decide nothing.
-_MEASURING = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
 
 
 def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
@@ -142,7 +133,7 @@ def _findings(commit: str, old: Mapping[str, Sequence[str]]) -> Iterator[Table]:
 
 def _locked(commit: str) -> list[str]:
     """Name the findings that dvc.lock records at a commit."""
-    lock = _yaml(_git("show", f"{commit}:dvc.lock")) or {}
+    lock = _yaml(git.says("show", f"{commit}:dvc.lock")) or {}
     outs = [out for stage in (lock.get("stages") or {}).values() for out in stage.get("outs", [])]
     return [out["path"] for out in outs if str(out["path"]).endswith("/findings.json")]
 
@@ -207,7 +198,7 @@ def _keys(commit: str, names: Sequence[str]) -> Table:
         is_study = name != "params.yaml"
         if is_study and not file.is_file() and paths.study(stem).file.is_file():
             continue  # It lies in another folder now, where its name comes again.
-        then = flat(_yaml(_git("show", f"{commit}:{earlier.get(stem, name) if is_study else name}")))
+        then = flat(_yaml(git.says("show", f"{commit}:{earlier.get(stem, name) if is_study else name}")))
         now = flat(_yaml(file.read_text(encoding="utf-8"))) if file.is_file() else {}
         rows += [
             [f"{name}: {key}", then.get(key, _ABSENT), now.get(key, _ABSENT)]
@@ -220,7 +211,7 @@ def _keys(commit: str, names: Sequence[str]) -> Table:
 
 def _study_files(commit: str) -> dict[str, str]:
     """Return where the study files lay at a commit, by the names of the studies."""
-    listed = _git("ls-tree", "-r", "--name-only", commit, "--", "studies") or ""
+    listed = git.says("ls-tree", "-r", "--name-only", commit, "--", "studies") or ""
     return {Path(name).stem: name for name in listed.splitlines() if name.endswith(".yaml")}
 
 
@@ -239,7 +230,7 @@ def _notebooks(commit: str, names: Sequence[str]) -> Iterator[Html]:
     if not names:
         yield element("p", "No notebook changed.", class_="empty")
     for name in names:
-        text, file = _git("show", f"{commit}:{name}"), paths.root() / name
+        text, file = git.says("show", f"{commit}:{name}"), paths.root() / name
         yield join([element("h3", name), coloured(_difference(text, file))])
 
 
@@ -253,7 +244,7 @@ def _code(commit: str, changed: Sequence[tuple[str, str]]) -> Iterator[Html]:
     left = _MOST_OF_ALL
     for kind, name in changed:
         if kind in _KINDS:
-            text = _git("diff", commit, "--", name) or ""
+            text = git.says("diff", commit, "--", name) or ""
         else:
             lines = (paths.root() / name).read_text(encoding="utf-8", errors="replace").splitlines()
             text = "\n".join(["--- new, not in git", *(f"+{line}" for line in lines)])
@@ -298,8 +289,3 @@ def _yaml(text: str | None) -> Any:
         return YAML(typ="safe").load(text or "")
     except YAMLError:
         return None
-
-
-def _git(*argv: str) -> str | None:
-    done = subprocess.run(["git", "-C", str(paths.root()), *argv], capture_output=True, text=True)
-    return done.stdout if done.returncode == 0 else None

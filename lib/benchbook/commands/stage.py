@@ -7,25 +7,15 @@ import datetime
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.core import files, load, paths, surroundings
+from benchbook.core import files, git, load, paths, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites.processes import supervise
 
-STAGES = {
-    "provision": "01_provision",
-    "prepare": "02_prepare",
-    "warm-up": "03_warm_up",
-    "run-matrix": "04_run_matrix",
-    "parse": "05_parse",
-    "analyze": "06_analyze",
-    "report": "07_report",
-    "runs": "runs",
-}
+STAGES = {stage: notebook for stage, (notebook, _) in paths.STAGES.items()} | {"runs": "runs"}
 # Those that only show what there is; they need no process of their own.
 SHOWING = ("report", "runs")
 # Those that connect to a server.
@@ -47,10 +37,8 @@ CODE = ("lib", "notebooks", "dvc.yaml", "requirements.lock")
 def run(stage: str, name: str, is_here: bool = False) -> int:
     """Execute the notebook of a stage for a study; return 0, or the exit code of what failed.
 
-    It has a kernel of its own, but for what only shows something, and what is to be done in this process.
-
-    The study file is checked before anything starts (exit 2). A failed notebook is kept in
-    `data/NAME/failed`, where DVC does not delete it.
+    It has a kernel of its own, but for what only shows something or is asked for `here`. The study file is
+    checked first (exit 2). A failed notebook is kept in `data/NAME/failed`, where DVC does not delete it.
     """
     site = (load.to_measure if stage in MEASURING else load.study)(name).site
     needed = site.existing.password_env if site.existing is not None and stage in MEASURING else None
@@ -151,8 +139,7 @@ def show(notebook: str, parameter: str | None, value: str | None, into: Path, fa
 
 
 def execute(notebook: str, parameter: str | None, value: str | None, into: Path, failed: Path) -> int:
-    """Run papermill on one notebook with at most one parameter; progress goes to the terminal as it is
-    printed."""
+    """Run papermill on one notebook with at most one parameter; progress goes to the terminal at once."""
     root, target, log = _places(notebook, into)
     os.environ.update(
         BENCHBOOK_ROOT=str(root),
@@ -161,25 +148,20 @@ def execute(notebook: str, parameter: str | None, value: str | None, into: Path,
         JUPYTER_PREFER_ENV_PATH="1",
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )
-    given = ["-r", parameter, value] if parameter and value else []
+    argv = [
+        sys.executable,
+        "-m",
+        "papermill",
+        "--no-progress-bar",
+        "--stdout-file",
+        "-",
+        "--kernel",
+        "python3",
+    ]
+    argv += ["--cwd", str(root)]
+    argv += ["-r", parameter, value] if parameter and value else []
     with _stderr_to(log):
-        code = supervise.run(
-            [
-                sys.executable,
-                "-m",
-                "papermill",
-                "--no-progress-bar",
-                "--stdout-file",
-                "-",
-                "--kernel",
-                "python3",
-                "--cwd",
-                str(root),
-                *given,
-                str(root / "notebooks" / f"{notebook}.ipynb"),
-                str(target),
-            ]
-        )
+        code = supervise.run([*argv, str(root / "notebooks" / f"{notebook}.ipynb"), str(target)])
     return _ended(notebook, code, target, log, failed)
 
 
@@ -215,42 +197,25 @@ def _ended(notebook: str, code: int, target: Path, log: Path, failed: Path) -> i
 
 def commit() -> str | None:
     """Return the commit that the clone stands on, or None where git does not say."""
-    argv = ["git", "-C", str(paths.root()), "rev-parse", "--short=10", "HEAD"]
-    try:
-        found = subprocess.run(argv, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip() or None
+    return (git.says("rev-parse", "--short=10", "HEAD") or "").strip() or None
 
 
 def commit_of_evidence(study: str) -> str | None:
-    """Return the last commit that changed what a study's evidence is made with, or None without git.
-
-    An archive that is itself committed has the same bytes when it is packed again.
-    """
+    """Return the last commit that changed what a study's evidence is made with, or None without git."""
+    # Not the archive: one that is itself committed has the same bytes when it is packed again.
     made_with = ("lib", "notebooks", "params.yaml", "data/published", paths.study(study).shown)
-    argv = ["git", "-C", str(paths.root()), "log", "-1", "--format=%H", "--", *made_with]
-    try:
-        found = subprocess.run(argv, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip()[:10] or None
+    return (git.says("log", "-1", "--format=%H", "--", *made_with) or "").strip()[:10] or None
 
 
 def edited() -> int:
     """Count the files of the code that differ from the commit; 0 where git does not say."""
-    argv = ["git", "-C", str(paths.root()), "status", "--porcelain", "--untracked-files=all", "--", *CODE]
-    try:
-        found = subprocess.run(argv, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return 0
-    return len(found.stdout.splitlines())
+    listed = git.says("status", "--porcelain", "--untracked-files=all", "--", *CODE)
+    return len((listed or "").splitlines())
 
 
 @contextlib.contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Send what the stage's processes write to stderr into a file: people get the stage's words and one
-    line on failure."""
+    """Send the stderr of the stage's processes into a file: people get its words and one line on failure."""
     sys.stderr.flush()
     terminal = os.dup(2)
     with log.open("wb") as stream:
@@ -301,16 +266,6 @@ def _short(path: Path, root: Path) -> str:
 
 
 BENCHBOOK_ERRORS = {
-    BenchbookError.__name__,
-    InputErrors.__name__,
-    "SiteError",
-    "LockHeld",
-    "SettingsDiffer",
-    "Refused",
-    "Unreachable",
-    "AgentGone",
-    "DatasetError",
-    "NotReady",
-    "NotThere",
-    "StrangersError",
-}
+    BenchbookError.__name__, InputErrors.__name__, "SiteError", "LockHeld", "SettingsDiffer", "Refused",
+    "Unreachable", "AgentGone", "DatasetError", "NotReady", "NotThere", "StrangersError",
+}  # fmt: skip

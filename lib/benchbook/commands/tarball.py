@@ -61,10 +61,7 @@ def suffix_of(file: Path) -> str:
 def write(
     stream: IO[bytes], suffix: str, entries: Iterable[tuple[str, int, IO[bytes]]], preset: int = 6
 ) -> None:
-    """Write a packed tar of (name, bytes, stream): no owner, no time, no file name of its own.
-
-    The same entries give the same bytes with the same zlib or liblzma.
-    """
+    """Write a packed tar of (name, bytes, stream), the same bytes for the same entries: no owner, no time."""
     form = tarfile.PAX_FORMAT
     with (
         _packer(stream, suffix, preset) as packed,

@@ -57,13 +57,11 @@ class Unpacked:
 
     @cached_property
     def conditions(self) -> dict[str, dict[str, Any]]:
-        """The digests of facts and data for each arm as its first run names them.
-
-        Where facts or data are not those of the runs, it is reported once, and not of every run again.
-        """
+        """The digests of facts and data for each arm as its first run names them."""
         named: dict[str, dict[str, Any]] = {}
         for plan in self.plans.values():
             named.setdefault(self.study.deployed(plan["arm"]), plan["conditions"])
+        # Where facts or data are not those of the runs, it is reported once, and not of every run again.
         due = schedule.conditions(self.facts, self.data)
         return {arm: named.get(arm, due[arm]) for arm in due}
 
@@ -101,8 +99,7 @@ class Unpacked:
 
     @cached_property
     def applied(self) -> dict[str, list[str]]:
-        """Where facts and runs name a settings file, by its digest: arms with the name of the fact, or the
-        name that runs have for it."""
+        """Where facts and runs name a settings file, by its digest: names of the fact with its arms."""
         found: dict[str, list[str]] = {}
         for arm, facts in self.facts["arms"].items():
             for name, digest in applied.digests(facts):

@@ -96,10 +96,7 @@ def _listed(title: str, texts: Sequence[str]) -> Iterator[str]:
 
 
 def verify(file: Path) -> Verified:
-    """Check an archive in a folder of its own, and analyse it again; nothing of it stays.
-
-    Raises BenchbookError where it is not whole or can't be analysed.
-    """
+    """Check an archive in a folder of its own, and analyse it again; nothing of it stays."""
     with checked(file) as (found, _):
         return found
 
@@ -129,10 +126,7 @@ def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
         make_root(root, contents.study)
         make(contents.study, root)
         found = tuple(differing(claimed, where.data))
-        yield (
-            Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file)),
-            root,
-        )
+        yield (Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file)), root)
 
 
 def differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:
@@ -164,10 +158,7 @@ def settle(root: Path, study: str) -> None:
 
 
 def make(study: str, root: Path) -> None:
-    """Parse and analyze a study in an unpacked archive; BenchbookError with what a failed stage says.
-
-    Somebody else's files are read in a process of its own; one for both stages, which imports all once.
-    """
+    """Parse and analyze an unpacked study in a process of its own; BenchbookError with what a stage says."""
     argv = [sys.executable, "-P", "-m", "benchbook.commands.cli", "stage", "--here", ",".join(STAGES), study]
     env = {**os.environ, "BENCHBOOK_ROOT": str(root)}
     both = f"the stages {' and '.join(STAGES)}"

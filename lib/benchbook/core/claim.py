@@ -76,7 +76,6 @@ class Band(Model):
 
     @property
     def amounts(self) -> tuple[str | int | float, ...]:
-        """The amounts that are given."""
         both = self.range or ()
         return tuple(x for x in (self.point, *both, self.above, self.below, self.tolerance) if x is not None)
 

@@ -18,11 +18,10 @@ SECRETS = ("password", "mysql_password", "mysql-password", "secret", "token")
 
 
 def validate(document: Document, model: type[T]) -> T:
-    """Return the model of a document; raise `InputErrors` with every line FILE:LINE: key: value: wrong;
-    remedy."""
+    """Return the model of a document; `InputErrors` with every line FILE:LINE: key: value: wrong; remedy."""
     lines = dict(document.ambiguous)
     try:
-        loaded = model.model_validate(_tuples(document.data))
+        loaded = model.model_validate(document.data)
     except ValidationError as error:
         lines |= _told(document, _schema(model), error)
     if lines:
@@ -58,12 +57,6 @@ def in_place(document: Document, text: str) -> str:
     key, _, message = text.partition(": ")
     path = tuple(int(part) if part.isdigit() else part for part in key.split("."))
     return f"{document.where(path)}: {key}: {message}"
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
 def _place(document: Document, error: Mapping[str, Any]) -> Path:

@@ -137,19 +137,14 @@ def read_csv(path: Path, *columns: str) -> pd.DataFrame:
 
 
 def kind(path: Path) -> str | None:
-    """Say what a path is where it is no plain file, without following a link; None for a plain file.
-
-    OSError where nothing is there.
-    """
+    """Say what a path is, without following a link; None for a plain file. OSError where nothing is."""
     mode = path.lstat().st_mode
     return None if stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "no plain file")
 
 
 def read_plain(path: Path) -> bytes:
-    """Return the bytes of a plain file; OSError for anything else.
-
-    A FIFO would keep its reader waiting for ever, a device has no end, and a link leads out of the folder.
-    """
+    """Return the bytes of a plain file; OSError for anything else."""
+    # A FIFO keeps its reader waiting for ever, a device has no end, a link leads out of the folder.
     if found := kind(path):
         raise OSError(f"{path.name}: it is {found}, not a plain file")
     # Between the look and the opening it may have become something else.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core import paths, yamlfile
 from benchbook.core.errors import InputErrors
@@ -79,11 +79,6 @@ class Machine(Access):
     roles: Annotated[tuple[Role, ...], Field(min_length=1), AfterValidator(distinct)]
     """What it is for: `server`, `proxy`, `client`, and for TiDB clusters `pd`, `tikv`, `control` (where
     `tiup` is); several each."""
-
-    @field_validator("roles", mode="before")
-    @classmethod
-    def _list(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
 
 
 class Inventory(Model):
@@ -159,8 +154,7 @@ def file(name: str) -> Path:
 
 
 def load(name: str, roles: Sequence[str] = ("server", "client")) -> dict[str, Target]:
-    """Read an inventory and return its hosts by name; InputErrors with every mistake, or with the `roles`
-    that no host has."""
+    """Read an inventory and return its hosts by name; InputErrors with all mistakes and absent `roles`."""
     path = file(name)
     shown = str(path) if os.environ.get(VARIABLE) else f"{BASE}/{path.name}"
     if not path.is_file():

@@ -26,11 +26,7 @@ def study(name: str, *sections: str) -> Study:
 
 
 def to_measure(name: str) -> Study:
-    """Read a study that is about to be planned or measured.
-
-    What is refused here and not by `study` was measured before it was known to mislead: such evidence can
-    still be read, and made again.
-    """
+    """Read a study that is about to be measured; what misleads is refused here, and not in older evidence."""
     document = _document(name)
     loaded = _checked(document)
     if wrong := [in_place(document, text) for text in turns.misleading(loaded)]:

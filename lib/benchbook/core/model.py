@@ -78,8 +78,7 @@ class PlannedRun:
         return {"format": FORMAT, "run_id": self.run_id, **copy.deepcopy(self._settings())}
 
     def _settings(self) -> dict[str, Any]:
-        """Return all fields; those of turns only where there are turns, and of an own script only
-        where there is one, so that other runs keep their ids."""
+        """Return all fields, without those of turns and own scripts where there are none: ids stay."""
         settings = {one.name: getattr(self, one.name) for one in fields(self)}
         settings["partners"] = list(self.partners)
         left_out = {*(() if self.partners else OF_TURNS), *(() if self.own else ("own",))}

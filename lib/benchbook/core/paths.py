@@ -11,8 +11,7 @@ APPLIED = "applied"
 
 
 def root() -> Path:
-    """Return the repository's root: BENCHBOOK_ROOT, else the nearest folder upwards with dvc.yaml, else
-    this checkout."""
+    """Return the root: BENCHBOOK_ROOT, else the nearest folder upwards with dvc.yaml, else this checkout."""
     named = os.environ.get("BENCHBOOK_ROOT")
     if named:
         return Path(named).resolve()
@@ -21,6 +20,16 @@ def root() -> Path:
         if (folder / "dvc.yaml").is_file() and (folder / "studies").is_dir():
             return folder
     return Path(__file__).resolve().parents[3]
+
+
+class _In:
+    """A place of a name in the folder of a study or a source."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, places: _Places, kind: type) -> Path:
+        return places.data / self.name
 
 
 @dataclass(frozen=True)
@@ -35,15 +44,10 @@ class _Places:
         """Everything the pipeline made of it."""
         return self.base / "data" / self.name
 
-    @property
-    def notebooks(self) -> Path:
-        """Executed notebooks: the log of the stages."""
-        return self.data / "notebooks"
-
-    @property
-    def failed(self) -> Path:
-        """Executed notebooks of failed stages, kept where DVC does not delete them."""
-        return self.data / "failed"
+    notebooks = _In("notebooks")
+    """Executed notebooks: the log of the stages."""
+    failed = _In("failed")
+    """Executed notebooks of failed stages, kept where DVC does not delete them."""
 
 
 @dataclass(frozen=True)
@@ -61,65 +65,30 @@ class StudyPaths(_Places):
         """The study file as people write it, from the root on."""
         return self.file.relative_to(self.base).as_posix()
 
-    @property
-    def facts(self) -> Path:
-        """What provision found the arms to be."""
-        return self.data / "facts.json"
-
-    @property
-    def applied(self) -> Path:
-        """The settings files and manifests that were applied to the arms."""
-        return self.data / APPLIED
-
-    @property
-    def dataset(self) -> Path:
-        """What prepare loaded and checked."""
-        return self.data / "dataset.json"
-
-    @property
-    def warm_up(self) -> Path:
-        """What the pilots gave for the discard."""
-        return self.data / "warm_up.json"
-
-    @property
-    def pilots(self) -> Path:
-        """The pilots: run folders that are never counted."""
-        return self.data / "pilots"
-
-    @property
-    def schedule(self) -> Path:
-        """The order of runs, written before the first."""
-        return self.data / "schedule.csv"
-
-    @property
-    def raw(self) -> Path:
-        """Valid runs, one folder each, never edited."""
-        return self.data / "raw"
-
-    @property
-    def void(self) -> Path:
-        """Voided attempts and runs of earlier settings: evidence, never data."""
-        return self.data / "void"
-
-    @property
-    def tidy(self) -> Path:
-        """Parquet tables made of the run folders."""
-        return self.data / "tidy"
-
-    @property
-    def findings(self) -> Path:
-        """The only source of numbers in prose."""
-        return self.data / "findings.json"
-
-    @property
-    def metrics(self) -> Path:
-        """The effects in the form that `dvc metrics` compares."""
-        return self.data / "metrics.json"
-
-    @property
-    def plots(self) -> Path:
-        """The tables that `dvc plots` draws."""
-        return self.data / "plots"
+    facts = _In("facts.json")
+    """What provision found the arms to be."""
+    applied = _In(APPLIED)
+    """The settings files and manifests that were applied to the arms."""
+    dataset = _In("dataset.json")
+    """What prepare loaded and checked."""
+    warm_up = _In("warm_up.json")
+    """What the pilots gave for the discard."""
+    pilots = _In("pilots")
+    """The pilots: run folders that are never counted."""
+    schedule = _In("schedule.csv")
+    """The order of runs, written before the first."""
+    raw = _In("raw")
+    """Valid runs, one folder each, never edited."""
+    void = _In("void")
+    """Voided attempts and runs of earlier settings: evidence, never data."""
+    tidy = _In("tidy")
+    """Parquet tables made of the run folders."""
+    findings = _In("findings.json")
+    """The only source of numbers in prose."""
+    metrics = _In("metrics.json")
+    """The effects in the form that `dvc metrics` compares."""
+    plots = _In("plots")
+    """The tables that `dvc plots` draws."""
 
     @property
     def report(self) -> Path:
@@ -178,12 +147,10 @@ class RecordedPaths(StudyPaths):
 
     @property
     def report(self) -> Path:
-        """The page of this study."""
         return self.clone / "reports" / "record" / "studies" / f"{self.name}.html"
 
     @property
     def run_pages(self) -> Path:
-        """The pages of its single runs."""
         return self.clone / "reports" / "record" / "runs" / self.name
 
 
@@ -226,13 +193,10 @@ class SourcePaths(_Places):
 
     @property
     def data(self) -> Path:
-        """Everything the pipeline made of it."""
         return self.base / "data" / "audit" / self.name
 
-    @property
-    def audit(self) -> Path:
-        """Its claims, judged on its own tables."""
-        return self.data / "audit.json"
+    audit = _In("audit.json")
+    """Its claims, judged on its own tables."""
 
     @property
     def report(self) -> Path:
@@ -270,15 +234,15 @@ def code(study: str) -> Path:
     return root() / "data" / "site" / "code" / f"{study}.json"
 
 
-# Which notebook leaves what in data/STUDY.
-_LEFT_BY = {
-    "facts.json": "01_provision",
-    "dataset.json": "02_prepare",
-    "warm_up.json": "03_warm_up",
-    "schedule.csv": "04_run_matrix",
-    "raw": "04_run_matrix",
-    "tidy": "05_parse",
-    "findings.json": "06_analyze",
+# The stages of a study in their order: its notebook, and what it leaves, as StudyPaths calls it.
+STAGES = {
+    "provision": ("01_provision", "facts"),
+    "prepare": ("02_prepare", "dataset"),
+    "warm-up": ("03_warm_up", "warm_up"),
+    "run-matrix": ("04_run_matrix", "raw"),
+    "parse": ("05_parse", "tidy"),
+    "analyze": ("06_analyze", "findings"),
+    "report": ("07_report", "report"),
 }
 
 
@@ -287,7 +251,9 @@ def what_brings(path: Path) -> str:
     data = root() / "data"
     if not path.is_relative_to(data) or len(parts := path.relative_to(data).parts) < 2:
         return ""
-    if not (notebook := _LEFT_BY.get(parts[1])):
+    where = study(parts[0])
+    left_by = {getattr(where, leaves).name: notebook for notebook, leaves in STAGES.values()}
+    if not (notebook := left_by.get("raw" if parts[1] == where.schedule.name else parts[1])):
         return ""
     return (
         f"data/{'/'.join(parts)} is not there yet: run `make repro STUDY={parts[0]}`, which runs every "

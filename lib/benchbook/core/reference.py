@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from benchbook.core import schema
 from benchbook.core.params import Params
 from benchbook.core.study import Study
 
@@ -26,11 +24,6 @@ def build() -> str:
     """Return the page in Markdown: a table for each section with key, value, default and meaning."""
     pages = [*_page("studies/NAME.yaml", Study), *_page("params.yaml", Params)]
     return "\n".join([INTRODUCTION, *pages])
-
-
-def write(path: Path, check: bool = False) -> int:
-    """Write the page, or with `check` only say whether the file is current; return an exit code."""
-    return schema.keep(path, build(), "reference", check)
 
 
 def _page(file: str, model: type[BaseModel]) -> Iterator[str]:

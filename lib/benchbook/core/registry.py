@@ -67,29 +67,16 @@ CAPTURING = frozenset({"tiproxy"})
 
 # The scripts that sysbench 1.0 and 1.1 ship and that measure queries.
 SCRIPTS = (
-    "oltp_delete",
-    "oltp_insert",
-    "oltp_point_select",
-    "oltp_read_only",
-    "oltp_read_write",
-    "oltp_update_index",
-    "oltp_update_non_index",
-    "oltp_write_only",
-    "select_random_points",
+    "oltp_delete", "oltp_insert", "oltp_point_select", "oltp_read_only", "oltp_read_write",
+    "oltp_update_index", "oltp_update_non_index", "oltp_write_only", "select_random_points",
     "select_random_ranges",
-)
+)  # fmt: skip
 
 # Scripts that change rows.
-WRITING = frozenset(
-    (
-        "oltp_delete",
-        "oltp_insert",
-        "oltp_read_write",
-        "oltp_update_index",
-        "oltp_update_non_index",
-        "oltp_write_only",
-    )
-)
+WRITING = frozenset({
+    "oltp_delete", "oltp_insert", "oltp_read_write", "oltp_update_index", "oltp_update_non_index",
+    "oltp_write_only",
+})  # fmt: skip
 
 
 def driver(engine: str) -> str:

@@ -24,13 +24,9 @@ OUT, ERR = "sysbench.out", "sysbench.err"
 OPTIONS = "sysbench.cnf"
 # The turns of the whole group, where it was made in turns.
 TURNS = "turns.csv"
-PLAN, EVIDENCE, MONITOR, MANIFEST, VOID = (
-    "plan.json",
-    "evidence.json",
-    "monitor.csv",
-    "manifest.json",
-    "void.json",
-)
+(PLAN, EVIDENCE, MONITOR, MANIFEST, VOID) = (
+    "plan.json", "evidence.json", "monitor.csv", "manifest.json", "void.json",
+)  # fmt: skip
 CONTENT = (PLAN, OUT, ERR, EVIDENCE, MONITOR)
 PART = ".part"
 
@@ -73,10 +69,7 @@ class RunFolder:
         return json.loads(self.text(MANIFEST))
 
     def text(self, name: str) -> str:
-        """Return a file as text; bytes that are not UTF-8 are replaced, never dropped.
-
-        OSError for a FIFO, a device, a link or anything else that is no plain file.
-        """
+        """Return a file as text, what is not UTF-8 replaced; OSError for anything but a plain file."""
         return files.read_plain(self.path / name).decode("utf-8", errors="replace")
 
     def verify(self) -> list[str]:
@@ -132,8 +125,7 @@ def begin(parent: Path, plan: dict[str, Any]) -> Path:
 
 
 def seal(part: Path, attempt: int) -> RunFolder:
-    """Write the manifest from the bytes read back after they reached the disk; the folder is whole from
-    here."""
+    """Write the manifest from the bytes read back from the disk; the folder is whole from here."""
     listed = {}
     for name in RunFolder(part).content():
         with (part / name).open("rb") as stream:
@@ -177,10 +169,7 @@ def run_of(name: str) -> str:
 
 
 def read_note(note: Path) -> dict[str, Any]:
-    """Return what stands beside a voided folder: run_id, attempt, status and reasons.
-
-    A note that is damaged says so itself, with the status `unreadable`; the folder is evidence all the same.
-    """
+    """Return what stands beside a voided folder: run_id, attempt, status (or `unreadable`) and reasons."""
     name = note.name.removesuffix(f".{VOID}")
     try:
         record = json.loads(files.read_plain(note).decode("utf-8"))

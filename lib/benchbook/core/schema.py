@@ -34,10 +34,7 @@ def write(folder: Path, check: bool = False) -> int:
 
 
 def keep(path: Path, text: str, command: str, check: bool) -> int:
-    """Write a file that is made from the code, or with `check` only say whether it is current.
-
-    `command` is the word of `benchbook` that writes it. Returns an exit code.
-    """
+    """Write a file that `command` makes, or with `check` say if it is current; return an exit code."""
     if check:
         current = path.is_file() and path.read_text(encoding="utf-8") == text
         print(f"{path.name} is {'current' if current else f'not current; run `benchbook {command}`'}")

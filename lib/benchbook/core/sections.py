@@ -12,10 +12,7 @@ from benchbook.core.errors import BenchbookError
 
 
 class Sections:
-    """Show some sections of a model; reading another one is an error that names what to declare.
-
-    Properties and methods of the model work, as far as they too keep to the declared sections.
-    """
+    """Show some sections of a model; reading another one is an error that names what to declare."""
 
     def __init__(self, model: BaseModel, names: Iterable[str]) -> None:
         self._model, self._names = model, frozenset(names)
@@ -42,7 +39,6 @@ class Sections:
         raise AttributeError(f"{kind.__name__} has no {name}")
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """Return the declared sections as plain data."""
         return self._model.model_dump(include=set(self._names), **options)
 
     def __repr__(self) -> str:

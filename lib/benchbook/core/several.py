@@ -38,10 +38,7 @@ def server_of(client: int, servers: int) -> int:
 
 
 def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, int]:
-    """Return threads, rate and seed of one client of a planned run; all shares make the plan's numbers.
-
-    `plan` has the keys threads, rate and seed. The first client keeps the plan's seed.
-    """
+    """Return threads, rate and seed of one client; all shares make the plan's numbers."""
     rate = int(plan.get("rate") or 0)
     return {
         "threads": plan["threads"] // clients,
@@ -50,14 +47,8 @@ def share(plan: Mapping[str, Any], number: int, clients: int) -> dict[str, int]:
     }
 
 
-def refused(
-    arms: Mapping[str, Any], threads: Sequence[int], rates: Mapping[str, Any]
-) -> Iterator[str]:
-    """Yield what does not go with several clients or servers, each as `path.to.key: what is wrong; what to
-    write`.
-
-    `rates` are the rates of the workloads by name, where they are numbers.
-    """
+def refused(arms: Mapping[str, Any], threads: Sequence[int], rates: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what does not go with several clients or servers; `rates` are those that are numbers."""
     for name, arm in arms.items():
         place, count = f"arms.{name}", arm.clients
         if count % arm.servers:

@@ -118,12 +118,7 @@ class Study(Model):
     def _threads_list(cls, value: Any) -> Any:
         if isinstance(value, str):
             raise ValueError(f"text, not a list; write [{', '.join(value.replace(',', ' ').split())}]")
-        return tuple(value) if isinstance(value, list) else value
-
-    @field_validator("claims", mode="before")
-    @classmethod
-    def _claims_list(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
+        return value
 
     @model_validator(mode="after")
     def _whole(self) -> Study:

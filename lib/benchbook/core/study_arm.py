@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from benchbook.core import registry
 from benchbook.core.study_engine import ArmData, ArmEngine
@@ -27,13 +27,6 @@ class Cpu(Model):
     """Processor time in cores (0.5: half of one core's time), held by a control group; null: no quota."""
     cores: Annotated[tuple[Core, ...], Field(min_length=1), AfterValidator(distinct)] | None = None
     """Numbers of the cores that may be used; null: as `site.cpus` says."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _lists(cls, values: object) -> object:
-        if isinstance(values, Mapping) and isinstance(values.get("cores"), list):
-            return {**values, "cores": tuple(values["cores"])}
-        return values
 
 
 class Neighbour(Model):
@@ -157,11 +150,6 @@ class Arm(Model):
     its own name and its load need not be named."""
     illustrates: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
     """Published claims, each `source/claim`, whose direction and size this arm shows without judging them."""
-
-    @field_validator("illustrates", mode="before")
-    @classmethod
-    def _illustrates_list(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _captures(self) -> Arm:

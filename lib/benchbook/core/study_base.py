@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
 
 from benchbook.core.errors import did_you_mean
 
@@ -21,6 +21,12 @@ class Model(BaseModel):
     """A section of a study file: frozen, strict, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tuples(cls, values: Any) -> Any:
+        """Take the lists of a file for the tuples of frozen types."""
+        return {key: tuples(value) for key, value in values.items()} if isinstance(values, dict) else values
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -35,14 +41,18 @@ class Model(BaseModel):
         return made
 
 
+def tuples(value: Any) -> Any:
+    """Return parsed data with tuples in place of lists."""
+    if isinstance(value, dict):
+        return {key: tuples(item) for key, item in value.items()}
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
+
+
 @cache
 def described(model: type[BaseModel]) -> dict[str, str]:
-    """Return what the text behind each key of a section says of it.
-
-    Pydantic can do so itself (`use_attribute_docstrings`), but whenever a section is imported: that took a
-    quarter of the time in which a command starts, and no command but `schema` and `reference` needs it.
-    """
+    """Return what the text behind each key of a section says of it."""
     found: dict[str, str] = {}
+    # Pydantic (`use_attribute_docstrings`) reads them at each import, a quarter of the time of a start.
     for kind in reversed(model.__mro__):
         if not issubclass(kind, Model) or kind is Model:
             continue

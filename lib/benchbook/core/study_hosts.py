@@ -101,13 +101,6 @@ class Numa(Model):
     tikv: Annotated[tuple[Node, ...], AfterValidator(distinct)] = ()
     """Nodes with a TiKV each; none: one TiKV on all nodes."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _lists(cls, values: object) -> object:
-        if not isinstance(values, Mapping):
-            return values
-        return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-
 
 ON_HOSTS = f"remove it, or {supported.to_write(('ssh',))}"
 
@@ -120,8 +113,7 @@ def refused(
     arms: Mapping[str, Any],
     has_operator: bool = False,
 ) -> Iterator[str]:
-    """Yield what is asked of hosts that they can't give, each as `path.to.key: what is wrong; what to
-    write`; `has_operator` says that TiDB Operator makes a cluster instead of tiup."""
+    """Yield what is asked of hosts that they can't give; `has_operator`: TiDB Operator makes the cluster."""
     if kind != "ssh":
         if tiup is not None:
             yield supported.refusal("site.tiup", kind, ("ssh",), remedy=ON_HOSTS)

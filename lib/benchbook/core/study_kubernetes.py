@@ -79,8 +79,7 @@ NEWEST = {"1.6": "1.6.5", "1.5": "1.5.5", "1.4": "1.4.7", "1.3": "1.3.10"}
 
 
 def operators(version: str) -> tuple[str, ...]:
-    """Return the versions of TiDB Operator that support a version of TiDB such as v3.0.1, the recommended one
-    first; empty if none does."""
+    """Return the versions of TiDB Operator for a version of TiDB such as v3.0.1, the recommended first."""
     major, minor, *_ = (int(number) for number in version.removeprefix("v").split("."))
     return next((named for since, named in OPERATORS if (major, minor) >= since), ())
 
@@ -189,8 +188,7 @@ class Placement(Model):
 
 
 def refused(kind: str, asked: Kubernetes | None, arms: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an arm asks of a site that can't give it, each as `path.to.key: what is wrong; what to
-    write`."""
+    """Yield what an arm asks of a site that can't give it, each as `path.to.key: wrong; what to write`."""
     for name, arm in arms.items():
         if kind != "kubernetes":
             continue

@@ -6,14 +6,7 @@ import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    Discriminator,
-    Field,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from benchbook.core import own_scripts, registry
 from benchbook.core.errors import did_you_mean
@@ -268,11 +261,6 @@ class Plan(Model):
     """How often a group of runs is repeated in its block after one of them was invalid."""
     budget_minutes: int = Field(1440, ge=1, le=100_000, examples=[1440])
     """Longest time the schedule may take, in minutes."""
-
-    @field_validator("ladder", mode="before")
-    @classmethod
-    def _ladder_list(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
 
 
 class WarmUp(Model):

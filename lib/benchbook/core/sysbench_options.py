@@ -20,17 +20,9 @@ OF_DRIVER = {
 }
 CONNECTION = frozenset({"db-driver"}).union(*OF_DRIVER.values())
 OLTP = (
-    "range_size",
-    "point_selects",
-    "simple_ranges",
-    "sum_ranges",
-    "order_ranges",
-    "distinct_ranges",
-    "index_updates",
-    "non_index_updates",
-    "delete_inserts",
-    "skip_trx",
-)
+    "range_size", "point_selects", "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges",
+    "index_updates", "non_index_updates", "delete_inserts", "skip_trx",
+)  # fmt: skip
 # What each script reads beyond tables and table size; sysbench refuses an option that a script does not know.
 EXTRA = {"select_random_points": ("random_points",), "select_random_ranges": ("number_of_ranges", "delta")}
 

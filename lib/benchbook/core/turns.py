@@ -51,10 +51,7 @@ def round_seconds(plan: Mapping[str, Any]) -> float:
 
 
 def obstacles(study: Any, workload: str) -> list[str]:
-    """Return why a workload of a study can't be measured in turns, each as `path.to.key: reason`.
-
-    `study` gives site, engine, arms, aa, plan and workloads.
-    """
+    """Return why a workload of a study can't be measured in turns, each as `path.to.key: reason`."""
     return [*_of_site(study), *_of_arms(study), *_of_workload(study, workload)]
 
 
@@ -66,8 +63,7 @@ def order(study: Any, workload: str) -> str:
 
 
 def has_own_twin(study: Any) -> bool:
-    """Say whether the baseline's twin needs a server of its own in turns: its engine can't tell accounts
-    apart."""
+    """Say whether in turns the baseline's twin needs a server of its own, for lack of counters by account."""
     return study.aa is not None and engines.engine_of(study, study.baseline).name in registry.WITHOUT_ACCOUNTS
 
 
@@ -90,8 +86,7 @@ def misleading(study: Any) -> Iterator[str]:
 
 
 def mistakes(study: Any) -> Iterator[str]:
-    """Yield why a study that asks for turns can't have them, and what only turns allow, with what to write
-    instead."""
+    """Yield why a study that asks for turns can't have them, and what only turns allow."""
     plan = study.plan
     if any(order(study, name) == RUNS for name in study.workloads):
         for key in ("discard_s", "run_s"):

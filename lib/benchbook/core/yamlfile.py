@@ -50,8 +50,7 @@ AMBIGUOUS = (
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file: `data`, the line of each key path, and the scalars that YAML 1.1 would read
-    differently."""
+    """A parsed file: `data`, the line of each key path, and scalars that YAML 1.1 would read differently."""
 
     name: str
     data: dict[str, Any]
@@ -80,10 +79,7 @@ def read(path: Path, name: str | None = None) -> Document:
 # The pure parser takes half a second for a long source, and one command asks for a file many times.
 @lru_cache(maxsize=128)
 def parse(raw: bytes, name: str) -> Document:
-    """Parse the bytes of a YAML mapping; raise `InputErrors` with every mistake found.
-
-    The same bytes give the same object, which none may change.
-    """
+    """Parse a YAML mapping, the same bytes to the same object; `InputErrors` with every mistake found."""
     if len(raw) > MAX_BYTES:
         raise InputErrors([f"{name}: {len(raw)} bytes: file too large; the limit is {MAX_BYTES} bytes"])
     if raw.startswith(b"\xef\xbb\xbf"):

@@ -21,9 +21,9 @@ KEPT = ("rows_before", "sample_before", "uptime_before_s", "state")
 def before(connection: Connection, tables: int | None, user: str | None = None) -> Record:
     """Look at one server before a run.
 
-    Returns `rows_before` (without `tables` a `sample_before`), `foreign_sessions`, `before` with counters,
-    `uptime_before_s`, and `state`: settings, tables, and what went on since the last run. With `user` the
-    counters are those of that account alone.
+    Returns `rows_before` (without `tables` a `sample_before`), `foreign_sessions`, `before` with counters (of
+    `user` alone, if given), `uptime_before_s`, and `state`: settings, tables, what went on since the last
+    run.
     """
     rows = ledger.rows(connection, tables) if tables is not None else None
     # Our sessions that have just been closed stay in a busy server's list for a moment.
@@ -53,10 +53,7 @@ def after(
     number: int = 0,
     user: str | None = None,
 ) -> Record:
-    """Look at one server again, at least until the client's sessions have left it; return its whole record.
-
-    The ledger's reason names a server that no longer answers.
-    """
+    """Look at one server again once the client's sessions have left it; return its whole record."""
     try:
         settle(connection)
         counters, uptime_s = ledger.snapshot(connection, user)

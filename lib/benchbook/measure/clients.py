@@ -22,8 +22,7 @@ TERM_S, KILL_S = 5.0, 30.0
 
 @dataclass
 class Running:
-    """One client of a run, what it took from its file of options, and how it ended: by `itself`, a `signal`,
-    the `deadline`, or `another client`."""
+    """One client of a run, and how it ended: by `itself`, a `signal`, the `deadline`, or `another client`."""
 
     number: int
     argv: list[str]
@@ -57,10 +56,7 @@ class Running:
 def start(
     site: Site, arm: str, planned: PlannedRun, endpoints: Sequence[Endpoint], part: Path
 ) -> tuple[list[Running], float | None]:
-    """Start the clients of a run, one for each endpoint; return them and the moment at which all begin.
-
-    One client alone begins when it is started, and its moment is None.
-    """
+    """Start the clients of a run, one an endpoint; return them and the moment at which several begin."""
     script = own.of_run(site, planned.workload)
     cwd = part if script is None else script.folder
     count, servers = len(endpoints), several.servers(planned.arm_setting)
@@ -97,10 +93,7 @@ def share(planned: PlannedRun, number: int, clients: int) -> PlannedRun:
 
 
 def wait(running: Sequence[Running], deadline_s: float) -> None:
-    """Wait for all clients and write down how each ended; one that fails ends the others, and so does time.
-
-    A run whose load is not whole is no measurement, so the rest of it is not waited for.
-    """
+    """Wait for all clients and note how each ended; one that fails ends the others, and so does time."""
     deadline = time.monotonic() + deadline_s
     going = list(running)
     ended_by = "deadline"
@@ -108,6 +101,7 @@ def wait(running: Sequence[Running], deadline_s: float) -> None:
         slice_s = left if len(running) == 1 else min(left, LOOK_S / len(going))
         going = [one for one in going if not _is_over(one, slice_s)]
         if len(going) < len(running) and any(one.exit_code for one in running if one not in going):
+            # A run whose load is not whole is no measurement: the rest of it is not waited for.
             ended_by = "another client"
             break
     for one in going:

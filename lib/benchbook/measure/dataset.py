@@ -11,7 +11,7 @@ from benchbook.core.engines import data_groups, engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
-from benchbook.measure import ledger, loading, own
+from benchbook.measure import ledger, loading, own, sysbench
 from benchbook.measure.ledger import session
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
@@ -26,10 +26,10 @@ class DatasetError(BenchbookError):
 def ensure(site: Site, study: Study, known: dict[str, Any] | None = None) -> dict[str, Any]:
     """Make sure the prepared data is there and is what it should be; return what it is.
 
-    `known` is what prepare recorded. Data that is gone is loaded again from the study's seed, which gives
-    the same rows; if it does not, DatasetError says so. Data that is there but differs is put back from
-    the prepared copy. The result has the keys tables, table_size, seed, rows, indexes, checksums,
-    fingerprint, `loads` of what was loaded now, and `events`: what was found and done, in words.
+    `known` is what prepare recorded. Data that is gone is loaded again from the study's seed; what differs is
+    put back from the prepared copy. DatasetError if it is still not as recorded. The result has the keys
+    tables, table_size, seed, rows, indexes, checksums, fingerprint, `loads`, and `events`: what was found and
+    done.
     """
     events: list[str] = []
     kept = [arm for arm in copies(site, study) if site.has_snapshot(label(study), arm)]
@@ -63,8 +63,7 @@ def ensure(site: Site, study: Study, known: dict[str, Any] | None = None) -> dic
 
 
 def load(site: Site, study: Study) -> dict[str, Any]:
-    """Create the schema, load every table, check rows, indexes and content, keep a copy; return what was
-    loaded.
+    """Create the schema, load every table, check all of it, keep a copy; return what was loaded.
 
     Arms that differ in engine or order of loading are loaded each from the same seed, and must hold the same
     rows. `loads` then says for every arm how long it took.
@@ -200,12 +199,9 @@ def _one(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _loads(study: Study, loaded: dict[str, tuple[dict[str, Any], float]]) -> dict[str, dict[str, Any]]:
-    """Return for every arm that was loaded now, or shares what was, the order and the time of loading.
-
-    Where all arms share one copy there is nothing to compare, and a time would only make the same data look
-    different each time: then nothing is returned.
-    """
+    """Return for every arm that was loaded now, or shares what was, the order and the time of loading."""
     found: dict[str, dict[str, Any]] = {}
+    # Where all arms share one copy, a time would make the same data look different each time.
     for group in data_groups(study.arms) if len(data_groups(study.arms)) > 1 else []:
         for arm in group:
             source = next((one for one in group if one in loaded), None)
@@ -238,5 +234,5 @@ def _differs(
 
 def _empty(connection: Connection) -> None:
     for name in dialect.of(connection).tables(connection):
-        if name.startswith("sbtest") and name[6:].isdigit():
+        if sysbench.is_table(name):
             connection.execute(text(f"DROP TABLE {name}"))

@@ -27,9 +27,10 @@ COUNT_ROWS_UP_TO = 1_000_000
 
 @dataclass(frozen=True)
 class Run:
-    """What a run needs: its plan, the arm as it stands, and one open administrative connection to each of the
-    arm's servers: `connection` to the first, `others` to those after it. `account` is the number of the
-    account that sysbench uses; those after 0 have counters of their own."""
+    """What a run needs: its plan, the arm as it stands, and an open session with each of the arm's servers.
+
+    `account` is the number of sysbench's account; those after 0 have counters of their own, under `user`.
+    """
 
     planned: PlannedRun
     site: Site
@@ -51,11 +52,8 @@ def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
 
 
 def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -> list[runfolder.RunFolder]:
-    """Make the runs of one group at once, in turns, or one run alone; return their folders as `execute` does.
-
-    All are looked at before the first client starts, and again after the last has ended, so that no
-    look is in another's counters.
-    """
+    """Make the runs of one group at once, in turns, or one run; return their folders as `execute` does."""
+    # All are looked at before the first client starts and after the last has ended: no look is counted.
     making = [_look(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
     entered = time.monotonic()
     turned: dict[str, Any] | None = None
@@ -212,11 +210,7 @@ def _sealed(one: Making, into: Path) -> runfolder.RunFolder:
 
 
 def _after(
-    run: Run,
-    was: Sequence[books.Record],
-    tables: int | None,
-    is_late: bool,
-    arrangement: Mapping[str, Any],
+    run: Run, was: Sequence[books.Record], tables: int | None, is_late: bool, arrangement: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Look at the servers again; the ledger's reason names one that no longer answers."""
     try:

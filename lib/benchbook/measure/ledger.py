@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from benchbook.core.study import Study
-from benchbook.measure import state
+from benchbook.measure import state, sysbench
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
 
@@ -24,10 +24,8 @@ LEFT_S = 1.0
 def session(site: Site, arm: str | None = None, server: int = 0) -> Iterator[Connection]:
     """Open one administrative connection to an arm's server (None: the baseline's) and close it at the end.
 
-    It stands in the measured schema. `server` is the number of the server, for an arm of several.
-
-    Every statement is its own transaction: an open one would show old rows, hold back the server's clean-up,
-    and add to the counters that the ledger compares.
+    It stands in the measured schema. Every statement is its own transaction: an open one would show old rows,
+    hold back the server's clean-up, and add to the counters that the ledger compares.
     """
     admin = site.admins(arm or site.study.baseline)[server] if server else site.admin(arm)
     with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -79,11 +77,7 @@ def held(connection: Connection) -> dict[str, Any]:
 
 
 def snapshot(connection: Connection, user: str | None = None) -> tuple[dict[str, int], float]:
-    """Return the server's counters by name, and its uptime in seconds, over a connection that is already
-    open.
-
-    With `user` they are those of one account, which others on the same server don't move.
-    """
+    """Return the server's counters by name (of `user` alone, if given) and its uptime in seconds."""
     at_s = time.monotonic()
     words = dialect.of(connection)
     counters, status, uptime_s = words.counters(connection)
@@ -116,10 +110,8 @@ def rows(connection: Connection, tables: int) -> dict[str, int]:
 
 
 def sample(connection: Connection) -> dict[str, dict[str, int]]:
-    """Return of each sysbench table its `first` and `last` id, and of ids `asked` between them how many are
-    `there`; some thousand rows are read, however large the tables are."""
-    names = dialect.of(connection).tables(connection)
-    names = [name for name in names if name.startswith("sbtest") and name[6:].isdigit()]
+    """Return of each sysbench table `first` and `last` id, and of ids `asked` how many are `there`."""
+    names = [name for name in dialect.of(connection).tables(connection) if sysbench.is_table(name)]
     found = {}
     for name in names:
         first, last = connection.execute(text(f"SELECT MIN(id), MAX(id) FROM {name}")).one()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from benchbook.core.engines import engine_of
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.measure import sysbench
-from benchbook.sites.contract import Site, Start
+from benchbook.sites.contract import Client, Site, Start
 
 ROWS_A_SECOND = 2_000
 
@@ -29,11 +31,27 @@ def argvs(study: Study, arm: str, endpoint: Endpoint) -> list[list[str]]:
     ]
 
 
-def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
-    """Run the loaders, as many at a time as there are cores.
+@contextlib.contextmanager
+def started(site: Site, start: Start) -> Iterator[Client]:
+    """Start a sysbench, and end it with the block if it has not ended by itself."""
+    child = site.client(start)
+    try:
+        yield child
+    finally:
+        if child.popen.poll() is None:
+            child.popen.kill()
+            child.popen.wait()
 
-    Returns what went wrong, in sysbench's words, and the seconds it took from the first to the last.
-    """
+
+def faults(out: Path, err: Path, code: int) -> list[str]:
+    """Return what a sysbench that has ended calls fatal, or else its exit code if that is not 0."""
+    text = "".join(file.read_text("utf-8", "replace") for file in (out, err))
+    fatal = [line for line in text.splitlines() if "FATAL" in line]
+    return fatal or ([f"sysbench ended with exit code {code}"] if code else [])
+
+
+def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple[list[str], float]:
+    """Run the loaders, as many at a time as there are cores; return what went wrong, and the seconds."""
     data = study.dataset
     started = time.monotonic()
     deadline = started + 60 + data.tables * data.table_size / ROWS_A_SECOND
@@ -49,12 +67,8 @@ def load_tables(site: Site, study: Study, arm: str, endpoint: Endpoint) -> tuple
                     running[number] = site.client(Start(argv, out, err, Path(scratch), arm=arm))
                 for number in [number for number, child in running.items() if child.popen.poll() is not None]:
                     code = running.pop(number).popen.returncode
-                    text = "".join(
-                        (Path(scratch) / f"{number}.{kind}").read_text("utf-8", "replace")
-                        for kind in ("out", "err")
-                    )
-                    fatal = [line for line in text.splitlines() if "FATAL" in line]
-                    failures += fatal or ([f"sysbench ended with exit code {code}"] if code else [])
+                    out, err = (Path(scratch) / f"{number}.{kind}" for kind in ("out", "err"))
+                    failures += faults(out, err, code)
                 if time.monotonic() > deadline:
                     return [
                         *failures,

@@ -32,8 +32,7 @@ Stop = Callable[[int], str | None]
 
 @dataclass
 class Walk:
-    """The state of one walk: what is to be run, where it goes, and who judges it. `site` is None until there
-    is something to run."""
+    """The state of one walk: what is to be run, where it goes, and who judges it; `site` once it is open."""
 
     study: Study
     runs: list[PlannedRun]
@@ -58,8 +57,7 @@ class Walk:
         return self.site
 
     def table(self) -> pd.DataFrame:
-        """Return what the walk did in one row; `overhead_s` is what the harness took around each run, in
-        seconds."""
+        """Return what the walk did in one row; `overhead_s` is what it took around each run, in seconds."""
         overhead = (self.spent_s - self.sysbench_s) / self.done if self.done else 0.0
         return pd.DataFrame(
             [
@@ -87,14 +85,11 @@ def run(
     limits: dict[str, Any],
     stop: Stop | None = None,
 ) -> Walk:
-    """Bring `raw` to what the schedule asks for and return what was done; with nothing missing no server
-    starts.
+    """Bring `raw` to what the schedule asks for and return what was done; without need no server starts.
 
-    `stop` is asked before each block that has runs to make, with the number of blocks before it, whether
-    to leave the rest out, and why.
-
-    Before the first run the arms are held against `facts` and the data against `data`, and lost data is
-    brought back.
+    `stop` is asked before each block, with the number of blocks before it, whether to leave the rest out, and
+    why. Before the first run arms are held against `facts` and data against `data`; lost data is brought
+    back.
     """
     state = Walk(study, runs, None, where.raw, where.void, judge, limits, stop=stop)
     with preflight.full_disk_is_told(where.raw):
@@ -120,9 +115,9 @@ def run(
 def walk(state: Walk) -> Walk:
     """Make every run of the schedule that is missing, block by block; return what was done.
 
-    The data is put back and the arms are started again at the start of every block, and after every run that
-    is not valid: whatever disturbed it may have left a column, a setting or a session behind. Such a run
-    voids its group, which is repeated at the end of its block at most `plan.max_repeats` times.
+    Data is put back and the arms are started again for every block, and after a run that is not valid, since
+    what disturbed it may have left something behind. Such a run voids its group, which is repeated at the end
+    of its block at most `plan.max_repeats` times.
     """
     began = time.monotonic()
     missing = set(tidy_up(state.runs, state.raw, state.void, state.judge, state.say))
@@ -210,8 +205,7 @@ def _group(
     connections: dict[str, tuple[Connection, ...]],
     began: float,
 ) -> bool:
-    """Make the runs of one group, in turns or one after another; say whether all are valid, else void them
-    all."""
+    """Make the runs of one group, in turns or one after another; say whether all are valid, else void all."""
     for batch in [members] if members[0].partners else [[run] for run in members]:
         runs = [_of(state, run, connections) for run in batch]
         tries = [attempts(state.void, run.run_id) + 1 for run in batch]
@@ -253,8 +247,7 @@ def _has_account(run: PlannedRun) -> bool:
 
 
 def _let_in(state: Walk) -> None:
-    """Give each arm that takes turns, or runs an own script, an account of its own, where the engine counts
-    statements by account."""
+    """Give each arm in turns, or with an own script, its account, where the engine counts by account."""
     state.accounts = {}
     names = [state.study.baseline, state.study.twin, *state.study.treatments]
     apart = {run.arm for run in state.runs if _has_account(run)}

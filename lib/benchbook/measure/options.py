@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchbook.core.model import Endpoint, PlannedRun
-from benchbook.measure import sysbench
+from benchbook.measure import loading, sysbench
 from benchbook.sites.contract import Site, Start
 
 SHOW = Path(__file__).with_name("lua") / "options.lua"
@@ -24,31 +24,20 @@ OFF = frozenset({("mysql-ssl", "off"), ("histogram", "off")})
 def write(
     site: Site, arm: str, endpoint: Endpoint, planned: PlannedRun, file: Path
 ) -> dict[str, dict[str, str]]:
-    """Write the options of a run to a file; return those `asked` and those `taken`, each by name.
-
-    The account is in neither: it stays in its own file, which only its owner reads.
-    """
+    """Write a run's options but its account to a file; return those `asked` and those `taken` by name."""
     asked = sysbench.general(endpoint, planned)
     file.write_text(in_file(asked), encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
-        child = site.client(Start(show(file), out, err, Path(scratch), arm=arm))
-        try:
+        with loading.started(site, Start(show(file), out, err, Path(scratch), arm=arm)) as child:
             child.popen.wait(timeout=ANSWER_S)
-        finally:
-            if child.popen.poll() is None:
-                child.popen.kill()
-                child.popen.wait()
         taken = shown(out.read_text(encoding="utf-8", errors="replace"))
     return {"asked": asked, "taken": {name: taken[name] for name in asked if name in taken}}
 
 
 def in_file(given: Mapping[str, str]) -> str:
-    """Return options as the text of a file for `--config-file`.
-
-    sysbench takes a switch that stands in a file for on, whatever it is set to, so switches that are off are
-    left out; and it takes no space before the equals sign.
-    """
+    """Return options as the text of a file for `--config-file`."""
+    # sysbench takes any switch in a file for on, so those that are off are left out; and no space before `=`.
     lines = [f"{name}={value}" for name, value in given.items() if (name, value) not in OFF]
     return "\n".join(lines) + "\n"
 

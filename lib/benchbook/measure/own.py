@@ -9,14 +9,15 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from benchbook.core import own_scripts
+from benchbook.core import own_scripts, sysbench_options
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import Endpoint, fingerprint
 from benchbook.core.own_scripts import OwnScript
 from benchbook.core.study import Study
-from benchbook.measure import sysbench
+from benchbook.measure import loading, sysbench
 from benchbook.plan import order
 from benchbook.sites.contract import Start
+from benchbook.sites.engines import dialect
 
 PREPARE = Path(__file__).with_name("lua") / "own.lua"
 PREPARE_S = 3600.0
@@ -36,24 +37,19 @@ def _prepare(site: Any, study: Study, arm: str, endpoint: Endpoint, one: OwnScri
     env = {"BENCHBOOK_SCRIPT": one.path.name, "BENCHBOOK_SEED": str(study.dataset.seed)}
     with tempfile.TemporaryDirectory() as scratch:
         out, err = Path(scratch) / "out", Path(scratch) / "err"
-        child = site.client(Start(argv(study, endpoint, one), out, err, one.folder, env, arm))
+        start = Start(argv(study, endpoint, one), out, err, one.folder, env, arm)
         try:
-            code = child.popen.wait(timeout=PREPARE_S)
+            with loading.started(site, start) as child:
+                code = child.popen.wait(timeout=PREPARE_S)
         except subprocess.TimeoutExpired:
             return [f"workloads.{one.workload}: its prepare did not end within {PREPARE_S:.0f} s"]
-        finally:
-            if child.popen.poll() is None:
-                child.popen.kill()
-                child.popen.wait()
-        told = "".join(file.read_text("utf-8", "replace") for file in (out, err))
-    fatal = [line for line in told.splitlines() if "FATAL" in line]
-    lines = fatal or ([f"exit code {code}"] if code else [])
+        lines = loading.faults(out, err, code)
     return [f"workloads.{one.workload}: its prepare failed: {line}" for line in lines]
 
 
 def argv(study: Study, endpoint: Endpoint, one: OwnScript) -> list[str]:
     """Return the command line that runs a script's `prepare` in sysbench's run phase."""
-    options = {name.replace("_", "-"): sysbench.value(value) for name, value in one.options.items()}
+    options = {name.replace("_", "-"): sysbench_options.value(value) for name, value in one.options.items()}
     return [
         sysbench.BINARY,
         f"--config-file={endpoint.secret}",
@@ -68,8 +64,7 @@ def argv(study: Study, endpoint: Endpoint, one: OwnScript) -> list[str]:
 
 
 def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
-    """Return `rows` and `checksum` of every table that is not one of sysbench's, by name; the checksum is
-    None where the tables are too large."""
+    """Return `rows` and `checksum` (None: too large) of every table that is not sysbench's, by name."""
     rows = {name: _count(connection, name) for name in tables(connection)}
     is_small = sum(rows.values()) <= CHECKSUM_UP_TO
     return {
@@ -80,26 +75,19 @@ def describe(connection: Connection) -> dict[str, dict[str, int | None]]:
 
 def tables(connection: Connection) -> list[str]:
     """Return the names of the tables that are not sysbench's own."""
-    names = (str(name) for (name,) in connection.execute(text("SHOW TABLES")))
-    return sorted(name for name in names if not (name.startswith("sbtest") and name[6:].isdigit()))
+    return [name for name in dialect.of(connection).tables(connection) if not sysbench.is_table(name)]
 
 
 def analyze(connection: Connection) -> list[dict[str, str]]:
     """Run ANALYZE TABLE on every table that is not one of sysbench's; return what the server answered."""
-    answers = []
-    for name in tables(connection):
-        said = connection.execute(text(f"ANALYZE TABLE `{name}`")).mappings().all()
-        answers += [{key: str(row[key]) for key in ("Table", "Msg_type", "Msg_text")} for row in said]
-    return answers
+    words = dialect.of(connection)
+    return [row for name in tables(connection) for row in words.analyze(connection, f"`{name}`")]
 
 
 def prewarm(connection: Connection) -> None:
     """Read every row of every table that is not one of sysbench's, and the entries of its indexes."""
     for name in tables(connection):
-        indexes = {
-            str(row["Key_name"]) for row in connection.execute(text(f"SHOW INDEX FROM `{name}`")).mappings()
-        }
-        for index in sorted(indexes):
+        for index in dialect.of(connection).indexes(connection, f"`{name}`"):
             query = f"SELECT COUNT(*) FROM `{name}` FORCE INDEX (`{index}`)"
             connection.execute(text(query)).scalar_one()
 
@@ -113,8 +101,7 @@ def empty(connection: Connection) -> None:
 
 
 def found(study: Study, states: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what is kept of own scripts: under `scripts` their texts and digests by workload, under
-    `tables` what their prepare made.
+    """Return the own scripts' texts and digests (`scripts`), and what their prepare made (`tables`).
 
     `states` is what `describe` says for one arm of each copy of the data. BenchbookError if they differ.
     """

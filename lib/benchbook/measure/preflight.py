@@ -43,8 +43,7 @@ def refuse(problems: list[str]) -> None:
 
 
 def machine(study: Study, folders: dict[str, Path], limits: dict[str, Any]) -> list[str]:
-    """Look at the study's A/A pair, this process's limits, and each folder to be written: may we, is there
-    space?"""
+    """Look at the study's A/A pair, this process's limits, and rights and space in folders to be written."""
     most = study.sessions
     found = [*turns.misleading(study)]
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -10,14 +10,12 @@ from benchbook.core.study_sections import Dataset
 
 
 def table(state: dict[str, Any], asked: Dataset) -> pd.DataFrame:
-    """Return table, property, asked, found and proof, one row a property of a table.
-
-    A checksum proves nothing by itself: the stages after this one compare it before they measure.
-    """
+    """Return table, property, asked, found and proof, one row a property of a table."""
     rows: list[tuple[str, str, object, object, str]] = []
     for number in range(1, asked.tables + 1):
         name = f"sbtest{number}"
         counted, indexes = state["rows"].get(name), state["indexes"].get(name, [])
+        # By itself it proves nothing: the stages after this one compare it before they measure.
         checksum = (state["checksums"] or {}).get(name)
         rows += [
             (name, "rows", f"{asked.table_size:,}", f"{counted or 0:,}", _agree(counted == asked.table_size)),

@@ -31,19 +31,10 @@ MOVING = settings.VOLATILE | config.VOLATILE | {"gtid_executed", "gtid_purged", 
 MOVING_ENDS = ("_ts", "_now", "_status")
 
 # What our own looks, and the first words of each session of its own, add to.
-OURS = frozenset(
-    (
-        "Com_admin_commands",
-        "Com_begin",
-        "Com_change_db",
-        "Com_checksum",
-        "Com_commit",
-        "Com_ping",
-        "Com_rollback",
-        "Com_select",
-        "Com_set_option",
-    )
-)
+OURS = frozenset({
+    "Com_admin_commands", "Com_begin", "Com_change_db", "Com_checksum", "Com_commit", "Com_ping",
+    "Com_rollback", "Com_select", "Com_set_option",
+})  # fmt: skip
 CHANGES = ("Affected_rows", "Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted")
 
 
@@ -82,10 +73,7 @@ def has_begun(connection: Connection) -> bool:
 
 
 def before(connection: Connection) -> Record:
-    """Look before a run: digests of settings and tables at the start and now, and what differs.
-
-    The ledger's reading follows; `between` then says what the server counted since the last run.
-    """
+    """Look before a run: digests of settings and tables at the start and now, and what differs."""
     held: Held = connection.info["held"]
     first, now, written = _FIRST[connection.engine], see(connection), _written(connection)
     found = {

@@ -84,8 +84,7 @@ def _bring_back(planned: Mapping[str, PlannedRun], raw: Path, void: Path) -> Non
 
 
 def _set_apart(runs: Iterable[PlannedRun], raw: Path, void: Path, say: Callable[[str], None]) -> None:
-    """Set aside what is left of groups that are not whole: runs that are compared are made together, within
-    one start of their servers."""
+    """Set aside groups that are not whole: runs that are compared are made within one start of servers."""
     groups: dict[str, list[PlannedRun]] = {}
     for run in runs:
         groups.setdefault(run.group, []).append(run)
@@ -102,8 +101,7 @@ def _set_apart(runs: Iterable[PlannedRun], raw: Path, void: Path, say: Callable[
 def void_group(
     run: PlannedRun, runs: Iterable[PlannedRun], raw: Path, void: Path, verdicts: dict[str, Judgement]
 ) -> list[str]:
-    """Move all runs of a group out of `raw`: a pair with one invalid run is no pair. Return the ids of the
-    group."""
+    """Move all runs of a group out of `raw`: one invalid run spoils it. Return the ids of the group."""
     members = [other.run_id for other in runs if other.group == run.group]
     found = next(run_id for run_id in members if run_id in verdicts)
     for run_id in members:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from benchbook.core import sysbench_options
 from benchbook.core.model import Endpoint, PlannedRun
@@ -12,6 +12,11 @@ from benchbook.plan import order
 
 BINARY = "sysbench"
 LOAD = Path(__file__).with_name("lua") / "load.lua"
+
+
+def is_table(name: str) -> bool:
+    """Say whether a table is one of sysbench's own, by its name."""
+    return re.fullmatch(r"sbtest\d+", name) is not None
 
 
 def connection(endpoint: Endpoint) -> dict[str, str]:
@@ -38,10 +43,7 @@ def connection(endpoint: Endpoint) -> dict[str, str]:
 
 
 def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> list[str]:
-    """Return the argv of one measured run: discard and window in one process.
-
-    With `file` the options are taken from there (`options`).
-    """
+    """Return the argv of one measured run, discard and window in one process; options from `file`, if any."""
     account = f"--config-file={endpoint.secret}"
     given, of_script = general(endpoint, planned), sysbench_options.of_script(asdict(planned))
     # Files are read where they stand, so the account that comes last is the one that holds.
@@ -60,11 +62,6 @@ def run(endpoint: Endpoint, planned: PlannedRun, file: Path | None = None) -> li
 def general(endpoint: Endpoint, planned: PlannedRun) -> dict[str, str]:
     """Return sysbench's own options for a run by name, without the account; those of scripts are others."""
     return {**connection(endpoint), **sysbench_options.general(asdict(planned))}
-
-
-def value(given: Any) -> str:
-    """Return a value as sysbench takes it on its command line."""
-    return sysbench_options.value(given)
 
 
 def load(

@@ -20,11 +20,10 @@ COLUMNS = ("turn", "arm", "begin_us", "end_us")
 
 
 def take(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
-    """Let the arms of a group take their turns, and return what the clock wrote; `making` holds each arm's
-    run, whose clients go on. `begun_s` is the monotonic time before the first of them was started.
+    """Let the arms of a group take turns, and return what the clock wrote; `making` holds each arm's run.
 
-    The clock ends by itself when all is done. A client that ends before it ends the group: the turns of the
-    others would not be those that were planned.
+    `begun_s` is the monotonic time before the first client was started. A client that ends before the clock
+    ends the group: the turns of the others would not be those that were planned.
     """
     first = next(iter(making.values())).run
     planned: PlannedRun = first.planned
@@ -60,8 +59,7 @@ def take(making: Mapping[str, Any], begun_s: float) -> dict[str, Any]:
 
 
 def evidence(turned: Mapping[str, Any], planned: PlannedRun, seen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run's evidence says of its turns: under `turns`, and its client's processor time, which
-    only the clock can tell from that of other arms."""
+    """Return `turns` of a run's evidence, and its client's processor time, which only the clock can tell."""
     arm = planned.arm
     mine = [end - begin for name, begin, end in turned.get("turns", ()) if name == arm]
     cpu_s = turned.get("cpu_s", {}).get(arm, {})
@@ -82,8 +80,7 @@ def evidence(turned: Mapping[str, Any], planned: PlannedRun, seen: Mapping[str, 
 
 
 def write(turned: Mapping[str, Any], part: Path) -> None:
-    """Write the turns of the whole group into a run's folder, each with its arm, in microseconds of the
-    monotonic clock."""
+    """Write the group's turns into a run's folder, each with its arm, in microseconds, monotonic clock."""
     with (part / runfolder.TURNS).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)

@@ -23,10 +23,7 @@ from benchbook.sites.contract import Site
 
 
 def warm(site: Site, study: Study) -> list[dict[str, str]]:
-    """Run ANALYZE TABLE where the study asks for it, keep its statistics in the prepared copy, and prewarm.
-
-    Returns what the server answered to ANALYZE.
-    """
+    """Run ANALYZE TABLE where the study asks for it, keep it in the copy, prewarm; return the answers."""
     answers: list[dict[str, str]] = []
     put_back(site, study)
     for arm in dataset.copies(site, study):
@@ -41,12 +38,10 @@ def warm(site: Site, study: Study) -> list[dict[str, str]]:
 
 
 def put_back(site: Site, study: Study, analyzed: bool = False) -> None:
-    """Put the prepared copy back on every server; load it again from the seed where none is left.
-
-    A cluster may lose a pod, and the copy with it. `analyzed` brings the tables' statistics back too.
-    """
+    """Put the prepared copy back on every server, loaded again where none is left, `analyzed` if it was."""
     label = dataset.label(study)
     copies = dataset.copies(site, study)
+    # A cluster may lose a pod, and the copy with it.
     # Elsewhere a copy that one of several arms lacks is brought back by the site, or refused.
     looked_at = copies if own_scripts.of(study) or len(copies) == 1 else []
     if not all(site.has_snapshot(label, arm) for arm in looked_at):
@@ -66,10 +61,7 @@ def pilots(
     limits: dict[str, Any],
     say: Callable[[str], None] = print,
 ) -> list[runfolder.RunFolder]:
-    """Run one pilot for each arm and workload at the lowest and highest thread level; return their folders.
-
-    Older pilots are removed first. The data is put back afterwards, since writing workloads change it.
-    """
+    """Run a pilot for each arm and workload at the lowest and highest threads; return their folders."""
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     if study.warm_up.pilot_s == 0:

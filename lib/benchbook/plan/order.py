@@ -27,10 +27,8 @@ def shuffled(items: Sequence[T], *seed: object) -> list[T]:
 def run_seed(seed: int, block: int, workload: str, threads: int, place: int = 0) -> int:
     """Return sysbench's seed (1 to 2**31 - 1), different between groups.
 
-    The arms of a group share it (`place` 0), so that both are asked for the same rows.
-    Where a workload writes,
-    each arm has its own `place`: with the same seed the second arm would write the values that the first has
-    just written, which changes no row and costs the server less.
+    The arms of a group share it (`place` 0). Where a workload writes, each has its own `place`: with the same
+    seed the second would write the values that the first has just written, which costs the server less.
     """
     return 1 + (draw(seed, "run", block, workload, threads) + place) % (2**31 - 2)
 
@@ -41,12 +39,11 @@ def table_seed(seed: int, table: int) -> int:
 
 
 def williams(arms: int) -> list[list[int]]:
-    """Return the rows of a balanced square: each arm stands in each place, and follows each other, equally
-    often.
+    """Return the rows of a balanced square: each arm stands in each place, and follows each other, as often.
 
-    An even number of arms needs as many rows, an odd number twice as many.
-    Source: E. J. Williams, Experimental designs balanced for the estimation of residual effects of
-    treatments, Australian Journal of Scientific Research A 2 (1949).
+    An even number of arms needs as many rows, an odd number twice as many. Source: E. J. Williams,
+    Experimental designs balanced for the estimation of residual effects of treatments, Australian Journal of
+    Scientific Research A 2 (1949).
     """
     first = [0]
     for step in range(1, arms):

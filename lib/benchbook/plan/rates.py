@@ -24,11 +24,9 @@ Rates = Mapping[str, Mapping[int, int]]
 
 
 def piloted(study: Study, workload: str) -> str:
-    """Return the workload whose pilots stand for this one: the first that differs in nothing but its rate.
-
-    A workload with a number as its rate has pilots of its own, at that rate.
-    """
+    """Return the workload whose pilots stand for this one: the first that differs in nothing but its rate."""
     asked = study.workloads[workload]
+    # A workload with a number as its rate has pilots of its own, at that rate.
     if not isinstance(asked.rate, Rate):
         return workload
     return next(
@@ -94,8 +92,7 @@ def told(settled: list[dict[str, Any]]) -> list[str]:
 
 
 def of(study: Study, warm_up: Mapping[str, Any]) -> Rates:
-    """Return the settled rates by workload and threads from `warm_up.json`; BenchbookError if one is not
-    there or is zero."""
+    """Return the settled rates by workload and threads from `warm_up.json`; BenchbookError if one lacks."""
     found: dict[str, dict[int, int]] = {}
     for row in warm_up.get("rates", ()):
         found.setdefault(row["workload"], {})[int(row["threads"])] = int(row["rate"])

@@ -43,8 +43,7 @@ USUAL_OVERHEAD_S, CLUSTER_OVERHEAD_S = 4.0, 17.0
 
 
 def conditions(facts: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return for each arm the digests of what it was found to be and of the data, from `facts.json` and
-    `dataset.json`."""
+    """Return for each arm the digests of its facts and of the data, from `facts.json` and `dataset.json`."""
     return {
         arm: {"facts": fingerprint(lasting(found)), "data": data["fingerprint"]}
         for arm, found in facts["arms"].items()
@@ -52,11 +51,9 @@ def conditions(facts: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[st
 
 
 def lasting(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of an arm that make a run another run, by dotted name.
-
-    They are listed, so that a new fact that a later version records asks for nothing to be measured again.
-    """
+    """Return the facts of an arm that make a run another run, by dotted name."""
     kept: dict[str, Any] = {}
+    # Listed, so that a fact that a later version records asks for nothing to be measured again.
     for name in LASTING:
         value: Any = found
         for key in name.split("."):
@@ -76,14 +73,10 @@ def plan_runs(
 ) -> list[PlannedRun]:
     """Return every run of a study in the order it is to be made.
 
-    `settled` are the rates that the pilots found; without them a workload that asks for a share of saturation
-    is shown as a closed loop. `lengths` are the milliseconds of a turn that they
-    found, by workload and threads; `own` says of each own script what its files are and what they do
-    (`statements`).
-
-    `conditions` holds, for each arm, what it was found to be and the data that was loaded; it is part of each
-    run's id, so runs made under other conditions are never taken for these. Arms that it lacks were skipped
-    and have no runs; without any conditions all arms have.
+    `conditions` holds what each arm was found to be and its data, which is part of each run's id; arms that
+    it lacks were skipped, and without any none was. `settled` are the rates that the pilots found (without: a
+    closed loop), `lengths` the milliseconds of a turn by workload and threads, `own` what `statements` says
+    of scripts.
     """
     runs: list[PlannedRun] = []
     for block in range(1, study.plan.blocks + 1):
@@ -123,11 +116,10 @@ def plan_runs(
 
 
 def pilot_runs(name: str, study: Study, arms: Collection[str] | None = None) -> list[PlannedRun]:
-    """Return the pilots: each arm and workload at the lowest and the highest thread level, as block 0,
-    without discard. `arms` are those that can be made; None: all.
+    """Return the pilots, block 0 without discard: each arm and workload at the lowest and highest threads.
 
-    Where a rate is a share of saturation they run in a closed loop, at all levels, once for workloads that
-    differ in their rate only.
+    `arms` are those that can be made; None: all. Where a rate is a share of saturation they run in a closed
+    loop, at all levels, once for workloads that differ in their rate only.
     """
     cells = [
         (arm, workload, threads)
@@ -200,8 +192,7 @@ def duration(name: str, study: Study) -> str:
 
 
 def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None) -> str:
-    """Say in a few lines what a study will measure and how long it takes; arms not in `conditions` were
-    skipped, and without any none was."""
+    """Say in a few lines what a study will measure and how long it takes; `conditions` lacks skipped arms."""
     runs = plan_runs(name, study, conditions or {})
     skipped = [arm for arm in study.arms if conditions and arm not in conditions]
     measuring, piloting = seconds(study, runs), pilot_seconds(study)

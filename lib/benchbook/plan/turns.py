@@ -45,8 +45,7 @@ def settle(study: Study, pilots: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def of(warm_up: Mapping[str, Any]) -> Lengths:
-    """Return the settled lengths by workload and threads, in milliseconds, from `warm_up.json`; 0 where a
-    transaction is too long for turns."""
+    """Return the settled lengths in ms by workload and threads; 0 where transactions are too long."""
     found: dict[str, dict[int, int]] = {}
     for row in warm_up.get("turns", ()):
         found.setdefault(row["workload"], {})[int(row["threads"])] = int(row["turn_ms"] or 0)
@@ -61,8 +60,7 @@ def length_ms(study: Study, workload: str, threads: int, settled: Lengths) -> in
 
 
 def each(run_s: float, turn_ms: int, of_a_round: int) -> int:
-    """Return how many turns each arm has: as many whole rounds as fit into its seconds, one at the least.
-    `of_a_round` is how often an arm runs in one."""
+    """Return how many turns each arm has: as many whole rounds of `of_a_round` as fit, one at the least."""
     return max(1, round(run_s * 1000) // turn_ms // of_a_round) * of_a_round
 
 

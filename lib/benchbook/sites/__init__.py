@@ -51,9 +51,8 @@ def rooms(module: str) -> Iterator[ModuleType]:
 def open_site(study: Study, lab: Path) -> Iterator[Site]:
     """Open the site of a study in a lab folder; on leaving, whatever the reason, all it started is stopped.
 
-    In a stage's notebook the kernel is first tied to the stage, so that not even SIGKILL leaves a server
-    behind.
-    Takes the machine's lock (LockHeld within a second if another holds it). Nothing is started before `up`.
+    Takes the machine's lock (LockHeld within a second if another holds it). In a stage's notebook the kernel
+    is first tied to the stage, so that not even SIGKILL leaves a server behind.
     """
     supervise.die_with_parent()
     surroundings.close()

@@ -23,12 +23,10 @@ from benchbook.core.study import Study
 
 @dataclass(frozen=True)
 class Start:
-    """What a load client is started with: a command line, and the files of ours that have its output at its
-    end.
+    """What a load client is started with: a command line, and the files that have its output at its end.
 
-    `number` is its place among the clients of an `arm` (None: the baseline), `begin_at` a moment of this
-    machine's monotonic clock: it is made ready now and its program begins then (at once, if the moment has
-    passed); None: now. Only a site that `holds_clients` is asked for one that is `held`.
+    `number` is its place among the clients of an `arm` (None: the baseline). `begin_at` is a moment of this
+    machine's monotonic clock at which its program begins; None: now. `held` goes with `holds_clients` alone.
     """
 
     argv: Sequence[str]
@@ -65,8 +63,7 @@ class Handle(Protocol):
 class Client(Protocol):
     """A load client and the number it has where it runs.
 
-    `begun_s` is when its program began, on this machine's monotonic clock, where `begin_at` was asked for; a
-    site elsewhere turns its own clock's time into this one's. None as long as that is not known.
+    `begun_s` is when its program began, on this machine's monotonic clock; None as long as that is not known.
     """
 
     @property
@@ -85,10 +82,9 @@ class Client(Protocol):
 class Watch(abc.ABC):
     """Watches machines and parts during one run; `stop` comes after all clients have been waited for.
 
-    After `stop`: pauses in ms, steal in percent of the client's machine, seconds the threads of each client
+    After `stop`: pauses in ms, steal in percent of the client's machine, seconds that each client's threads
     waited for a core, their CPU seconds, processes killed for want of memory, seconds the wall clock was set
-    by, and the cores that the client's machine has online, whoever may use them. What can't be seen is None,
-    and the checks that need it say so.
+    by, and the cores of the client's machine. What can't be seen is None, and the checks that need it say so.
     """
 
     longest_pause_ms: float | None = None
@@ -167,8 +163,7 @@ class Site(abc.ABC):
 
     @classmethod
     def needs(cls, name: str, study: Study) -> str:
-        """Return what a study needs of such a site and makes there, as `plan` shows it; empty: nothing to
-        tell."""
+        """Return what a study needs of such a site and makes there, as `plan` shows it; empty: nothing."""
         return ""
 
     @classmethod
@@ -178,14 +173,12 @@ class Site(abc.ABC):
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
-        """Return why an arm can't be made, as far as it is known before anything is asked of hosts, a cluster
-        or an endpoint."""
+        """Return why an arm can't be made, as far as it is known before anything is asked of the site."""
         return []
 
     @abc.abstractmethod
     def obstacles(self, arm: str) -> list[str]:
-        """Return why an arm can't be made here, each reason with what to do about it; no part of it is
-        started to find out."""
+        """Return why an arm can't be made here, each with what to do; nothing is started to find out."""
 
     def missing(self, arm: str) -> str | None:
         """Return why an arm can't be made here in one sentence, or None."""
@@ -202,10 +195,7 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def endpoints(self, arm: str, account: int = 0) -> Sequence[Endpoint]:
-        """Bring an arm up as `up` does; return what each of its clients connects to, in their order.
-
-        `account` is the number of the account they use: 0 is the benchmark's own, `let_in` makes others.
-        """
+        """Bring an arm up; return what each of its clients connects to. `account` 0 is the common one."""
 
     @abc.abstractmethod
     def down(self, arm: str | None = None) -> None:
@@ -219,8 +209,7 @@ class Site(abc.ABC):
         """
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        """Return the settings files, command lines and manifests that were applied for an arm that is up, as
-        pairs of name and text.
+        """Return the settings files, command lines and manifests of an arm that is up, as (name, text).
 
         Facts and identity name each by its SHA-256 (`core.applied`). None holds the word of an account.
         """
@@ -250,14 +239,12 @@ class Site(abc.ABC):
     def client(self, start: Start) -> Client:
         """Start a load client where an arm's client runs.
 
-        Paths in its command line are of this machine: a site elsewhere carries the account, and scripts that
-        are named, over to where the client runs, and puts its own paths in their place.
+        Paths in its command line are of this machine: a site elsewhere carries over account and scripts.
         """
 
     @abc.abstractmethod
     def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> Watch:
-        """Return what watches clients of this site, an arm's parts and the machines, and writes its table to
-        a path.
+        """Return what watches clients, an arm's parts and the machines, and writes its table to a path.
 
         `others` are the clients after the first. In the table all clients are one part, and so are all
         servers.
@@ -267,8 +254,8 @@ class Site(abc.ABC):
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
         """Keep beside a run what belongs to its arm; the record says afterwards how all held.
 
-        `reconnects` in it are sessions of ours that were lost and opened again: a number, or a list of each
-        server's.
+        `reconnects` in it are sessions of ours that were lost and opened again: a number, or one for each
+        server.
         """
 
     @abc.abstractmethod
@@ -296,10 +283,7 @@ class Site(abc.ABC):
         """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""
 
     def data_groups(self) -> list[list[str]]:
-        """Return the arms that share data, as lists of names; each group is loaded by itself.
-
-        A site whose servers can't be given a copy of the data answers by itself.
-        """
+        """Return the arms that share data, as lists of names; each group is loaded by itself."""
         return data_groups(self.study.arms)
 
     def change_places(self, block: int) -> None:
@@ -315,8 +299,7 @@ class Site(abc.ABC):
         )
 
     def let_in(self, arm: str, account: int) -> str:
-        """Make one of sysbench's accounts on an arm's servers, which count statements by account from now on;
-        return its name there."""
+        """Make one of sysbench's accounts on an arm's servers, counted by itself; return its name there."""
         raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> Clock:

@@ -26,6 +26,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.processes.before_exec import ANYWHERE, Where
@@ -42,8 +43,7 @@ SOCKET_BYTES = 107
 def lab_root(clone: Path) -> Path:
     """Return where the labs of a clone live: BENCHBOOK_LAB_DIR, else /var/lib for root, else the home folder.
 
-    The name holds a digest of the clone's path, so two clones never share a server's data. SiteError for a
-    path that the scripts of the servers' makers would take apart.
+    A digest of the clone's path is in the name. SiteError for a path that servers' own scripts can't take.
     """
     named = os.environ.get("BENCHBOOK_LAB_DIR")
     base = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local" / "share"
@@ -94,8 +94,8 @@ def _loopback() -> Sequence[str]:
 class Place:
     """Where a part of a lab lives: its name, which names its files too, its address, and where it runs.
 
-    `peers` gives the addresses its connections come from, `connections` those it must bear beside sysbench's,
-    `prepared` is the folder of the copy of its data.
+    `peers` gives the addresses its connections come from, `connections` those beside sysbench's, `prepared`
+    its copy's folder.
     """
 
     name: str
@@ -140,13 +140,7 @@ class Lab:
 
     def own(self, name: str, user: str | None) -> Path:
         """Return a folder below the lab that only `user` (None: we) and root can enter, made if missing."""
-        path = self.folder / name
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.chmod(0o700)
-        if user is not None:
-            account = pwd.getpwnam(user)
-            os.chown(path, account.pw_uid, account.pw_gid)
-        return path
+        return own(self.folder / name, user)
 
     def socket(self, path: Path) -> Path:
         """Check that a socket's path fits into the kernel's limit and return it."""
@@ -167,15 +161,38 @@ class Lab:
         return read_secret(file, driver)[1]
 
 
-def write_private(path: Path, text: str) -> Path:
-    """Write a file that only its owner reads; it is never readable by others, not even for a moment."""
+def own(path: Path, user: str | None) -> Path:
+    """Return a folder that only `user` (None: we) and root can enter, made if missing."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+    _give(path, user)
+    return path
+
+
+def write_private(path: Path, text: str, user: str | None = None) -> Path:
+    """Write a file that only `user` (None: we) reads; others never do, not even for a moment."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)
+    _give(temporary, user)
     temporary.rename(path)
     return path
+
+
+def noted(path: Path) -> dict[str, Any]:
+    """Return what a JSON file of ours holds; empty where there is none, or what is there can't be read."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _give(path: Path, user: str | None) -> None:
+    if user is not None:
+        account = pwd.getpwnam(user)
+        os.chown(path, account.pw_uid, account.pw_gid)
 
 
 def read_secret(path: Path, driver: str = "mysql") -> tuple[str, str]:

@@ -22,12 +22,9 @@ from benchbook.sites.lab import lab_folder
 def run(name: str, study: Study, path: Path) -> dict[str, Any]:
     """Start each arm of a study, ask it what it is, write `facts.json` and return it.
 
-    Beside it, in `applied`, are the settings files, command lines and manifests that the arms were started
-    with.
-
-    The result has `study`, `arms`: for each arm what `site.facts` says, and, if there are any, `skipped`: the
-    arms that this machine can't make, with the reason. SettingsDiffer if a server did not take what was
-    asked.
+    It has `study`, `arms`, what `site.facts` says of each, and `skipped`, those that can't be made, with the
+    reason. Beside it, in `applied`, is what they were started with. SettingsDiffer if a setting was not
+    taken.
     """
     with open_site(study, lab_folder(paths.root(), name)) as site:
         arms, skipped, texts = {}, skip(site, study), list[tuple[str, str]]()
@@ -103,26 +100,12 @@ def asked(study: Study) -> pd.DataFrame:
 def found(facts: dict[str, Any]) -> pd.DataFrame:
     """Return the main facts as a table: a row a fact, a column an arm."""
     shown = (
-        "engine.version",
-        "proxy.version",
-        "network",
-        "service.made_by",
-        "zones.latency_ms",
-        "cpu.server.quota_cores",
-        "cpu.server.shares",
-        "site.cpus.server",
-        "site.cpus.client",
-        "cluster.version",
-        "qos_class",
-        "site.client",
-        "node.machine_type",
-        "node.zone",
-        "machine.cpu_model",
-        "machine.cores",
-        "machine.memory_mib",
-        "machine.kernel",
+        "engine.version", "proxy.version", "network", "service.made_by", "zones.latency_ms",
+        "cpu.server.quota_cores", "cpu.server.shares", "site.cpus.server", "site.cpus.client",
+        "cluster.version", "qos_class", "site.client", "node.machine_type", "node.zone",
+        "machine.cpu_model", "machine.cores", "machine.memory_mib", "machine.kernel",
         "machine.sysbench",
-    )
+    )  # fmt: skip
     columns = {arm: flat(values) for arm, values in facts["arms"].items()}
     return pd.DataFrame(
         {arm: [values.get(key) for key in shown] for arm, values in columns.items()}, index=list(shown)
@@ -142,8 +125,7 @@ def differences(facts: dict[str, Any]) -> pd.DataFrame:
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the lasting facts with dotted keys; what changes from hour to hour and Python's version are
-    left out."""
+    """Return the lasting facts with dotted keys, without what changes by the hour and Python's version."""
     rows: dict[str, Any] = {}
     for key, item in value.items():
         name = f"{prefix}{key}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -40,56 +40,24 @@ DEFAULTS: dict[str, tuple[Value, str]] = {
 
 # Fixed when a data folder is made: another value needs another folder.
 AT_CREATION = (
-    "innodb_page_size",
-    "innodb_data_file_path",
-    "innodb_undo_tablespaces",
-    "lower_case_table_names",
-    "innodb_checksum_algorithm",
-)
+    "innodb_page_size", "innodb_data_file_path", "innodb_undo_tablespaces",
+    "lower_case_table_names", "innodb_checksum_algorithm",
+)  # fmt: skip
 
 # Different at every look or every start, so never part of the digest.
-VOLATILE = frozenset(
-    (
-        "error_count",
-        "gtid_binlog_pos",
-        "gtid_binlog_state",
-        "gtid_current_pos",
-        "gtid_executed",
-        "gtid_purged",
-        "gtid_slave_pos",
-        "hostname",
-        "identity",
-        "in_transaction",
-        "innodb_buffer_pool_size_max",
-        "insert_id",
-        "last_gtid",
-        "last_insert_id",
-        "proxy_user",
-        "pseudo_thread_id",
-        "rand_seed1",
-        "rand_seed2",
-        "report_host",
-        "server_uid",
-        "server_uuid",
-        "timestamp",
-        "warning_count",
-    )
-)
+VOLATILE = frozenset({
+    "error_count", "gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos", "gtid_executed",
+    "gtid_purged", "gtid_slave_pos", "hostname", "identity", "in_transaction",
+    "innodb_buffer_pool_size_max", "insert_id", "last_gtid", "last_insert_id", "proxy_user",
+    "pseudo_thread_id", "rand_seed1", "rand_seed2", "report_host", "server_uid", "server_uuid",
+    "timestamp", "warning_count",
+})  # fmt: skip
 
 # Where a server lives, which its identity holds.
 PLACE = frozenset(("bind_address", "port", "report_port"))
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
-_SWITCH = {
-    "on": "ON",
-    "true": "ON",
-    "yes": "ON",
-    "1": "ON",
-    "off": "OFF",
-    "false": "OFF",
-    "no": "OFF",
-    "0": "OFF",
-}
+SWITCH = dict.fromkeys(("on", "true", "yes", "1"), "on") | dict.fromkeys(("off", "false", "no", "0"), "off")
 
 
 def complete(
@@ -137,10 +105,7 @@ def read_back(key: str, variables: Mapping[str, str]) -> str | None:
 def taken(
     asked: Mapping[str, Value], chosen: Mapping[str, Value], variables: Mapping[str, str], folder: PurePath
 ) -> dict[str, Any]:
-    """Return what a MariaDB says of itself, wherever it is; SettingsDiffer where it did not take a setting.
-
-    `asked` is all that it was started with, `chosen` what of it the study chose, `folder` its own.
-    """
+    """Return what a MariaDB says of itself, anywhere; SettingsDiffer where it did not take a setting."""
     if differing := differences(asked, variables):
         raise SettingsDiffer(differing)
     return {
@@ -148,16 +113,19 @@ def taken(
         "version": variables["version"],
         "version_comment": variables["version_comment"],
         "tls": variables.get("have_ssl", "unknown"),
-        "settings": {
-            key: {
-                "asked": text(value),
-                "got": read_back(key, variables),
-                "from": "study" if key in chosen else "benchbook",
-            }
-            for key, value in sorted(asked.items())
-        },
+        "settings": recorded(asked, chosen, lambda key: read_back(key, variables)),
         "variables": len(variables),
         "variables_sha256": digest(variables, folder),
+    }
+
+
+def recorded(
+    asked: Mapping[str, Value], chosen: Container[str], got: Callable[[str], str | None]
+) -> dict[str, dict[str, str | None]]:
+    """Return what was asked of each setting, what the server says (`got`), and who chose it."""
+    return {
+        key: {"asked": text(value), "got": got(key), "from": "study" if key in chosen else "benchbook"}
+        for key, value in sorted(asked.items())
     }
 
 
@@ -165,7 +133,7 @@ def same(asked: Value, got: str) -> bool:
     """Say whether a value asked for is the value read back, across the ways of writing it."""
     wanted, have = text(asked).strip(), got.strip()
     if have.upper() in ("ON", "OFF", "YES", "NO"):
-        return _SWITCH.get(wanted.lower()) == _SWITCH[have.lower()]
+        return SWITCH.get(wanted.lower()) == SWITCH[have.lower()]
     number, other = _number(wanted), _number(have)
     if number is not None and other is not None:
         return number == other
@@ -183,10 +151,7 @@ def digest(variables: Mapping[str, str], folder: PurePath) -> str:
 
 
 def lasting(text: str, folder: PurePath, moved: Mapping[str, str] | None = None) -> str:
-    """Return what of a settings file's text is the same wherever the lab and the server in it are.
-
-    `moved` maps addresses in it to those at the part's first place.
-    """
+    """Return a settings file's text without where the lab is; `moved` maps addresses to those at first."""
     text = text.replace(str(folder), "SERVER")
     if moved:
         # In one pass, since two parts may have changed places with each other.
@@ -197,7 +162,7 @@ def lasting(text: str, folder: PurePath, moved: Mapping[str, str] | None = None)
 def _mirrored(key: str, value: Value, variables: Mapping[str, str]) -> Value:
     if key in variables or not key.startswith("skip_"):
         return value
-    return "OFF" if _SWITCH.get(text(value).lower()) == "ON" else "ON"
+    return "OFF" if SWITCH.get(text(value).lower()) == "on" else "ON"
 
 
 def _number(word: str) -> float | None:

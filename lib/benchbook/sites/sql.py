@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
 
 WHO = {"version": "VERSION()", "datadir": "@@datadir", "port": "@@port", "server_uid": "@@server_uid"}
 # MariaDB keeps it for us: a word drawn at each start, given on the command line.
@@ -20,9 +21,8 @@ def engine(
 ) -> sqlalchemy.Engine:
     """Return an engine whose every connection is a new one from `connect`; its errors show no values.
 
-    None is kept open: a connection that idles is one more session on a server that is being measured.
-    `opened` says how many connections this process has made to the server, where all of them are counted: it
-    is in each connection's `info`.
+    One that idles is a session more on a server that is being measured. `opened`, how many connections this
+    process has made to the server, is in each connection's `info`.
     """
     made = sqlalchemy.create_engine(
         "mysql+pymysql://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
@@ -37,9 +37,7 @@ def identity(
 ) -> dict[str, Any]:
     """Return version, datadir, port and server_uid of a MariaDB, and its word if asked; costs one connection.
 
-    `uid` is the variable that a server of another make has in place of MariaDB's.
-
-    SiteError, which names `what`, if it does not answer.
+    `uid` is what a server of another make has for it. SiteError, which names `what`, if it does not answer.
     """
     asked = WHO | {"server_uid": uid} | (WORD if with_word else {})
     try:
@@ -48,6 +46,15 @@ def identity(
     except sqlalchemy.exc.OperationalError as error:
         raise SiteError(f"{what} does not answer: {error.orig}") from None
     return dict(zip(asked, row, strict=True)) | {"port": int(row[2])}
+
+
+def let_in(cursor: pymysql.cursors.Cursor, user: str, password: str, peers: Iterable[str]) -> None:
+    """Make an account with rights on the one schema, for connections from `peers`."""
+    for peer in peers:
+        account = (user, peer)
+        cursor.execute("CREATE USER IF NOT EXISTS %s@%s IDENTIFIED BY %s", (*account, password))
+        cursor.execute("ALTER USER %s@%s IDENTIFIED BY %s", (*account, password))
+        cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO %s@%s", account)
 
 
 def variables(admin: sqlalchemy.Engine) -> dict[str, str]:

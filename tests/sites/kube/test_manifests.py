@@ -502,6 +502,6 @@ def test_stores_of_an_operators_cluster_are_named_by_their_pods_or_else_by_their
         def _ask(self, what: str, said: Any = None) -> Any:
             return told[what]
 
-    state = Told("server-pd-0", 2379, {"10.88.0.7": "server-tikv-1"}).state()
+    state = Told("server-pd-0", 2379, {"10.88.0.7": "server-tikv-1"}, None).state()
     assert list(state["stores"]) == ["server-tikv-0", "server-tikv-1", "10.88.0.9"]
     assert (state["leaders"], state["replicas"]) == ({"4": "server-tikv-1"}, {"3": 1})

@@ -311,7 +311,7 @@ def abilities_but(name: str) -> list[abilities.Ability]:
 
 def test_open_files_beyond_our_rights_are_known_before(arranged, monkeypatch) -> None:
     monkeypatch.setattr(obstacles.procfs, "has_capability", lambda _: False)
-    monkeypatch.setattr(obstacles.resource, "getrlimit", lambda _: (1024, 20000))
+    monkeypatch.setattr(obstacles.files, "open_files", lambda: 20000)
     with arranged(direct={}, many={"network": "pod", "kernel": {"nofile": 20001}}) as site:
         assert site.missing("many").startswith("open files: 20000 allowed")
 

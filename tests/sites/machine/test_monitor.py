@@ -14,6 +14,7 @@ import pytest
 
 from benchbook.sites.agent import watch as watching
 from benchbook.sites.machine.monitor import COLUMNS, Monitor
+from benchbook.sites.processes import procfs
 
 BUSY = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 
@@ -101,13 +102,14 @@ def test_guest_time_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """The kernel counts guest time in user time already. In ticks of 1/100 s between the looks: user 100,
     80 of them guest, idle 60, iowait 20, steal 20; so 200 in all, steal is 20 / 200 = 10 %, and in 1 s the
     machine was busy 200 - 60 - 20 = 120 ticks, 1.2 cores. Counted twice: 280 in all, 7.1 % and 2 cores."""
-    monkeypatch.setattr(watching, "PROC", tmp_path)
-    monkeypatch.setattr(watching, "TICKS", 100)
+    for module in (watching, procfs):
+        monkeypatch.setattr(module, "PROC", tmp_path)
+    monkeypatch.setattr(procfs, "TICKS", 100)
     (tmp_path / "meminfo").write_text("MemTotal: 2048 kB\nMemAvailable: 1024 kB\nMemFree: 512 kB\n")
     looks = []
     for line in ("cpu  0 0 0 0 0 0 0 0 0 0\n", "cpu  100 0 0 60 20 0 0 20 80 0\n"):
         (tmp_path / "stat").write_text(line)
-        looks.append(watching._machine_times())
+        looks.append(procfs.machine_times())
     assert watching._machine(*looks, 1.0) == [1.2, 1.0, 10.0]
 
 

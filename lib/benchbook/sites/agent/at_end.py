@@ -6,11 +6,11 @@ They are written down before anything is started, so that whoever ends this host
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
+from benchbook.sites import lab as labs
 from benchbook.sites.processes.process import PLAIN
 
 RECORD = "last.json"
@@ -19,15 +19,15 @@ MOST_S = 600.0
 
 def note(folder: Path, name: str, order: dict[str, Any]) -> None:
     """Write down what ends something: `end` and `purge` are command lines, `env` their environment."""
-    known = _read(folder)
+    known = labs.noted(folder / RECORD)
     known[name] = {**order, "is_up": True}
-    _write(folder, known)
+    labs.write_private(folder / RECORD, json.dumps(known))
 
 
 def run(folder: Path, purge: bool = False) -> list[str]:
     """Do what was written down and was not done yet; return in words what was done, or that it failed."""
     done = []
-    known = _read(folder)
+    known = labs.noted(folder / RECORD)
     for name, order in list(known.items()):
         if not purge and not order["is_up"]:
             continue
@@ -44,20 +44,5 @@ def run(folder: Path, purge: bool = False) -> list[str]:
             del known[name]
         elif code == 0:
             order["is_up"] = False
-        _write(folder, known)
+        labs.write_private(folder / RECORD, json.dumps(known))
     return done
-
-
-def _read(folder: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((folder / RECORD).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return {}
-
-
-def _write(folder: Path, known: dict[str, Any]) -> None:
-    temporary = folder / f"{RECORD}.tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(json.dumps(known))
-    temporary.replace(folder / RECORD)

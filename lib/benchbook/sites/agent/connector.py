@@ -111,7 +111,6 @@ class Driver:
             session.abort()
 
     def say(self, **told: object) -> None:
-        """Write one line."""
         print(json.dumps(told), flush=True)
 
     def _gone(self, session: Session, _: object) -> None:
@@ -147,11 +146,7 @@ async def serve(host: str, port: int, account: Account, idle: int, rate: int) ->
     await asyncio.gather(*tasks)
     await driver.leave()
     driver.say(
-        held=held,
-        lost=driver.lost,
-        failed=driver.failed,
-        connections=driver.counted,
-        error=driver.error,
+        held=held, lost=driver.lost, failed=driver.failed, connections=driver.counted, error=driver.error
     )
 
 

@@ -7,7 +7,6 @@ import platform
 import pwd
 import re
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,8 @@ PROGRAMS |= {name: (name,) for name in registry.PROXIES}
 ASKED: dict[str, tuple[str, ...]] = {"tidb-server": ("-V",), "haproxy": ("-v",)}
 ASKED |= dict.fromkeys(("mariadbd", "mysqld"), ("--no-defaults", "--version"))
 NONE: dict[str, str] = {}
+# The first number with a point in what a program prints of itself.
+VERSION = r"(\d+\.\d+[\w.~+-]*)"
 
 
 def facts(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def look(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
         "is_root": os.geteuid() == 0,
         "python": platform.python_version(),
         "wall_s": time.time(),
-        "open_files": _open_files(),
+        "open_files": files.open_files(),
     }
 
 
@@ -89,20 +90,9 @@ def tool(name: str, programs: dict[str, str] = NONE) -> str | None:
     path = which(name, programs)
     if path is None:
         return None
-    env = {**PLAIN, "HOME": _account().pw_dir}
-    try:
-        done = subprocess.run(
-            [path, *ASKED.get(name, ("--version",))],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            stdin=-3,
-            env=env,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    said = files.says([path, *ASKED.get(name, ("--version",))], {**PLAIN, "HOME": _account().pw_dir})
     # A program that was built without being told its version has none to tell.
-    return first(r"(\d+\.\d+[\w.~+-]*)", done.stdout + done.stderr)
+    return first(VERSION, said)
 
 
 def _numa() -> dict[str, str | None]:
@@ -140,13 +130,6 @@ def _meminfo() -> dict[str, int]:
 
 def _account() -> pwd.struct_passwd:
     return pwd.getpwuid(os.geteuid())
-
-
-def _open_files() -> int:
-    import resource
-
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return -1 if hard == resource.RLIM_INFINITY else hard
 
 
 def read(path: str | Path) -> str | None:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pwd
 import re
+import resource
 import shutil
 import socket
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
 from benchbook.sites.agent import listening
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.process import PATH, PLAIN
@@ -28,7 +30,10 @@ OF_VERSIONS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/lib/postgr
 
 
 class Files:
-    """The files below a folder of this machine, and what its kernel shows of ports and processes."""
+    """The files below a folder of this machine, and what its kernel shows of ports and processes.
+
+    What each is for, `sites.machine.contract.Machine` says.
+    """
 
     _what = "the agent's folder"
 
@@ -36,28 +41,15 @@ class Files:
         self._folder = folder
 
     def own(self, name: str, user: str | None = None) -> str:
-        """Make a folder that only a user (None: we) and root can enter; return its path."""
-        path = self._inside(name)
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.chmod(0o700)
-        _give(path, user)
-        return str(path)
+        return str(labs.own(self._inside(name), user))
 
     def write(self, name: str, text: str, user: str | None = None) -> str:
-        """Write a file that only its owner reads, complete or not at all; return its SHA-256."""
         path = self._inside(name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.unlink(missing_ok=True)
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        _give(temporary, user)
-        temporary.replace(path)
+        labs.write_private(path, text, user)
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     def read(self, name: str, at: int = 0) -> str | None:
-        """Return a file's text from a byte on, 16 MiB at most; None if there is no such file."""
         path = self._inside(name)
         if not path.is_file():
             return None
@@ -66,7 +58,6 @@ class Files:
             return file.read().decode("utf-8", "replace")
 
     def sha256(self, path: str) -> str | None:
-        """Return the hash of any file that this user may read, or None."""
         try:
             with open(path, "rb") as file:
                 digest = hashlib.sha256()
@@ -77,22 +68,18 @@ class Files:
             return None
 
     def size(self, name: str) -> int | None:
-        """Return a file's size in bytes, or None; of a folder the sum of what it takes on disk."""
         path = self._inside(name)
         if path.is_dir():
             return sum(one.stat().st_blocks * 512 for one in path.rglob("*") if not one.is_symlink())
         return path.stat().st_size if path.exists() else None
 
     def usage(self, name: str) -> int:
-        """Return the bytes of all files below a folder."""
         return sum(path.stat().st_size for path in self._inside(name).rglob("*") if path.is_file())
 
     def free(self) -> int:
-        """Return the free bytes of the disk that the folder is on."""
         return shutil.disk_usage(self._folder).free
 
     def remove(self, name: str) -> None:
-        """Remove a file or folder, if it is there."""
         path = self._inside(name)
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -100,52 +87,36 @@ class Files:
             path.unlink(missing_ok=True)
 
     def rename(self, name: str, to: str) -> None:
-        """Give a file or folder another name; done already is fine."""
         path, target = self._inside(name), self._inside(to)
         if path.exists() or not target.exists():
             path.rename(target)
 
     def programs(self, name: str) -> list[str]:
-        """Return the paths of a program in all versions that are installed, the newest first."""
         return programs(name)
 
     def says(self, argv: list[str]) -> str:
-        """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
-        try:
-            done = subprocess.run(
-                argv, capture_output=True, text=True, errors="replace", timeout=SAYS_S, stdin=-3, env=PLAIN
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        return done.stdout + done.stderr
+        return says(argv)
 
     def kernel_setting(self, name: str) -> str:
-        """Return a kernel setting such as net/ipv4/ip_local_port_range."""
         return (SYSCTL / name).read_text(encoding="ascii").strip()
 
     def place(self, pid: int) -> dict[str, str]:
-        """Return where a process's threads may run, and how: nice, policy, cores, groups, limits."""
         return procfs.place(pid)
 
     def affinity(self, pid: int) -> list[list[int]]:
-        """Return the cores that each thread of a process may use."""
         tasks = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
         return [sorted(os.sched_getaffinity(task)) for task in tasks]
 
     def listeners(self, port: int) -> list[dict[str, Any]]:
-        """Return who listens on a port: address, pid and command."""
         return listening.on(port)
 
     def listening(self, pid: int) -> list[tuple[str, int]]:
-        """Return (address, port) of what a process listens on, in its own namespace."""
         return listening.of_process(pid)
 
     def strays(self, pid: int, allowed: str) -> list[str]:
-        """Return ADDRESS:PORT of what a process listens on beside loopback and one address it may have."""
         return listening.strays(pid, allowed)
 
     def source(self, address: str, port: int) -> str:
-        """Return the address that this machine's connections to another come from; sends nothing."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((address, port))
             return str(probe.getsockname()[0])
@@ -165,7 +136,17 @@ def programs(name: str) -> list[str]:
     return sorted(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path)], reverse=True)
 
 
-def _give(path: Path, user: str | None) -> None:
-    if user is not None:
-        account = pwd.getpwnam(user)
-        os.chown(path, account.pw_uid, account.pw_gid)
+def says(argv: list[str], env: Mapping[str, str] = PLAIN) -> str:
+    """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
+    how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": SAYS_S}
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, env=env, **how)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return str(done.stdout + done.stderr)
+
+
+def open_files() -> int:
+    """Return how many files a program may open; negative: any number."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return -1 if hard == resource.RLIM_INFINITY else hard

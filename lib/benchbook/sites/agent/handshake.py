@@ -106,7 +106,6 @@ class Session(asyncio.Protocol):
                     self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell that it is over."""
         if not self.entered.done():
             self.entered.set_exception(Refused(f"closed while logging in: {error or 'no reason'}"))
         if not self.ended.done():
@@ -118,7 +117,6 @@ class Session(asyncio.Protocol):
             self._transport.write(QUIT)
 
     def abort(self) -> None:
-        """Close at once."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -60,10 +60,7 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
 
     def start(self, name: str, argv: list[str], out: Path, err: Path | None = None, **how: Any) -> Job:
-        """Start a program; a name that is known already is not started again.
-
-        `how` may have cwd, env, user, cpus, nofile, and append.
-        """
+        """Start a program unless one has this name; `how` may have cwd, env, user, cpus, nofile, append."""
         if name in self._jobs:
             return self._jobs[name]
         account = pwd.getpwnam(how["user"]) if how.get("user") else None

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 from benchbook.core.errors import SiteError
+from benchbook.sites import lab as labs
 
 SYSCTL = Path("/proc/sys")
 RECORD = "kernel.json"
@@ -27,9 +28,7 @@ def apply(folder: Path, name: str, value: int) -> int:
     try:
         before, now = changed(folder), int(place.read_text(encoding="ascii"))
         if now != value:
-            temporary = folder / f"{RECORD}.tmp"
-            temporary.write_text(json.dumps({name: now, **before}), encoding="utf-8")
-            temporary.replace(folder / RECORD)
+            labs.write_private(folder / RECORD, json.dumps({name: now, **before}))
             place.write_text(str(value), encoding="ascii")
         return int(place.read_text(encoding="ascii"))
     except OSError as error:
@@ -38,11 +37,7 @@ def apply(folder: Path, name: str, value: int) -> int:
 
 def changed(folder: Path) -> dict[str, int]:
     """Return {name: value before} of what was changed and not put back."""
-    try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        return {str(name): int(value) for name, value in found.items() if name in ALLOWED}
-    except (OSError, ValueError, AttributeError):
-        return {}
+    return {name: int(value) for name, value in labs.noted(folder / RECORD).items() if name in ALLOWED}
 
 
 def restore(folder: Path) -> list[str]:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbook.core.errors import BenchbookError, SiteError
+from benchbook.sites import lab as labs
 from benchbook.sites.agent import at_end, facts, kernel
 from benchbook.sites.agent.server import BOOK, SOCKET, Agent
 from benchbook.sites.processes import process, procfs
@@ -101,9 +102,7 @@ def _run(folder: Path) -> None:
     found = procfs.stat(os.getpid())
     book = {"pid": os.getpid(), "started": found["started"] if found else 0, "owner": order["owner"]}
     agent = Agent(folder, order["token"], float(order["lease_s"]), (lock,))
-    temporary = folder / f"{BOOK}.tmp"
-    temporary.write_text(json.dumps(book), encoding="utf-8")
-    temporary.replace(folder / BOOK)
+    labs.write_private(folder / BOOK, json.dumps(book))
     agent.run()
     print(f"ended: {agent.why}", flush=True)
 
@@ -165,16 +164,7 @@ def _leave(base: Path) -> None:
 
 def _ours(folder: Path) -> list[process.Child]:
     """Return the processes whose start was given this folder, first started first; never by name."""
-    found = []
-    for pid in procfs.pids():
-        environment = procfs.environment(pid)
-        if environment.get(process.FOLDER) != str(folder) or pid == os.getpid():
-            continue
-        state = procfs.stat(pid)
-        if state is not None and state["state"] not in "ZX":
-            token = environment.get(process.TOKEN, "")
-            found.append(process.Child("left over", pid, int(state["started"]), "", token))
-    return sorted(found, key=lambda child: (child.started, child.pid))
+    return process.living(lambda environment: environment.get(process.FOLDER) == str(folder))
 
 
 if __name__ == "__main__":

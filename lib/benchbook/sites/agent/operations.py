@@ -64,10 +64,9 @@ class Operations(Files):
     def start(
         self, job: str, argv: list[str], out: str, err: str | None = None, **how: Any
     ) -> dict[str, Any]:
-        """Start a program; `out` and `err` are files below the folder.
+        """Start a program; `out`, `err` and `note` are files below the folder.
 
-        With `begin_at`, a moment of this host's monotonic clock, it is made ready now and begins then, and
-        `note`, a file below the folder, says when it did.
+        With `begin_at`, a moment of this host's monotonic clock, it begins then, and `note` says when it did.
         """
         begin_at, note = how.pop("begin_at", None), how.pop("note", None)
         if begin_at is not None and job not in self._jobs:
@@ -76,7 +75,6 @@ class Operations(Files):
         return self._jobs.start(job, argv, self._inside(out), self._inside(err) if err else None, **how).info
 
     def job(self, job: str) -> dict[str, Any]:
-        """Return what is known of a job."""
         return self._jobs.get(job).info
 
     def wait(self, job: str, up_to_s: float = 2.0) -> Later:
@@ -85,7 +83,6 @@ class Operations(Files):
         return Later(lambda: found.info if found.code is not None else None, up_to_s, lambda: found.info)
 
     def signal(self, job: str, signum: int) -> None:
-        """Send a signal to a job."""
         self._jobs.signal(job, signum)
 
     def stop(self, job: str, grace_s: float = GRACE_S, signum: int = GENTLE) -> dict[str, Any]:
@@ -132,7 +129,6 @@ class Operations(Files):
         return Later(lambda: found.read(at, PIECE), up_to_s, lambda: {"data": "", "is_over": False})
 
     def close(self, stream: str) -> None:
-        """Close a connection."""
         found = self.streams.pop(stream, None)
         if found is not None:
             found.close()

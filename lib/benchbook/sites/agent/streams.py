@@ -33,7 +33,6 @@ class Stream:
         self.kept, self.base, self.taken, self.is_over = bytearray(), 0, 0, False
 
     def fileno(self) -> int:
-        """Return the descriptor, for a selector."""
         return self.socket.fileno()
 
     def receive(self) -> bool:
@@ -68,6 +67,5 @@ class Stream:
         return {"data": base64.b64encode(bytes(self.kept[:most])).decode(), "is_over": self.is_over}
 
     def close(self) -> None:
-        """Close it."""
         with contextlib.suppress(OSError):
             self.socket.close()

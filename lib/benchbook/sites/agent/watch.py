@@ -13,17 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchbook.sites.processes import procfs
 from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
 PROC = Path("/proc")
 # Finer ticks take more of the core that is being measured: 10 ms took 0.8 % of one, 25 ms takes 0.4 %.
 TICK_S = 0.025
 LOOK_S = 0.2
-MIB = 1024 * 1024
-TICKS = os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGE_SIZE")
-# Fields of the first line of /proc/stat (proc(5)); guest time is counted in user time already.
-IDLE, IOWAIT, STEAL = 3, 4, 7
 
 
 class Watch:
@@ -50,7 +46,7 @@ class Watch:
         self._rows: list[list[Any]] = []
         self._over = threading.Event()
         self._began, self._wall = time.monotonic(), time.time()
-        self._books, self._kills = _machine_times(), _oom_kills()
+        self._books, self._kills = procfs.machine_times(), procfs.oom_kills()
         self._threads = [threading.Thread(target=one, daemon=True) for one in (self._sample, self._tick)]
         for thread in self._threads:
             thread.start()
@@ -60,15 +56,15 @@ class Watch:
         self._over.set()
         for thread in self._threads:
             thread.join(timeout=5)
-        before, after = self._books, _machine_times()
-        stolen, whole = after[STEAL] - before[STEAL], sum(after) - sum(before)
+        before, after = self._books, procfs.machine_times()
+        stolen, whole = after[procfs.STEAL] - before[procfs.STEAL], sum(after) - sum(before)
         with self.path.open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream, lineterminator="\n").writerows(self._rows)
         return {
             "longest_pause_ms": self.longest_pause_ms,
             "steal_pct": 100 * stolen / whole if whole > 0 else 0.0,
             "runqueue_waits_s": self.runqueue_waits_s,
-            "oom_kills": _oom_kills() - self._kills,
+            "oom_kills": procfs.oom_kills() - self._kills,
             "clock_step_s": (time.time() - self._wall) - (time.monotonic() - self._began),
             "cores": os.cpu_count() or 1,
             "rows": len(self._rows),
@@ -77,7 +73,7 @@ class Watch:
     def _sample(self) -> None:
         last = self._began
         before = {part: self._cpu_s(pids) for part, pids in self.parts.items()}
-        times = _machine_times()
+        times = procfs.machine_times()
         carried = Counter(self.hops)
         while not self._over.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
             now = time.monotonic()
@@ -90,10 +86,10 @@ class Watch:
                 # A part whose process has just ended has nothing to say about this second.
                 if cpu is not None and was is not None:
                     used = round(max(0.0, (cpu - was) / span), 4)
-                    row = [second, part, used, round(_rss_mib(self._family(pids)), 2), "", "", "", ""]
+                    row = [second, part, used, round(procfs.rss_mib(self._family(pids)), 2), "", "", "", ""]
                     self._rows.append([*row, *(bytes_of.get(part) or ("", ""))])
                 before[part] = was if cpu is None else cpu
-            books = _machine_times()
+            books = procfs.machine_times()
             self._rows.append([second, self.machine, *_machine(times, books, span), *_pressure(), "", ""])
             times, last = books, now
 
@@ -101,12 +97,12 @@ class Watch:
         return pids + [child for pid in pids if pid in self.families for child in _children(pid)]
 
     def _cpu_s(self, pids: list[int]) -> float | None:
-        own = _cpu_s(pids)
+        own = procfs.cpu_s(pids)
         heads = [pid for pid in pids if pid in self.families]
         if own is None or not heads:
             return own
         # Once a child is waited for, what it used is in its parent's account.
-        alive = sum(_cpu_s([child]) or 0.0 for pid in heads for child in _children(pid))
+        alive = sum(procfs.cpu_s([child]) or 0.0 for pid in heads for child in _children(pid))
         return own + alive + sum(_ended_cpu_s(pid) for pid in heads)
 
     def _tick(self) -> None:
@@ -119,20 +115,15 @@ class Watch:
             # The books of a process go with it, so what it waited since the last look is lost.
             if now - looked > LOOK_S and self.clients:
                 for pid, was in self.runqueue_waits_s.items():
-                    self.runqueue_waits_s[pid] = max(was, _runqueue_wait_s(pid))
+                    self.runqueue_waits_s[pid] = max(was, procfs.runqueue_wait_s(pid))
                 last = looked = time.monotonic()
-
-
-def _machine_times() -> list[float]:
-    fields = (PROC / "stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
-    return [int(field) / TICKS for field in fields]
 
 
 def _machine(before: list[float], after: list[float], span: float) -> list[Any]:
     grown = [now - was for was, now in zip(before, after)]  # noqa: B905 (Python 3.9 knows no `strict`)
     whole = sum(grown)
-    busy = max(0.0, whole - grown[IDLE] - grown[IOWAIT]) / span
-    stolen = round(100 * grown[STEAL] / whole, 3) if whole > 0 else ""
+    busy = max(0.0, whole - grown[procfs.IDLE] - grown[procfs.IOWAIT]) / span
+    stolen = round(100 * grown[procfs.STEAL] / whole, 3) if whole > 0 else ""
     return [round(busy, 4), round(_used_mib(), 2), stolen]
 
 
@@ -153,21 +144,6 @@ def _pressure() -> list[Any]:
     return values
 
 
-def _cpu_s(pids: list[int]) -> float | None:
-    if not pids:
-        return None
-    total = 0
-    try:
-        for pid in pids:
-            rest = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if rest[0] in "ZX":
-                return None
-            total += int(rest[11]) + int(rest[12])
-    except (OSError, ValueError, IndexError):
-        return None
-    return total / TICKS
-
-
 def _children(pid: int) -> list[int]:
     try:
         return [int(one) for one in (PROC / str(pid) / "task" / str(pid) / "children").read_text().split()]
@@ -179,33 +155,6 @@ def _ended_cpu_s(pid: int) -> float:
     """Return what the children used that a process has waited for."""
     try:
         rest = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-        return (int(rest[13]) + int(rest[14])) / TICKS
+        return (int(rest[13]) + int(rest[14])) / procfs.TICKS
     except (OSError, ValueError, IndexError):
         return 0.0
-
-
-def _rss_mib(pids: list[int]) -> float:
-    try:
-        return sum(int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE for pid in pids) / MIB
-    except (OSError, ValueError, IndexError):
-        return 0.0
-
-
-def _runqueue_wait_s(pid: int) -> float:
-    """Return the seconds all threads of a process have waited for a core, from the scheduler's own books."""
-    total, tasks = 0, f"/proc/{pid}/task"
-    try:
-        for task in os.listdir(tasks):
-            # A path object for each of some hundred threads would cost as much again as reading it.
-            with open(f"{tasks}/{task}/schedstat", "rb", buffering=0) as books:
-                total += int(books.read(100).split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0.0
-    return total / 1e9
-
-
-def _oom_kills() -> int:
-    for line in (PROC / "vmstat").read_text(encoding="ascii").splitlines():
-        if line.startswith("oom_kill "):
-            return int(line.split()[1])
-    return 0

@@ -43,10 +43,7 @@ class Arranged(Generic[Part]):
         ports: int = 1,
         places: Collection[str] = ("",),
     ) -> Part:
-        """Return the part with this key; if there is none yet, one that is made in the next slot.
-
-        Where it is at several places, such as hosts, it has the same ports at each.
-        """
+        """Return the part with this key, made in the next slot, with the same ports at each of its places."""
         if key not in self._made:
             taken = max(self._ports[place] for place in places)
             for place in places:

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
-import select
 import shutil
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchbook import sites
 from benchbook.core.errors import SiteError
 from benchbook.sites.arms import temporary
+from benchbook.sites.lab import noted
 from benchbook.sites.processes import process, procfs
 
 OWNER_S = 15.0
@@ -29,10 +29,7 @@ SERVER_S = 60.0
 
 @dataclass
 class Report:
-    """What was stopped and removed, and what is still there after a second look.
-
-    What is left in `elsewhere` keeps nothing on this machine from being removed.
-    """
+    """What was stopped and removed, and what is still there after a second look, here or `elsewhere`."""
 
     stopped: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -107,18 +104,13 @@ def find_labs(lab_root: Path) -> list[Path]:
 
 def find_processes(lab_root: Path, tokens: set[str]) -> list[process.Child]:
     """Return the living processes of these labs, last started first, so that clients end before servers."""
-    found = []
-    for pid in procfs.pids():
-        environment = procfs.environment(pid)
+
+    def is_of_labs(environment: Mapping[str, str]) -> bool:
         token, folder = environment.get(process.TOKEN), environment.get(process.FOLDER)
-        if token is None or pid == os.getpid():
-            continue
-        state = procfs.stat(pid)
         is_below = folder is not None and Path(folder).is_relative_to(lab_root)
-        if state is not None and state["state"] not in "ZX" and (token in tokens or is_below):
-            exe = procfs.executable(pid) or ""
-            found.append(process.Child("left over", pid, int(state["started"]), exe, token))
-    return sorted(found, key=lambda child: (child.started, child.pid), reverse=True)
+        return token is not None and (token in tokens or is_below)
+
+    return process.living(is_of_labs)[::-1]
 
 
 def _owners(lab_root: Path, labs: list[Path]) -> list[process.Child]:
@@ -140,12 +132,8 @@ def _end(owner: process.Child, report: Report) -> None:
             name = f"pid {owner.pid} ({procfs.command(owner.pid)})"
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(handle, signal.SIGTERM)
-            poll = select.poll()
-            poll.register(handle, select.POLLIN)
-            if poll.poll(OWNER_S * 1000):
-                report.stopped.append(name)
-            else:
-                report.left.append(name)
+            has_ended = procfs.any_ended([handle], OWNER_S)
+            (report.stopped if has_ended else report.left).append(name)
     finally:
         os.close(handle)
 
@@ -156,10 +144,7 @@ def _remove(folder: Path, report: Report) -> None:
 
 
 def _token(folder: Path) -> str | None:
-    try:
-        return str(json.loads((folder / "lab.json").read_text(encoding="utf-8"))["token"])
-    except (OSError, ValueError, KeyError):
-        return None
+    return noted(folder / "lab.json").get("token")
 
 
 def _remove_leftovers(folder: Path, report: Report) -> None:

@@ -11,10 +11,7 @@ from benchbook.sites.processes.before_exec import ANYWHERE, Where
 
 
 def started(lab: Lab, start: Start, keep: Sequence[int], where: Where = ANYWHERE) -> start_at.Timed:
-    """Start a load client, supervised like a server, and return it; `keep` are descriptors that it inherits.
-
-    With `begin_at` it is started now and becomes its program at that moment.
-    """
+    """Start a load client, supervised like a server; with `begin_at` its program begins at that moment."""
     argv, note = start.argv, None
     if start.begin_at is not None:
         note = lab.run / f"begun-{start.number}"

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import psutil
-
 from benchbook.core.study_arm import Load
 from benchbook.sites import lab as labs
+from benchbook.sites.arms import companion
 from benchbook.sites.processes import process
 from benchbook.sites.processes.before_exec import Where
 
@@ -43,34 +42,17 @@ def beside(
     if asked is None:
         yield record
         return
-    log = lab.run / f"{ROLE}.log"
     numbers = [str(asked.idle_connections), str(asked.new_connections_per_s)]
-    place = f"{to[0]}:{to[1]}"
-    child = process.start(
-        ROLE,
-        [
-            *(sys.executable, "-m", "benchbook.sites.agent.connector"),
-            *(place, labs.SCHEMA, str(lab.secret), *numbers),
-        ],
-        token=lab.token,
-        folder=lab.folder,
-        out=log,
-        pidfile=lab.pidfile(ROLE),
-        where=Where(cpus),
-        keep=keep,
-        append=False,
-    )
-    try:
-        record |= begun(lambda: log.read_text("utf-8", "replace"), lambda: child.is_alive, asked)
+    argv = [sys.executable, "-m", "benchbook.sites.agent.connector", f"{to[0]}:{to[1]}", labs.SCHEMA]
+    argv += [str(lab.secret), *numbers]
+
+    def said() -> str:
+        return (lab.run / f"{ROLE}.log").read_text("utf-8", "replace")
+
+    with companion.beside(lab, ROLE, argv, Where(cpus), keep, STOP_S) as (child, kept):
+        record |= begun(said, lambda: child.is_alive, asked)
         yield record
-    finally:
-        stayed, cpu_s = child.is_alive, None
-        with contextlib.suppress(psutil.Error):
-            cpu_s = round(sum(psutil.Process(child.pid).cpu_times()[:2]), 3)
-        process.stop(child, grace_s=STOP_S)
-        lab.pidfile(ROLE).unlink(missing_ok=True)
-        record |= ended(told(log.read_text("utf-8", "replace")), asked, record)
-        record |= {"stayed": stayed, "cpu_s": cpu_s}
+    record |= ended(told(said()), asked, record) | kept
 
 
 def pid(lab: labs.Lab) -> int | None:
@@ -102,8 +84,7 @@ def ended(lines: list[dict[str, Any]], asked: Load, begun: dict[str, Any]) -> di
 
 
 def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str | None:
-    """Return why a machine that lets a program open so many files (negative: any number) can't bear a load,
-    or None; `where` says whose limit it is."""
+    """Return why `most` files of a program (negative: any) are too few for a load, or None."""
     needed = asked.connections * (2 if is_proxied else 1) + OTHER_FILES
     if most < 0 or needed <= most:
         return None
@@ -115,10 +96,7 @@ def too_few_files(asked: Load, is_proxied: bool, most: int, where: str) -> str |
 
 
 def begun(read: Callable[[], str], is_alive: Callable[[], bool], asked: Load) -> dict[str, Any]:
-    """Wait until a driver's idle connections are open, or for as long as a slow server may take.
-
-    `read` returns all that it has written, `is_alive` says whether it still runs.
-    """
+    """Wait until a driver's idle connections are open; `read` returns all that it has written so far."""
     deadline = time.monotonic() + START_S + asked.idle_connections / SLOWEST_PER_S
     while is_alive() and time.monotonic() < deadline:
         first = next((line for line in told(read()) if "opened" in line), None)

@@ -18,8 +18,7 @@ from benchbook.sites.machine.abilities import Ability
 
 
 def foreseen(study: Study) -> dict[str, str]:
-    """Return the arms that can't be made, with the reason, as far as it is known before anything is asked
-    of hosts or a cluster."""
+    """Return the arms that can't be made, with the reason, by what is known before anything is asked."""
     asked = kind(study).foreseen
     told = {arm: "; ".join(dict.fromkeys(asked(study, arm))) for arm in study.arms}
     return {arm: why for arm, why in told.items() if why}

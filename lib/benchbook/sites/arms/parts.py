@@ -82,7 +82,6 @@ class Chain(Generic[Where]):
 
     @property
     def proxy(self) -> Part[Where] | None:
-        """The proxy, if there is one."""
         return next((part for part in self.hops if part.kind not in HOPS), None)
 
     @property

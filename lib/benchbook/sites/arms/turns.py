@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchbook.sites import lab as labs
@@ -20,8 +21,7 @@ READY_S = 35.0
 
 
 def stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[str]]:
-    """Return the processes that don't serve every arm, each with the arms it serves: it stands still while
-    others run. `parts` holds pids by arm and part."""
+    """Return the processes that stand still while some arms run, each with the arms that it serves."""
     serves: dict[int, list[str]] = {}
     for arm, of_arm in parts.items():
         for pid in dict.fromkeys(pid for pids in of_arm.values() for pid in pids):
@@ -30,10 +30,17 @@ def stops(parts: Mapping[str, Mapping[str, Sequence[int]]]) -> dict[int, list[st
 
 
 def stopped_with(parts: Mapping[str, Mapping[str, Sequence[int]]], arm: str) -> list[str]:
-    """Return the kinds of parts that stand still when it is not an arm's turn: its client, and what is its
-    own."""
+    """Return the kinds of parts that stand still when it is not an arm's turn."""
     mine = stops(parts)
     return ["client", *(part for part, pids in parts[arm].items() if any(pid in mine for pid in pids))]
+
+
+def ask(lab: labs.Lab, **asked: Any) -> tuple[Path, Path]:
+    """Write what a clock is asked; return the file, and the one that will hold its result."""
+    request, result = lab.run / "turns.json", lab.run / "turns.result.json"
+    result.unlink(missing_ok=True)
+    request.write_text(json.dumps({**asked, "ready_s": READY_S}), encoding="utf-8")
+    return request, result
 
 
 class Clock:
@@ -52,9 +59,6 @@ class Clock:
         where: Where,
         keep: tuple[int, ...],
     ) -> None:
-        self.lab = lab
-        self.result = lab.run / "turns.result.json"
-        self.result.unlink(missing_ok=True)
         self.stops = stops(parts)
         arms: list[dict[str, Any]] = []
         for name, taker in takers.items():
@@ -62,10 +66,7 @@ class Clock:
             logs = [str(log) for log in taker.logs]
             mine = {"client": clients, **parts[name]}
             arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
-        request = lab.run / "turns.json"
-        request.write_text(
-            json.dumps({**asked, "arms": arms, "stops": self.stops, "ready_s": READY_S}), encoding="utf-8"
-        )
+        request, self.result = ask(lab, **asked, arms=arms, stops=self.stops)
         self.child = process.start(
             "clock",
             [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)],
@@ -78,7 +79,6 @@ class Clock:
 
     @property
     def exit_code(self) -> int | None:
-        """The clock's exit code, None while it goes on."""
         assert self.child.popen is not None
         return self.child.popen.poll()
 
@@ -89,8 +89,4 @@ class Clock:
         for pid in self.stops:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-        try:
-            found = json.loads(self.result.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            found = {}
-        return {**found, "exit_code": self.exit_code}
+        return {**labs.noted(self.result), "exit_code": self.exit_code}

@@ -15,31 +15,12 @@ Items = dict[str, str]
 
 # Cumulative counters that sysbench's own counts can be held against, query by query.
 COUNTERS = (
-    "Com_select",
-    "Com_insert",
-    "Com_update",
-    "Com_delete",
-    "Com_begin",
-    "Com_commit",
-    "Com_rollback",
-    "Com_stmt_prepare",
-    "Com_stmt_execute",
-    "Connections",
-    "Rows_sent",
-    "Rows_read",
-    "Handler_write",
-    "Handler_update",
-    "Handler_delete",
-    "Innodb_rows_inserted",
-    "Innodb_rows_updated",
-    "Innodb_rows_deleted",
-    "Innodb_rows_read",
-    "Innodb_deadlocks",
-    "Ssl_accepts",
-    "Aborted_connects",
-    "Aborted_clients",
-    "Questions",
-)
+    "Com_select", "Com_insert", "Com_update", "Com_delete", "Com_begin", "Com_commit",
+    "Com_rollback", "Com_stmt_prepare", "Com_stmt_execute", "Connections", "Rows_sent", "Rows_read",
+    "Handler_write", "Handler_update", "Handler_delete", "Innodb_rows_inserted",
+    "Innodb_rows_updated", "Innodb_rows_deleted", "Innodb_rows_read", "Innodb_deadlocks",
+    "Ssl_accepts", "Aborted_connects", "Aborted_clients", "Questions",
+)  # fmt: skip
 # What MariaDB counts by account (`userstat`), under our names; prepared statements count as what they do.
 OF_ACCOUNT = {
     "Com_select": "SELECT_COMMANDS",
@@ -83,10 +64,7 @@ class Dialect:
         connection.exec_driver_sql(f"USE {quoted}")
 
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
-        """Return the server's counters by name, all that it counts, and its uptime in seconds.
-
-        An engine that keeps its books elsewhere gives its connections a reader of them (`info["books"]`).
-        """
+        """Return the server's counters by name, all that it counts, and its uptime in seconds."""
         if "books" in connection.info:
             counters, uptime_s = connection.info["books"]()
             return counters, counters, uptime_s
@@ -131,10 +109,7 @@ class Dialect:
         )
 
     def cipher(self, connection: Connection) -> str:
-        """Return the cipher of a session made like the client's, empty without encryption.
-
-        A site whose own sessions are made otherwise makes one like the client's (`info["cipher"]`).
-        """
+        """Return the cipher of a session made like the client's, empty without encryption."""
         if "cipher" in connection.info:
             return str(connection.info["cipher"]())
         row: Any = connection.execute(text("SHOW SESSION STATUS LIKE 'Ssl_cipher'")).first()
@@ -150,8 +125,7 @@ class Dialect:
         return sorted({str(row["Key_name"]) for row in rows})
 
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
-        """Return a checksum of a sysbench table: of `kind` own the engine's; crc32 or md5, one of all rows
-        that several engines can make."""
+        """Return a checksum of a sysbench table: `own` is the engine's, crc32 and md5 any engine can make."""
         if kind == "own":
             return int(connection.execute(text(f"CHECKSUM TABLE {table}")).first()[1])  # type: ignore[index]
         row = "CONCAT_WS('#', id, k, c, pad)"
@@ -167,8 +141,7 @@ class Dialect:
         return [{key: str(row[key]) for key in done("")} for row in answer.mappings().all()]
 
     def prewarm(self, connection: Connection, table: str, index: str) -> None:
-        """Read every row by primary key and every entry of the secondary index, so that both are in
-        memory."""
+        """Read every row by primary key and every entry of the secondary index into memory."""
         for column, by in (("pad", "PRIMARY"), ("k", index)):
             query = f"SELECT COUNT({column}) FROM {table} FORCE INDEX ({by})"
             connection.execute(text(query)).scalar_one()
@@ -205,8 +178,7 @@ class Dialect:
         return found, lacking
 
     def written(self, connection: Connection) -> Items:
-        """Return when each table was made and last written to; empty where the engine doesn't say it at
-        once."""
+        """Return when each table was made and last written to; empty where the engine doesn't say it."""
         if not getattr(connection.dialect, "is_mariadb", False):
             return {}
         asked = (

@@ -17,7 +17,6 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
-from benchbook.sites.engines import mariadb_accounts as accounts
 from benchbook.sites.engines import tls
 from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
@@ -28,13 +27,12 @@ CRASH = re.compile(
 INSTALL, INSTALL_S = "apt-get install mariadb-server", 180.0
 REMEDY = f"install it (`{INSTALL}`)"
 SOCKET, PID = "m.sock", "m.pid"
+# No right to the schema, no such account, no such schema, no account for this host.
+UNKNOWN_THERE = (1044, 1045, 1049, 1130)
 
 
 class MariaDB(Server):
-    """One server. Nothing is started until `ensure`.
-
-    With `tls_from`, which gives the machine of a client, the benchmark's account is let in with TLS only.
-    """
+    """One server. With `tls_from`, which gives a client's machine, the benchmark's account needs TLS."""
 
     name, program, product, remedy = "mariadb", "mariadbd", "MariaDB", REMEDY
     version_words = re.compile(r"Ver ([0-9.]+)-MariaDB")
@@ -43,11 +41,7 @@ class MariaDB(Server):
     start_s, stop_s = 180.0, 120.0
 
     def __init__(
-        self,
-        machine: Machine,
-        engine: Any,
-        place: labs.Place,
-        tls_from: Callable[[], Machine] | None = None,
+        self, machine: Machine, engine: Any, place: labs.Place, tls_from: Callable[[], Machine] | None = None
     ) -> None:
         super().__init__(machine, place, machine.account("mysql"))
         self.engine, self.lab, self.tls_from = engine, machine.lab, tls_from
@@ -61,16 +55,11 @@ class MariaDB(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder."""
         fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
         return {"engine": self.name, "version": self.version, "settings": fixed}
 
     def create(self) -> None:
-        """Make a new data folder.
-
-        The administrator comes in over the socket by the name of our user there; there are no anonymous
-        accounts.
-        """
+        """The administrator comes in by the name of our user there; no account is without a name."""
         argv = [
             self._installer(),
             "--no-defaults",
@@ -86,10 +75,7 @@ class MariaDB(Server):
         self.machine.work(argv, "MariaDB's data folder could not be made", INSTALL_S, self.user)
 
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account over the socket, one new connection each time.
-
-        The server knows it by our user there (unix_socket), so there is no password.
-        """
+        """The server knows it by our user there (unix_socket), so there is no password."""
         if self._admin is None:
             self._admin = sql.engine(self._connect, lambda: self._opened)
             if self.tls_from is not None:
@@ -99,25 +85,22 @@ class MariaDB(Server):
     def let_in(self, account: int) -> None:
         """Make one more of sysbench's accounts, and count statements by account from now on."""
         with self._connect() as connection, connection.cursor() as cursor:
-            password = self.lab.password(account)
-            accounts.let_in(cursor, labs.user_of(account), password, self.place.peers())
+            sql.let_in(cursor, labs.user_of(account), self.lab.password(account), self.place.peers())
             cursor.execute("SET GLOBAL userstat = 1")
 
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
         try:
             return bool(self._from(machine, address, port, "SELECT @@report_host")[0] == self.word)
         except pymysql.err.Error as error:
-            if error.args[0] in accounts.UNKNOWN_THERE:
+            if error.args[0] in UNKNOWN_THERE:
                 return False
             raise self._unseen(machine, address, port, error.args[-1]) from None
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very server from any other; costs one connection."""
         seen = self.seen()
         return seen | sql.identity(self.admin(), f"{self._named} (its log: {self.log})")
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
         variables = sql.variables(self.admin())
         read = settings.taken(self.asked, self.engine.settings, variables, self.folder)
@@ -151,7 +134,11 @@ class MariaDB(Server):
             cursor.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
             uptime_s = int(cursor.fetchone()[1])
             self._close(cursor)
-            accounts.make(cursor, self.lab.password(), place.peers(), is_closed=self.tls_from is not None)
+            cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
+            sql.let_in(cursor, labs.USER, self.lab.password(), place.peers())
+            for peer in place.peers():
+                with_tls = "NONE" if self.tls_from is None else "SSL"
+                cursor.execute(f"ALTER USER %s@%s REQUIRE {with_tls}", (labs.USER, peer))
         its_pid = int(self.machine.read(f"{self.role}/{PID}") or 0)
         seen: dict[str, Any] = {"data folder": PurePosixPath(data), "pid file": PurePosixPath(pid_file)}
         seen |= {"pid": its_pid, "port": port, "bind_address": address}
@@ -180,7 +167,9 @@ class MariaDB(Server):
         return str(self._from(self.tls_from(), self.place.address, self.place.port, statement)[1])
 
     def _close(self, cursor: pymysql.cursors.Cursor) -> None:
-        accounts.close(cursor)
+        """Leave no account without a name."""
+        cursor.execute("DELETE FROM mysql.global_priv WHERE User = ''")
+        cursor.execute("FLUSH PRIVILEGES")
 
     def _places(self) -> dict[str, object]:
         """Return what else a study does not set."""
@@ -215,7 +204,6 @@ class MariaDB(Server):
         return found
 
     def _text(self) -> str:
-        """Return the settings file."""
         places: dict[str, object] = {
             "port": self.place.port,
             "bind_address": self.place.address,

@@ -16,7 +16,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import admin_account, settings, sql
 from benchbook.sites import lab as labs
-from benchbook.sites.engines import mariadb_accounts as accounts
+from benchbook.sites.agent import files
 from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 from benchbook.sites.machine import here
 from benchbook.sites.settings import Value
@@ -50,18 +50,17 @@ class MySQL(MariaDB):
         if engine.binary is not None:
             return None
         found = here.find(MySQL.program)
-        if found is None or not WORDS.search(here.says([found, "--no-defaults", "--version"])):
+        if found is None or not WORDS.search(files.says([found, "--no-defaults", "--version"])):
             # MariaDB's package gives its own server this name too.
             return f"there is no mysqld but MariaDB's; {REMEDY}, or name its program in engine.binary"
         return None
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder."""
         return super().made_with | {"locks": admin_account.locks(self.lab)}
 
     def create(self) -> None:
-        """Make a new data folder, whose administrator has a password when it is there."""
+        """The administrator has a password before it is complete."""
         password = admin_account.secret(self.lab)
         statement = f"ALTER USER '{admin_account.ADMIN}'@'localhost' IDENTIFIED BY '{password}';\n"
         self.machine.write(f"{self.role}/{FIRST}", statement, self.user)
@@ -75,26 +74,24 @@ class MySQL(MariaDB):
             self.machine.remove(f"{self.role}/{FIRST}")
 
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account over the socket, one new connection each time."""
+        """The server knows it by its password."""
         if self._admin is None:
             made = super().admin()
             sqlalchemy.event.listen(made, "connect", lambda _, record: record.info.update(absent=ABSENT))
         return super().admin()
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very server from any other; costs one connection."""
         seen = self.seen()
         what = f"{self._named} (its log: {self.log})"
         return seen | sql.identity(self.admin(), what, uid="@@server_uuid")
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         return super().facts() | {"name": self.name, "tls": "off"}
 
     def let_in(self, account: int) -> None:
         """Make one more of sysbench's accounts; MySQL does not count statements by account."""
         with self._connect() as connection, connection.cursor() as cursor:
-            accounts.let_in(cursor, labs.user_of(account), self.lab.password(account), self.place.peers())
+            sql.let_in(cursor, labs.user_of(account), self.lab.password(account), self.place.peers())
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1

@@ -38,10 +38,7 @@ SELECT current_setting('data_directory'), current_setting('port')::int, current_
 
 
 class PostgreSQL(Server):
-    """One server at one address, known by its pid file, its folder and a word drawn at each start.
-
-    Nothing is started until `ensure`.
-    """
+    """One server, known by its pid file, its folder and a word drawn at each start."""
 
     config_name, config_files = "postgresql.conf", (HBA,)
     own_options = frozenset({"--listen_addresses", "--port", "--cluster_name"})
@@ -75,7 +72,6 @@ class PostgreSQL(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder."""
         return {"engine": "postgresql", "version": self.version, "settings": {}}
 
     def _command(self) -> list[str]:
@@ -97,7 +93,7 @@ class PostgreSQL(Server):
             ) from None
 
     def create(self) -> None:
-        """Make a new data folder; only the socket is open before the first account has its password."""
+        """Only the socket is open before the first account has its password."""
         auth = ["--auth-local=peer", "--auth-host=reject", f"--username={ADMIN}"]
         program = PurePosixPath(self.binary).with_name("initdb")
         argv = [str(program), f"--pgdata={self.folder}/new", *auth, "--no-sync"]
@@ -105,10 +101,7 @@ class PostgreSQL(Server):
         self.machine.work(argv, "PostgreSQL's data folder could not be made", INSTALL_S, self.user)
 
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account over the socket, one new connection each time.
-
-        The server knows it by our user there (peer), so there is no password.
-        """
+        """The server knows it by our user there (peer), so there is no password."""
         if self._admin is None:
             self._admin = accounts.engine(self._connect, lambda: self._opened)
         return self._admin
@@ -125,18 +118,15 @@ class PostgreSQL(Server):
             raise self._unseen(machine, address, port, " ".join(str(error).split())) from None
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very server from any other; costs one connection."""
         return self.seen() | accounts.identity(self._connect, f"{self._named} (its log: {self.log})")
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
         asked = (self.asked, self.engine.settings)
         said = server_settings.facts(self.admin(), self.version, *asked, self.folder)
         return said | self.program_facts(self.binary)
 
     def log_errors(self, mark: int) -> list[str]:
-        """Return the lines since a place that tell of an error or a crash."""
         return [line for line in self.log_since(mark) if CRASH.search(line) and not HARMLESS.search(line)]
 
     def _find(self) -> str:

@@ -40,11 +40,7 @@ def said_version(binary: str, says: Callable[[list[str]], str]) -> str:
 
 
 def access(peers: Sequence[str], owner: str) -> dict[str, str]:
-    """Return the texts of the files that say who may enter, and as whom the administrator comes.
-
-    The administrator comes over the socket as the user `owner` of the machine, all others with a password
-    from the peers named, addresses or the socket, to the one database.
-    """
+    """Return as files who may enter: `peers` by password, and by socket the user `owner` as administrator."""
     rules = [f"local all {ADMIN} peer map=owner"]
     rules += [
         f"local {labs.SCHEMA} all scram-sha-256"
@@ -55,11 +51,8 @@ def access(peers: Sequence[str], owner: str) -> dict[str, str]:
     return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}
 
 
-def engine(
-    connect: Callable[[], psycopg.Connection[Any]], opened: Callable[[], int]
-) -> sqlalchemy.Engine:
-    """Return an engine whose every connection is a new one; in its `info` are its words (`dialect`) and what
-    says how many have been opened."""
+def engine(connect: Callable[[], psycopg.Connection[Any]], opened: Callable[[], int]) -> sqlalchemy.Engine:
+    """Return an engine whose every connection is new, with `dialect` and `opened` in its `info`."""
     made = sqlalchemy.create_engine(
         "postgresql+psycopg://", creator=connect, poolclass=sqlalchemy.NullPool, hide_parameters=True
     )
@@ -70,8 +63,7 @@ def engine(
 
 
 def identity(connect: Callable[[], psycopg.Connection[Any]], what: str) -> dict[str, Any]:
-    """Return what tells a server from any other; costs one connection. SiteError, which names `what`, if it
-    does not answer."""
+    """Return what tells a server from any other; costs one connection. SiteError where none answers."""
     try:
         with connect() as connection:
             row = connection.execute(IDENTITY).fetchone()
@@ -109,10 +101,8 @@ def set_up(connect: Callable[[str], psycopg.Connection], password: str) -> None:
 
 
 def let_in(connection: psycopg.Connection, user: str, password: str) -> None:
-    """Make an account, or give it its password, with rights on all tables of the measured database.
-
-    The password is turned into its verifier here, so that it is in no statement and no log.
-    """
+    """Make an account, or give it its password, with rights on all tables of the measured database."""
+    # The password itself is in no statement and no log.
     verifier = connection.pgconn.encrypt_password(password.encode(), user.encode(), b"scram-sha-256").decode()
     name, owner = quoting.Identifier(user), quoting.Identifier(labs.USER)
     there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (user,)).fetchone()

@@ -13,11 +13,12 @@ import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 
 from benchbook.sites.lab import Lab
+from benchbook.sites.machine.far import Far
 
 READ_S, ACCEPT_S, CLOSE_S = 600.0, 30.0, 5.0
 PIECE = 1 << 16
@@ -25,22 +26,6 @@ PIECE = 1 << 16
 # a server's that ends one. Of those about passwords all wait for the client but these two codes.
 ASKING, READY, PASSWORDS, GOING_ON = (b"", b"p", b"Q", b"S", b"F"), b"Z", b"R", (0, 12)
 FLUSH = b"H"
-
-
-class Far(Protocol):
-    """What carries bytes to a server and back."""
-
-    def settimeout(self, seconds: float | None) -> None:
-        """Set how long a read may take; None: for ever."""
-
-    def sendall(self, data: bytes) -> None:
-        """Send all bytes."""
-
-    def receive(self) -> bytes:
-        """Wait for the bytes that come next; none at the end."""
-
-    def close(self) -> None:
-        """End it."""
 
 
 class FarConnection(psycopg.Connection[Any]):
@@ -59,8 +44,7 @@ Kind = TypeVar("Kind", bound=FarConnection)
 
 
 def connect(far: Far, lab: Lab, kind: type[Kind], **account: Any) -> Kind:
-    """Open a connection of a kind by what carries its bytes, which is closed with it; psycopg's own arguments
-    for the account."""
+    """Open a connection of a kind by what carries its bytes, with psycopg's own arguments for the account."""
     far.settimeout(READ_S)
     folder = lab.own(f"run/pg-{uuid.uuid4().hex[:8]}", None)
     try:

@@ -20,12 +20,7 @@ from benchbook.sites.engines.dialect import Items
 
 ADMIN = "benchbook_admin"
 # The first word of a statement's text to the counter that it moves.
-COMMANDS = {
-    "SELECT": "Com_select",
-    "INSERT": "Com_insert",
-    "UPDATE": "Com_update",
-    "DELETE": "Com_delete",
-}
+COMMANDS = {"SELECT": "Com_select", "INSERT": "Com_insert", "UPDATE": "Com_update", "DELETE": "Com_delete"}
 WRITES = ("Com_insert", "Com_update", "Com_delete")
 PREPARED = "pg_stat_statements counts a prepared one once a session"
 ABSENT = {
@@ -86,11 +81,7 @@ DEFINITIONS: tuple[tuple[str, int, str], ...] = (
         "SELECT tgrelid::regclass, tgname, pg_get_triggerdef(pg_trigger.oid), tgenabled FROM pg_trigger "
         f"JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal AND {OURS}",
     ),
-    (
-        "rule",
-        2,
-        "SELECT tablename, rulename, definition FROM pg_rules WHERE schemaname = current_schema()",
-    ),
+    ("rule", 2, "SELECT tablename, rulename, definition FROM pg_rules WHERE schemaname = current_schema()"),
     ("event trigger", 1, "SELECT evtname, evtevent, evtenabled, evtfoid::regproc FROM pg_event_trigger"),
     ("extension", 1, "SELECT extname, extversion FROM pg_extension"),
     (

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy
 
 from benchbook.core.errors import SettingsDiffer
-from benchbook.sites.settings import Value, text
+from benchbook.sites.settings import SWITCH, Value, recorded, text
 
 # What every PostgreSQL starts from unless the study says otherwise: value, and why.
 DEFAULTS: dict[str, tuple[Value, str]] = {
@@ -38,16 +38,6 @@ AT_CREATION = ("wal_segment_size", "data_checksums", "block_size")
 VOLATILE = frozenset({"cluster_name", "in_hot_standby", "listen_addresses", "port", "application_name"})
 # `on` is another name for one of these.
 ON_MEANS = {"wal_compression": "pglz"}
-SWITCH = {
-    "on": "on",
-    "true": "on",
-    "yes": "on",
-    "1": "on",
-    "off": "off",
-    "false": "off",
-    "no": "off",
-    "0": "off",
-}
 # To bytes and milliseconds. PostgreSQL's own units have a number before them, such as 8kB.
 UNITS = {"B": 1.0, "kB": 2.0**10, "MB": 2.0**20, "GB": 2.0**30, "TB": 2.0**40}
 UNITS |= {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
@@ -66,10 +56,7 @@ def written(asked: Mapping[str, Value], places: Mapping[str, object]) -> str:
 
 
 def taken(asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterable[Any]) -> dict[str, Any]:
-    """Return what the server says of each setting asked for; SettingsDiffer where it did not take one.
-
-    `chosen` are those of the study, `rows` the answer to QUERY.
-    """
+    """Return what the server says of each setting asked for; SettingsDiffer where it did not take one."""
     known = {row.name: row for row in rows}
     differing: dict[str, tuple[Value, str | None]] = {}
     for key, value in asked.items():
@@ -78,14 +65,7 @@ def taken(asked: Mapping[str, Value], chosen: Mapping[str, Value], rows: Iterabl
             differing[key] = (value, None if row is None else shown(row))
     if differing:
         raise SettingsDiffer(differing)
-    return {
-        key: {
-            "asked": text(value),
-            "got": shown(known[key]),
-            "from": "study" if key in chosen else "benchbook",
-        }
-        for key, value in sorted(asked.items())
-    }
+    return recorded(asked, chosen, lambda key: shown(known[key]))
 
 
 def facts(

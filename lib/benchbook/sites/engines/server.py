@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+import sqlalchemy
+
 from benchbook.core.errors import SiteError
 from benchbook.sites import sql
 from benchbook.sites.machine import prepared
@@ -19,8 +21,7 @@ from benchbook.sites.machine.supervised import Supervised
 class Server(Supervised, abc.ABC):
     """One server with its program (`binary`) and a data folder, which `prepared.make` makes.
 
-    `word` is drawn at each start, for a server that can say it. `env` is what its program finds in its
-    environment.
+    `word` is drawn at each start, for a server that can say it; `env` goes into its program's environment.
     """
 
     binary: str
@@ -45,6 +46,27 @@ class Server(Supervised, abc.ABC):
         except BaseException:
             self.stop()
             raise
+
+    @property
+    @abc.abstractmethod
+    def made_with(self) -> dict[str, Any]:
+        """What a data folder depends on: another value needs another folder."""
+
+    @abc.abstractmethod
+    def create(self) -> None:
+        """Make a new data folder, which only its administrator can enter."""
+
+    @abc.abstractmethod
+    def admin(self) -> sqlalchemy.Engine:
+        """Return the administrative account over the socket; each connection is new."""
+
+    @abc.abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this very server from any other; costs one connection at the most."""
+
+    @abc.abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
 
     @abc.abstractmethod
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
@@ -78,10 +100,7 @@ class Server(Supervised, abc.ABC):
     def _must_be_the_one(
         self, seen: Mapping[str, Any], wanted: Mapping[str, Any], word: str, uptime_s: float, started_s: float
     ) -> None:
-        """Raise SiteError, naming each difference, unless socket and port lead to the process just started.
-
-        Clients on other hosts look by themselves (`seen_from`).
-        """
+        """Raise SiteError with each difference unless socket and port lead to the process just started."""
         place = self.place
         wrong = [f"its {key} is {seen[key]}, not {wanted[key]}" for key in wanted if seen[key] != wanted[key]]
         is_reached = self.machine.host is not None or self.seen_from(self.machine, place.address, place.port)
@@ -118,10 +137,7 @@ class Server(Supervised, abc.ABC):
         return self.folder / "data"
 
     def _must_be(self, asked: str | None, remedy: str, *known: str) -> None:
-        """Refuse a program of another version than the one asked for; `known` are names of its own.
-
-        `remedy` goes before the key of another program.
-        """
+        """Refuse a program whose names (`known`) are not the version asked for; `remedy` is what to do."""
         if not any(sql.is_version(one, asked) for one in known):
             raise SiteError(
                 f"engine.version: asked {asked}, {self.binary}{self._where} is {known[0]}; {remedy} "

@@ -20,17 +20,14 @@ from benchbook.sites.engines.server import Server
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.here import Here
 from benchbook.sites.tidb import build, config, data
-from benchbook.sites.tidb.status import MachineStatus
+from benchbook.sites.tidb.status import Status
 
 STORAGE = "unistore, embedded: one process, writes not synced"
 CRASH = re.compile(r"\[ERROR\]|\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
 
 
 class TiDB(Server):
-    """One server at one address, its status port on the next. Nothing is started until `ensure`.
-
-    Where this machine has no program yet, it is built now; on a host it is found by name.
-    """
+    """One server, its status port the next. On this machine a program that is missing is built now."""
 
     config_name, leftovers, crash = "tidb.toml", (data.SOCKET,), CRASH
     own_options = frozenset({"-host", "-P", "-status-host", "-status"})
@@ -45,7 +42,7 @@ class TiDB(Server):
         self._must_be(engine.version, "name another program", *known)
         settings.must_be_free(engine)
         self.asked = config.complete(engine.settings, self.version)
-        self.status = MachineStatus(place.address, place.port + 1, machine=machine)
+        self.status = Status(place.address, place.port + 1, machine)
         self._admin: sqlalchemy.Engine | None = None
         self._opened = 0
 
@@ -60,7 +57,7 @@ class TiDB(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder. Variables are kept in it."""
+        """Variables are kept with the data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made = {"engine": "tidb", "version": self.version, "settings": variables}
         return made | {"locks": admin_account.locks(self.lab)}
@@ -85,19 +82,11 @@ class TiDB(Server):
         data.prove(self, self._connect, str(self.data))
 
     def create(self) -> None:
-        """Make a new data folder: a first start with a socket alone, after which no account lacks a
-        password."""
         self._write_config()
         argv = [*self._argv("new", data.FIRST), "-P=0", "-report-status=false"]
         data.first_start(self, argv, data.FIRST)
 
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account over the socket, one new connection each time.
-
-        Each connection carries in `info` what tells of the server beside SQL: `session`, its own number in
-        the list of sessions; `connected`, which counts sessions; `books`, which reads counters and uptime;
-        `absent`, the counters that there are not.
-        """
         if self._admin is None:
             self._admin = data.admin(self._connect, [self.status], lambda: self._opened)
         return self._admin
@@ -106,7 +95,6 @@ class TiDB(Server):
         return data.is_seen([self._connect], machine, address, port)
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very server from any other; opens no session."""
         seen = self.seen()
         try:
             answer = self.status.who()
@@ -116,7 +104,6 @@ class TiDB(Server):
         return seen | known | {"datadir": str(self.data), "port": self.place.port}
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         self.running()
         variables = sql.variables(self.admin())
         read = self.asked.taken(self.engine.settings, self.status.config(), variables)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import io
 import ipaddress
 import ssl
 from pathlib import Path
 from typing import Any
 
 from benchbook.sites import lab as labs
-from benchbook.sites.machine.arriving import Arriving
+from benchbook.sites.machine.far import Far
 
 # The names under which sysbench looks for them in the folder that it is started in.
 CA, CERTIFICATE, KEY = "cacert.pem", "client-cert.pem", "client-key.pem"
@@ -57,7 +56,7 @@ class FarContext(ssl.SSLContext):
         return _FarTls(self, sock)
 
 
-class _FarTls:
+class _FarTls(Far):
     def __init__(self, context: ssl.SSLContext, raw: Any) -> None:
         self._raw, self._in, self._out = raw, ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session = context.wrap_bio(self._in, self._out)
@@ -69,9 +68,6 @@ class _FarTls:
 
     def sendall(self, data: bytes) -> None:
         self._work(lambda: self._session.write(data))
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(Arriving(self.receive), PIECE)
 
     def settimeout(self, seconds: float | None) -> None:
         self._raw.settimeout(seconds)

@@ -20,30 +20,15 @@ MARK = "benchbook_lab"
 WHO = ("version", "hostname", "port", "server_uid", "server_uuid", "datadir")
 # What bears on a benchmark, out of the many variables of a server whose others change by the hour.
 TELLING = (
-    *("innodb_", "max_", "sync_", "query_cache", "thread_", "table_", "character_set_", "collation_"),
-    *(
-        "event_scheduler",
-        "general_log",
-        "log_output",
-        "optimizer_",
-        "slow_query_log",
-        "sql_mode",
-        "binlog_",
-        "log_bin",
-        "tidb_",
-        "performance_schema",
-        "tx_isolation",
-        "transaction_isolation",
-    ),
-)
+    "innodb_", "max_", "sync_", "query_cache", "thread_", "table_", "character_set_", "collation_",
+    "event_scheduler", "general_log", "log_output", "optimizer_", "slow_query_log", "sql_mode", "binlog_",
+    "log_bin", "tidb_", "performance_schema", "tx_isolation", "transaction_isolation",
+)  # fmt: skip
 CHANGING = ("_ts", "_now", "_status", "_size_max", "last_")
 
 
 def account(asked: Existing, lab: labs.Lab) -> Path:
-    """Return the file with the benchmark's account, as sysbench reads it, mode 0600.
-
-    A password from the environment is written into the lab, where no other account can read it.
-    """
+    """Return the file with the benchmark's account, mode 0600; one from the environment goes into the lab."""
     if asked.account_file is not None:
         path = Path(asked.account_file).expanduser()
         labs.read_secret(path)
@@ -116,10 +101,7 @@ def facts(connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
             "name": next((name for name in ("mariadb", "tidb") if name in comment), "mysql"),
             "version": known.get("version"),
             "version_comment": known.get("version_comment"),
-            "settings": {
-                key: {"asked": settings.text(value), "got": settings.read_back(key, known), "from": "study"}
-                for key, value in sorted(asked.items())
-            },
+            "settings": settings.recorded(asked, asked, lambda key: settings.read_back(key, known)),
             "variables": len(told),
             "variables_sha256": hashlib.sha256("\n".join(map("=".join, told)).encode()).hexdigest(),
         },

@@ -35,10 +35,7 @@ NOT_SEEN = ("the server's log", "the server's host", "the server's processes")
 
 
 class ExistingSite(HeldSite):
-    """The endpoints of one study's arms. Use it as a context manager, in the main thread.
-
-    Nothing is started there and nothing stopped; tables are made in one schema, which must be ours.
-    """
+    """The endpoints of one study's arms. Nothing is started there; tables are made in one schema of ours."""
 
     ready_s = 1.0
 
@@ -63,7 +60,6 @@ class ExistingSite(HeldSite):
         self._scratch.cleanup()
 
     def obstacles(self, arm: str) -> list[str]:
-        """Return why an arm's endpoint can't be used; costs one connection."""
         try:
             with self.admin(arm).connect() as connection:
                 whose = server.whose(connection, self.database, self.lab.token)
@@ -75,7 +71,6 @@ class ExistingSite(HeldSite):
             return [f"{host}:{port} does not let {user} in: {said} ({code}); see host, port and account"]
 
     def up(self, arm: str) -> Endpoint:
-        """See that an arm's endpoint answers, and that its schema is ours; return it."""
         if why := self.missing(arm):
             raise SiteError(f"{arm}: {why}")
         host, port = self._place(arm)
@@ -86,14 +81,12 @@ class ExistingSite(HeldSite):
         return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls)
 
     def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
-        """Return an arm's endpoint once for each of its clients: there is one."""
         return [self.up(arm)] * self.study.arms[arm].clients
 
     def down(self, arm: str | None = None) -> None:
         """Leave everything as it is: none of it is ours to stop."""
 
     def facts(self, arm: str) -> dict[str, Any]:
-        """Return what the server says it is, what the account may not see, and what this machine is."""
         host, port = self._place(arm)
         with self.admin(arm).connect() as connection:
             found = server.facts(connection, self.study.engine.settings)
@@ -112,12 +105,10 @@ class ExistingSite(HeldSite):
         }
 
     def identity(self, arm: str) -> dict[str, Any]:
-        """Return what tells the server behind an arm from any other; one connection."""
         with self.admin(arm).connect() as connection:
             return server.identity(connection)
 
     def server_of(self, arm: str) -> str:
-        """Return the name of the server behind an arm: endpoints that lead to one server share it."""
         name = " ".join(map(str, self.identity(arm).values()))
         self._servers[self._place(arm)] = name
         return name
@@ -133,11 +124,9 @@ class ExistingSite(HeldSite):
         return self._engines[place]
 
     def admins(self, arm: str) -> list[sqlalchemy.Engine]:
-        """Return the account at an arm's endpoint: there is one server, as far as can be seen."""
         return [self.admin(arm)]
 
     def allowance(self, arm: str) -> float:
-        """Return how many cores' time the client may use: all of this machine."""
         return float(len(os.sched_getaffinity(0)))
 
     def client(self, start: Start) -> start_at.Timed:
@@ -155,7 +144,6 @@ class ExistingSite(HeldSite):
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
-        """Note beside a run what of the server could not be seen."""
         yield {"not_seen": list(NOT_SEEN)}
 
     def log_mark(self, arm: str | None = None) -> int:
@@ -171,7 +159,6 @@ class ExistingSite(HeldSite):
         files.write_json(self.lab.folder / MARKS, {"label": label, "server": self.server_of(self._arm(arm))})
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        """Say whether the tables were loaded there, under this label (None: under any)."""
         path = self.lab.folder / MARKS
         known = files.read_json(path) if path.exists() else {}
         is_same = known.get("server") == self.server_of(self._arm(arm))

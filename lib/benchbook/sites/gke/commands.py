@@ -24,8 +24,7 @@ NODES_S = 600.0
 
 
 def up(study: Study, folder: Path, run: steps.Runner | None = None, which: Any = shutil.which) -> Path:
-    """Make what is missing of a study's cluster, with TiDB Operator where the study needs it; return the
-    kubeconfig that reaches it. SiteError before the first command if a program is missing here."""
+    """Make what is missing of a study's cluster, and TiDB Operator if needed; return the kubeconfig."""
     asked, lab, version = _asked(study), labs.open_lab(folder), wanted_operator(study)
     operator.must_have_programs(version is not None, which)
     record = {"gke": asked.model_dump(mode="json"), "id": lab.token[:8]}
@@ -57,9 +56,8 @@ def wanted_operator(study: Study) -> str | None:
 
 def _install(version: str, tool: steps.Gcloud, say: Callable[[str], None] = print) -> None:
     """Install the operator unless this version is there; SiteError if another one is."""
-    environment = {"KUBECONFIG": str(tool.kubeconfig)}
     for number, step in enumerate(operator.steps(version)):
-        code, said = tool.run(step.look, environment)
+        code, said = tool.run(step.look, tool.reached)
         there = operator.installed(said) if number == 1 and code == 0 else None
         if there not in (None, version):
             raise SiteError(
@@ -70,14 +68,11 @@ def _install(version: str, tool: steps.Gcloud, say: Callable[[str], None] = prin
             say(f"{step.resource}: there already")
             continue
         say(f"{step.resource}: {shlex.join(step.make)}")
-        code, said = tool.run(step.make, environment)
-        if code != 0:
-            raise SiteError(f"{step.resource}: could not be installed: {said.strip()[-800:]}")
+        tool.must(step.make, f"{step.resource}: could not be installed", tool.reached)
 
 
 def prepare_nodes(study: Study, folder: Path, kubeconfig: Path) -> list[str]:
-    """Make the settings and disks of a cluster's nodes, each read back on every node, and a volume of each
-    disk; return the volumes' names."""
+    """Make settings and disks of the nodes, each read back on every node, and return the volumes of disks."""
     asked, lab, here = _asked(study), labs.open_lab(folder), layout.asked(study)
     names = layout.names("benchbook", "disks", lab.token)
     settings, mounts = nodes.settings(asked, names, NODE_IMAGE), disks.mounting(asked, names, NODE_IMAGE)

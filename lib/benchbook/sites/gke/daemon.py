@@ -12,11 +12,7 @@ ENTER = 'nsenter -t 1 -m -n -u -i -- sh -c "$0" && touch /tmp/done && exec sleep
 
 
 def on_nodes(name: str, pools: Sequence[str], names: Names, image: str, script: str) -> dict[str, Any]:
-    """Return a DaemonSet that runs a script as root in the namespaces of each node of these pools.
-
-    A pod is ready when the script has ended well, so that "all ready" says that every node is done.
-    """
-    labels = dict(names.labels) | {"benchbook/part": name}
+    """Return a DaemonSet that runs a script as root in the namespaces of each node of these pools."""
     needed = {"key": "benchbook-pool", "operator": "In", "values": list(pools)}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [needed]}]}
     container = {
@@ -24,23 +20,16 @@ def on_nodes(name: str, pools: Sequence[str], names: Names, image: str, script: 
         "image": image,
         "command": ["sh", "-c", ENTER, script],
         "securityContext": {"privileged": True},
+        # Ready when the script has ended well, so that "all ready" says that every node is done.
         "readinessProbe": {"exec": {"command": ["test", "-e", "/tmp/done"]}, "periodSeconds": 2},
     }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": name, "namespace": names.namespace, "labels": labels},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "hostPID": True,
-                    "automountServiceAccountToken": False,
-                    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
-                    "tolerations": [{"key": "benchbook", "operator": "Exists"}],
-                    "containers": [container],
-                },
-            },
-        },
+    pod = {
+        "hostPID": True,
+        "automountServiceAccountToken": False,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        "tolerations": [{"key": "benchbook", "operator": "Exists"}],
+        "containers": [container],
     }
+    labels = dict(names.labels) | {"benchbook/part": name}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    return names.manifest("DaemonSet", name, name, "apps/v1", spec=spec)

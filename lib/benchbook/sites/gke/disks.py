@@ -56,14 +56,11 @@ def storage_class(names: Names) -> dict[str, Any]:
 
 
 def mounting(asked: Gke, names: Names, image: str) -> list[dict[str, Any]]:
-    """Return for each pool with local SSDs the DaemonSet that formats and mounts them.
-
-    It enters its node's own namespaces, which needs a privileged container, and fails where a node shows
-    another number of disks of this interface than was asked for.
-    """
+    """Return for each pool with local SSDs the DaemonSet that formats and mounts them."""
     made = []
     for name, pool in asked.pools.items():
         if pool.local_ssds:
+            # It fails where a node shows another number of disks than was asked for.
             script = SCRIPT.format(
                 devices=DEVICES[pool.ssd_interface],
                 count=pool.local_ssds,
@@ -78,31 +75,23 @@ def volumes(
     asked: Gke, names: Names, nodes: Mapping[str, Sequence[str]], size_gib: int
 ) -> list[dict[str, Any]]:
     """Return a volume for each SSD; `nodes` maps a pool to the names of its nodes."""
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": f"{names.namespace[:30]}-{node}-{disk}", "labels": dict(names.labels)},
-            "spec": {
-                "capacity": {"storage": f"{size_gib}Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "persistentVolumeReclaimPolicy": "Delete",
-                "storageClassName": CLASS,
-                "local": {"path": f"{MOUNTS}/benchbook-{disk}"},
-                "nodeAffinity": {
-                    "required": {
-                        "nodeSelectorTerms": [
-                            {
-                                "matchExpressions": [
-                                    {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
-                                ]
-                            }
-                        ]
-                    }
-                },
-            },
-        }
+    disks = [
+        (node, disk)
         for pool, named in sorted(nodes.items())
         for node in sorted(named)
         for disk in range(asked.pools[pool].local_ssds)
     ]
+    found = []
+    for node, disk in disks:
+        on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+        spec = {
+            "capacity": {"storage": f"{size_gib}Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Delete",
+            "storageClassName": CLASS,
+            "local": {"path": f"{MOUNTS}/benchbook-{disk}"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_node]}]}},
+        }
+        metadata = {"name": f"{names.namespace[:30]}-{node}-{disk}", "labels": dict(names.labels)}
+        found.append({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec})
+    return found

@@ -18,8 +18,7 @@ REACHING, INSTALLING = ("gcloud", "gke-gcloud-auth-plugin"), ("kubectl", "helm")
 
 
 def steps(version: str) -> list[Step]:
-    """Return the steps that put a version of the operator into the cluster of KUBECONFIG, as its maker
-    documents them; without its own scheduler, which our clusters do not use."""
+    """Return the steps that install a version of the operator, as its maker has them; no scheduler."""
     types = TYPES.format(version=version)
     look = ("helm", "list", "--namespace", NAMESPACE, "--filter", f"^{RELEASE}$", "--output", "json")
     where = ("--repo", CHARTS, "--version", f"v{version}", "--namespace", NAMESPACE, "--create-namespace")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +39,12 @@ class Step:
 
 
 def steps(asked: Gke, id: str, settings: Path) -> list[Step]:
-    """Return the steps to a cluster, in order; `id` is the lab's, `settings` the folder of `settings_file`.
-
-    The first pool that Kubernetes itself needs is of small machines, so that nothing of it meets a benchmark.
-    """
+    """Return the steps to a cluster, in order; `id` is the lab's, `settings` where `settings_file` writes."""
     where, name = place(asked), asked.name
     create = (GCLOUD, "container", "clusters", "create", name, *where, "--quiet", "--enable-ip-alias")
     locations = (f"--node-locations={','.join(asked.zones)}",)
     version = (f"--cluster-version={asked.version}",) if asked.version is not None else ()
+    # The pool that Kubernetes itself needs: small machines, so that nothing of it meets a benchmark.
     first = ("--num-nodes=1", "--machine-type=e2-standard-4", *STEADY)
     owner = (f"--labels={LABEL}={id}", "--release-channel=None")
     look = (GCLOUD, "container", "clusters", "describe", name, *where, "--format=value(status)")
@@ -86,8 +84,7 @@ def delete(asked: Gke) -> tuple[str, ...]:
 
 
 def node_settings(asked: Gke, pool: Pool) -> str:
-    """Return the file with a pool's kernel and kubelet settings, as the provider's tool takes it; empty
-    without any."""
+    """Return the file with a pool's kernel and kubelet settings for the provider's tool, or nothing."""
     lines = []
     if pool.cpu_manager != "none":
         lines += ["kubeletConfig:", f"  cpuManagerPolicy: {pool.cpu_manager}"]
@@ -138,13 +135,20 @@ class Gcloud:
                     self._must_be_ours()
                 continue
             say(f"{step.resource}: {shlex.join(step.make)}")
-            code, said = self.run(step.make, {})
-            if code != 0:
-                raise SiteError(f"{step.resource}: could not be made: {said.strip()[-800:]}")
-        code, said = self.run(credentials(self.asked), {"KUBECONFIG": str(self.kubeconfig)})
-        if code != 0:
-            raise SiteError(f"cluster {self.asked.name}: no credentials for it: {said.strip()[-800:]}")
+            self.must(step.make, f"{step.resource}: could not be made")
+        self.must(credentials(self.asked), f"cluster {self.asked.name}: no credentials for it", self.reached)
         return self.kubeconfig
+
+    @property
+    def reached(self) -> dict[str, str]:
+        """What leads other programs to the cluster."""
+        return {"KUBECONFIG": str(self.kubeconfig)}
+
+    def must(self, argv: Sequence[str], wrong: str, environment: Mapping[str, str] | None = None) -> None:
+        """Run a command; SiteError with what is `wrong` and its last words if it fails."""
+        code, said = self.run(argv, dict(environment or {}))
+        if code != 0:
+            raise SiteError(f"{wrong}: {said.strip()[-800:]}")
 
     def down(self, confirmed: str, say: Callable[[str], None] = print) -> bool:
         """Remove the cluster if it is this lab's and `confirmed` is its name; say whether it is gone."""
@@ -156,9 +160,7 @@ class Gcloud:
             say(f"cluster {self.asked.name}: kept; its name was not given")
             return False
         say(shlex.join(delete(self.asked)))
-        code, said = self.run(delete(self.asked), {})
-        if code != 0:
-            raise SiteError(f"cluster {self.asked.name}: could not be removed: {said.strip()[-800:]}")
+        self.must(delete(self.asked), f"cluster {self.asked.name}: could not be removed")
         return True
 
     def _must_be_ours(self) -> None:

@@ -83,8 +83,7 @@ def hosts_of(chain: Chain) -> dict[str, str]:
 def chains(study: Study, hosts: Mapping[str, Target]) -> dict[str, Chain]:
     """Return the chain of each arm that can be made; arms that ask for the same server share it.
 
-    The first host with a role has it, if the arm names no other. Parts of a host take the ports from
-    `site.port` on, in the arms' order.
+    The first host with a role has it, if the arm names no other. Ports of a host follow from `site.port`.
     """
     makes = _Makes(study, hosts)
     return {name: makes.chain(name) for name in study.arms if not any(obstacles.of(study, name, hosts))}

@@ -20,10 +20,7 @@ RECORDS = ()
 
 
 def note(run: Path, host: Host, is_used: bool = True) -> None:
-    """Write down, in the lab's folder of pid files, that a host is used, or that it has only data of ours.
-
-    Where it is and how it is reached, but no secret.
-    """
+    """Write down, without a secret, how a host is reached that is used, or has only data of ours."""
     text = json.dumps({"is_used": is_used, "target": asdict(host.target)}, indent=1, default=str)
     write_text(run / FOLDER / f"{host.name}.json", text + "\n")
 

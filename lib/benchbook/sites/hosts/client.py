@@ -18,16 +18,17 @@ from benchbook.core.files import sha256
 from benchbook.sites.contract import Start
 from benchbook.sites.hosts import through_agent
 from benchbook.sites.hosts.host import Host
+from benchbook.sites.machine.offset import Offset
 
 LOOK_S = 0.1
 WAIT_S = 2.0
 
 
 class RemoteClient:
-    """One load client, which is its own handle. Its output is here as soon as its end is known.
+    """One load client, its own handle. Its output is here as soon as its end is known.
 
-    A lost connection is waited for, as long as the inventory's patience lasts: the client does not notice it.
-    `beside` are files, by name, that it finds in its folder.
+    A lost connection is waited for as long as the inventory's patience lasts. `beside` are files in its
+    folder.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class RemoteClient:
     ) -> None:
         self.host, self.out, self.err = host, start.out, start.err
         self.begun_s: float | None = None
-        self.clock: through_agent.Offset | None = None
+        self.clock: Offset | None = None
         self.job = f"client.{uuid.uuid4().hex[:8]}"
         self.returncode: int | None = None
         self.cpu_s = 0.0
@@ -67,15 +68,11 @@ class RemoteClient:
 
     @property
     def popen(self) -> RemoteClient:
-        """Itself: it answers like a process of ours."""
         return self
 
     @property
     def ran_s(self) -> tuple[float, float] | None:
-        """When it began and ended on our monotonic clock; over a lost connection the word of it comes late.
-
-        None until it has ended, and where several began at one moment.
-        """
+        """When it began and ended on our monotonic clock; None until then, and if several begin at once."""
         if self._lasted_s is None or self.clock is not None:
             return None
         return self._started_s, self._started_s + self._lasted_s
@@ -98,7 +95,6 @@ class RemoteClient:
         return self.returncode
 
     def send_signal(self, signum: int) -> None:
-        """Send it a signal."""
         self.host.call("signal", job=self.job, signum=int(signum))
 
     def kill(self) -> None:
@@ -122,10 +118,7 @@ class RemoteClient:
 
 
 def carried(host: Host, argv: Sequence[str]) -> list[str]:
-    """Return a command line with our files put on the host, and their places there instead of ours.
-
-    The account goes to a file that only the user there can read. Scripts go with all that lie beside them.
-    """
+    """Return a command line with our files put on the host; an account only the user there can read."""
     words = []
     for word in argv:
         option, equals, path = word.rpartition("=")

@@ -32,7 +32,7 @@ from benchbook.sites.lab import Lab
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import data as accounts
 from benchbook.sites.tidb import pools
-from benchbook.sites.tidb.status import MachineStatus
+from benchbook.sites.tidb.status import Status
 
 LOOK_S = 1.0
 REFUSED = 1045
@@ -71,7 +71,7 @@ class Cluster:
         name, look = f"{self.control.lab}-{part.name}", looks[self.control.name]
         self.commands = Commands(self.control, look, self.tiup, name)
         self.statuses = [
-            MachineStatus(one.address, one.port + 1, machine=OnHost(hosts[one.host], looks[one.host], lab))
+            Status(one.address, one.port + 1, OnHost(hosts[one.host], looks[one.host], lab))
             for one in part.where.places
         ]
         self._admins: dict[int, sqlalchemy.Engine] = {}
@@ -84,7 +84,6 @@ class Cluster:
 
     @property
     def is_up(self) -> bool:
-        """Say whether every TiDB of it answers."""
         return self.child is not None and all(status.answers for status in self.statuses)
 
     @property
@@ -136,8 +135,7 @@ class Cluster:
         return str(self.child)
 
     def admin(self, number: int | None = None) -> sqlalchemy.Engine:
-        """Return the administrative account on one TiDB with its own books; None: on the first, with those
-        of all."""
+        """Return the administrative account on one TiDB with its books; None: the first, with all books."""
         key = -1 if number is None else number
         if key not in self._admins:
             place = self.part.where.places[number or 0]
@@ -146,13 +144,11 @@ class Cluster:
         return self._admins[key]
 
     def seen_from(self, machine: OnHost, address: str, port: int) -> bool:
-        """Say whether the benchmark's account reaches a TiDB of this cluster from another host."""
         mine = [one for one in self.part.where.places if (one.address, one.port) == (address, port)]
         connects = [partial(self._connect, one) for one in (mine or self.part.where.places)]
         return accounts.is_seen(connects, machine, address, port)
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very cluster, at this start, from any other; opens no session."""
         self.running()
         said = [status.who() for status in self.statuses]
         versions = [{key: one[key] for key in ("version", "git_hash")} for one in said]
@@ -160,7 +156,6 @@ class Cluster:
         return known | {"servers": versions, "pids": self.processes, "config_hash": self.config_hash}
 
     def facts(self) -> dict[str, Any]:
-        """Return what each part says it is; SettingsDiffer if one did not take what was asked."""
         self.running()
         return cluster_facts.facts(self, self.commands.shown())
 
@@ -194,12 +189,10 @@ class Cluster:
         return found
 
     def log_mark(self) -> list[int]:
-        """Return a place in the log of each TiDB."""
         places = self.part.where.places
         return [int(self.hosts[one.host].call("size", name=self._log(one)) or 0) for one in places]
 
     def log_errors(self, mark: list[int]) -> list[str]:
-        """Return the lines since a place that tell of an error or a crash."""
         found = []
         for one, at in zip(self.part.where.places, mark, strict=True):
             said = self.hosts[one.host].call("read", name=self._log(one), at=at) or ""

@@ -16,7 +16,7 @@ from benchbook.sites import sql
 from benchbook.sites.hosts.arrange import PD_AT, TIKV_AT, Part
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.tidb import data
-from benchbook.sites.tidb.status import MachineStatus
+from benchbook.sites.tidb.status import Status
 
 STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
 NOT_READ = "not read back: this version doesn't tell"
@@ -38,8 +38,7 @@ def pids(hosts: Mapping[str, Host], part: Part, numa: Numa | None = None) -> dic
 
 
 def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
-    """Return what a cluster is; `shown` is what tiup says of it. SettingsDiffer if it did not take what was
-    asked."""
+    """Return what a cluster is; `shown` is what tiup says. SettingsDiffer where a setting was not taken."""
     told, differing = settings(cluster, cluster.statuses)
     if differing:
         raise SettingsDiffer(differing)
@@ -59,11 +58,8 @@ def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def settings(cluster: Any, statuses: Sequence[MachineStatus]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return asked and got of every setting of TiDB, and what any of them did not take.
-
-    A setting of ours, not the study's, that a version doesn't know is told and no fault.
-    """
+def settings(cluster: Any, statuses: Sequence[Status]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return asked and got of every setting of TiDB, and what any of them did not take."""
     asked = cluster.asked
     mine = {**cluster.engine.settings, **cluster.configs["tidb"]}
     told: dict[str, Any] = {}
@@ -71,6 +67,7 @@ def settings(cluster: Any, statuses: Sequence[MachineStatus]) -> tuple[dict[str,
     for number, status in enumerate(statuses):
         variables = sql.variables(cluster.admin(number))
         items = status.config()
+        # A setting of ours, not the study's, that a version doesn't know is told and no fault.
         differing |= {
             key: pair
             for key, pair in asked.differences(items, variables).items()

@@ -21,8 +21,7 @@ class Refused(SiteError):
 def connect(target: Target) -> fabric.Connection:
     """Open a connection; Refused if host key or account are wrong, OSError if the host can't be reached.
 
-    The host's key must stand in the inventory's `known_hosts`; no other is accepted, and none is added. So it
-    is with a jump host on the way.
+    The keys of host and jump host must stand in the inventory's `known_hosts`; none is added.
     """
     jump = connect(target.gateway) if target.gateway is not None else None
     try:

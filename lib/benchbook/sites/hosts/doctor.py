@@ -15,11 +15,7 @@ from benchbook.core.study import Study
 from benchbook.sites.hosts import roles
 from benchbook.sites.machine.abilities import Ability, judge
 
-PACKAGES = {
-    "mariadbd": "mariadb-server",
-    "mariadb-install-db": "mariadb-server",
-    "postgres": "postgresql",
-}
+PACKAGES = {"mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server", "postgres": "postgresql"}
 FREE_MIB = 5 << 10
 OPEN_FILES = 8192
 CLOCK_S = 0.5
@@ -53,10 +49,7 @@ def examine() -> list[Ability]:
 
 
 def of_inventory(name: str, studies: Sequence[Study] = ()) -> list[Ability]:
-    """Return the abilities of the hosts of one inventory, all asked at once.
-
-    Of each host is told whether it has the programs that these studies need for its roles.
-    """
+    """Return the abilities of an inventory's hosts, with the programs that studies need for their roles."""
     is_outside = any(map(_outside, studies))
     try:
         targets = inventory.load(name, ("client",)) if is_outside else inventory.load(name)

@@ -36,10 +36,7 @@ def of_arm(arm: Arm, chain: Chain, running: Any, lab: Lab) -> Iterator[dict[str,
 def load(
     host: Host, lab: Lab, asked: Load | None, to: Place, cpus: tuple[int, ...] | None
 ) -> Iterator[dict[str, Any]]:
-    """Hold and make connections from a host while the block runs; the record is that of `loads.beside`.
-
-    The driver is the agent's own file, under the agent: it ends with it, and goes on while we are cut off.
-    """
+    """Hold and make connections from a host while the block runs; the record is that of `loads.beside`."""
     record: dict[str, Any] = {}
     if asked is None:
         yield record
@@ -50,6 +47,7 @@ def load(
     program = ["python3", f"{PurePosixPath(host.folder).parent}/{archive.name()}", "drive"]
     numbers = [str(asked.idle_connections), str(asked.new_connections_per_s)]
     argv = [*program, f"{to.address}:{to.port}", SCHEMA, account, *numbers]
+    # It ends with the agent, and goes on while we are cut off.
     host.call("start", job=job, argv=argv, out=f"{job}/out", cpus=cpus)
 
     def said() -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from benchbook.core.study import Study
 from benchbook.sites.hosts.arrange import Chain, Place, hosts_of
 from benchbook.sites.hosts.host import Host
+from benchbook.sites.machine import offset
 
 # Names of this machine's own facts, so that a report finds them where it always does.
 OF_SERVER = (
@@ -26,10 +27,7 @@ def facts(
     kernel: dict[str, int],
     others: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return what stays the same at the next start. `machine` is the server's, with the client's sysbench.
-
-    `others` is what is told of servers after the first.
-    """
+    """Return what stays the same at the next start; `machine` is the server's, `others` servers after it."""
     setting = study.arms[arm]
     server = looks["server"]["facts"]
     names = hosts_of(chain)
@@ -62,19 +60,14 @@ def moment(looks: Mapping[str, dict[str, Any]], hosts: Mapping[str, Host], entry
     """Return what changes by the hour: load and space of the hosts, their clocks, the endpoint."""
     return {
         "endpoint": f"{entry.address}:{entry.port}",
-        "hosts": {role: look["moment"] | {"clock": offset(hosts[role])} for role, look in looks.items()},
+        "hosts": {role: look["moment"] | {"clock": clock(hosts[role])} for role, look in looks.items()},
     }
 
 
-def offset(host: Host, rounds: int = 9) -> dict[str, float]:
-    """Return how far a host's clock is ahead of ours in ms, from the quickest of some round trips."""
-    best = (float("inf"), 0.0)
-    for _ in range(rounds):
-        sent = time.time()
-        there = host.call("hello")["wall_s"]
-        back = time.time()
-        best = min(best, (back - sent, there - (sent + back) / 2))
-    return {"offset_ms": round(1000 * best[1], 3), "round_trip_ms": round(1000 * best[0], 3)}
+def clock(host: Host) -> dict[str, float]:
+    """Return how far a host's wall clock is ahead of ours in ms."""
+    found = offset.of(lambda: float(host.call("hello")["wall_s"]), time.time)
+    return {"offset_ms": round(1000 * found.ahead_s, 3), "round_trip_ms": round(1000 * found.round_trip_s, 3)}
 
 
 def _cores(cpus: tuple[int, ...] | None) -> list[int] | None:

@@ -84,7 +84,6 @@ class Host:
         return self.command("purge" if purge else "end")
 
     def close(self) -> None:
-        """Close the connection."""
         with self._lock:
             self._hang_up()
 

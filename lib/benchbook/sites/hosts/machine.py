@@ -166,8 +166,7 @@ class OnHost(Machine):
         return str(self.on.call("source", address=address, port=port))
 
     def carry(self, name: str, to: OnHost, user: str | None) -> None:
-        """Bring prepared data to another host in place of what it has of that name, through us: a whole
-        archive, held against its hash there."""
+        """Bring prepared data to another host in place of what it has, whole, held against its hash there."""
         # The name that tar gets must not be that of the copy, which is complete or absent.
         for machine in (self, to):
             machine.remove(PACKED)
@@ -202,8 +201,7 @@ def work(
     user: str | None,
     env: dict[str, str] | None = None,
 ) -> str:
-    """Run a program on a host to its end and return what it printed; SiteError with the end of that if it
-    fails."""
+    """Run a program on a host to its end and return what it printed; SiteError with the end of that."""
     job = f"work.{uuid.uuid4().hex[:8]}"
     host.call("own", name="run")
     known = host.call("start", job=job, argv=argv, out="run/work.log", user=user, env=env)

@@ -6,7 +6,6 @@ from typing import Any
 
 import psycopg
 
-from benchbook.core.errors import SiteError
 from benchbook.sites.engines import postgresql_carried as carried
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.stream import FarSocket
@@ -14,10 +13,9 @@ from benchbook.sites.lab import Lab
 
 
 def connect(host: Host, target: str | tuple[str, int], lab: Lab, **account: Any) -> psycopg.Connection[Any]:
-    """Open a connection from a host, with psycopg's own arguments for the account; `target` as in
-    FarSocket."""
+    """Open a connection from a host; `target` as in FarSocket, psycopg's own arguments for the account."""
     try:
         far = FarSocket(host, target)
-    except SiteError as error:
+    except ConnectionError as error:
         raise psycopg.OperationalError(str(error)) from None
     return carried.connect(far, lab, carried.FarConnection, **account)

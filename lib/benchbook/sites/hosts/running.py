@@ -132,16 +132,14 @@ class Running:
             )
 
     def persevere(self, do: Callable[[], None]) -> None:
-        """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised.
-
-        A host that is started anew has no agent, and what ran there has ended with it: both are begun again.
-        """
+        """Do something, and again if a host or a part was lost meanwhile; what can't be helped is raised."""
         for wait_s in (*AGAIN_S, None):
             try:
                 return do()
             except (Refused, Unreachable):
                 raise
             except SiteError:
+                # What ran on a host that was started again has ended with its agent: both are started again.
                 lost = [one for one in self.parts.values() if one.child is not None and not one.is_up]
                 is_gone = any(host.is_gone for host in self._hosts.values())
                 if wait_s is None or not (lost or is_gone):
@@ -172,8 +170,7 @@ class Running:
         return of_others(said)
 
     def processes(self, chain: Chain) -> dict[str, dict[str, list[int]]]:
-        """Return the processes of an arm's parts, by part and host; those of a cluster's are the server's
-        too."""
+        """Return the processes of an arm's parts by part and host; a cluster's are the server's too."""
         found: dict[str, dict[str, list[int]]] = {}
         for part in chain.parts:
             one = self.part(part)

@@ -34,10 +34,7 @@ from benchbook.sites.tidb import pools
 
 
 class HostsSite(ArrangedSite[OnHosts]):
-    """The arms of one study on the hosts of its inventory. Use it as a context manager.
-
-    Nothing is connected to before the first question. Where no arm is named, the baseline's server is meant.
-    """
+    """The arms of one study on the hosts of its inventory. Nothing connects before the first question."""
 
     database = labs.SCHEMA
 
@@ -68,10 +65,7 @@ class HostsSite(ArrangedSite[OnHosts]):
             return []
 
     def obstacles(self, arm: str) -> list[str]:
-        """Return why these hosts can't make an arm; nothing but agents is started to find out.
-
-        Refused where a host can't be trusted, or refuses our login: that is no reason to leave an arm out.
-        """
+        """Raise Refused where a host refuses our login or can't be trusted: no reason to leave an arm out."""
         if found := list(obstacles.of(self.study, arm, self.targets)):
             return found
         for role, name in arrange.hosts_of(self._chain(arm)).items():
@@ -123,7 +117,6 @@ class HostsSite(ArrangedSite[OnHosts]):
         return [pair for part in self._chain(arm).parts for pair in self._running.part(part).applied()]
 
     def identity(self, arm: str) -> dict[str, Any]:
-        """Return what tells this arm's parts from any others; one connection over the server's socket."""
         seen: dict[str, Any] = {}
         chain = self._chain(arm)
         for part in chain.parts:
@@ -146,7 +139,6 @@ class HostsSite(ArrangedSite[OnHosts]):
         return float(len(chain.client.cpus or ()) or sum(cores))
 
     def client(self, start: Start) -> RemoteClient:
-        """Start a load client on its host, in a folder of its own there."""
         chain = self._chain(start.arm)
         given = tls.of_client(self.lab) if self.study.site.tls != "off" else None
         host = self._running.host(chain.clients[start.number].where.host)

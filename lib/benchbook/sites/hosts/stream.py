@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import ssl
 import time
 import uuid
@@ -13,32 +12,26 @@ import pymysql
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.hosts.host import Host
-from benchbook.sites.machine.arriving import Arriving
+from benchbook.sites.machine.far import Far
 
 LOOK_S = 2.0
-BUFFER = 1 << 16
 UNREACHABLE = 2003
 
 
-class FarSocket:
-    """As much of a socket as PyMySQL uses. `target` is a socket in the agent's folder, or (address, port)."""
+class FarSocket(Far):
+    """A connection to `target`, a socket in the agent's folder or (address, port); OSError without one."""
 
     def __init__(self, host: Host, target: str | tuple[str, int]) -> None:
         self._host, self._id, self._sent, self._received = host, uuid.uuid4().hex, 0, 0
         self._timeout_s: float | None = None
-        host.call("connect", stream=self._id, target=target)
+        self._ask("connect", target=target)
 
     def sendall(self, data: bytes) -> None:
-        """Send bytes; what was sent is counted, so that none is sent twice."""
+        # What was sent is counted, so that none is sent twice.
         self._ask("send", at=self._sent, data=base64.b64encode(data).decode())
         self._sent += len(data)
 
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """Return what reads from it."""
-        return io.BufferedReader(Arriving(self.receive), BUFFER)
-
     def settimeout(self, seconds: float | None) -> None:
-        """Set how long a read may take; None: for ever."""
         self._timeout_s = seconds
 
     def close(self) -> None:
@@ -46,7 +39,6 @@ class FarSocket:
         self._host.closing.append(self._id)
 
     def receive(self) -> bytes:
-        """Wait for the bytes that come next; none at the end."""
         deadline = None if self._timeout_s is None else time.monotonic() + self._timeout_s
         while True:
             answer = self._ask("receive", at=self._received, up_to_s=LOOK_S)
@@ -71,7 +63,7 @@ def connect(
     """Open a connection to MariaDB or MySQL from a host, with PyMySQL's own arguments for the account."""
     try:
         far = FarSocket(host, target)
-    except SiteError as error:
+    except ConnectionError as error:
         raise pymysql.err.OperationalError(UNREACHABLE, str(error)) from None
     how = {"ssl_disabled": True} if tls is None else {"ssl": tls}
     connection = pymysql.connect(**account, **how, autocommit=True, defer_connect=True)

@@ -28,15 +28,12 @@ class Commands:
         self._do("deploy", self.name, version, topology, *words)
 
     def start(self) -> None:
-        """Start it."""
         self._do("start", self.name, "--yes")
 
     def stop(self) -> None:
-        """Stop it and keep its data."""
         self._do("stop", self.name, "--yes")
 
     def destroy(self) -> None:
-        """Remove it with its data."""
         self._do("destroy", self.name, "--yes")
 
     def shown(self) -> dict[str, Any]:

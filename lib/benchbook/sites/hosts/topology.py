@@ -38,12 +38,7 @@ def settings(study: Study, part: Part) -> config.Asked:
 
 def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
     """Return the settings of each part of an arm's cluster: the site's, with the arm's on top."""
-    tiup, own = study.site.tiup, study.arms[arm].parts
-    assert tiup is not None
-    return {
-        part: {**getattr(tiup, part).config, **(getattr(own, part) if own is not None else {})}
-        for part in ("pd", "tikv", "tidb")
-    }
+    return config.of_parts(study.site.tiup, study.arms[arm].parts)
 
 
 def build(
@@ -53,11 +48,8 @@ def build(
     folders: Mapping[str, str],
     facts: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return the topology of a cluster.
-
-    `folders` are ours on the hosts, `facts` what these say of themselves: cores of a NUMA node, architecture.
-    """
-    tiup = study.site.tiup
+    """Return the topology of a cluster; `folders` are ours on the hosts, `facts` the hosts' own."""
+    tiup, wanted = study.site.tiup, configs(study, part.arm)
     assert tiup is not None
     numa = study.arms[part.arm].numa or Numa()
 
@@ -72,18 +64,15 @@ def build(
     base = part.where.places[0].port
     architecture = facts[part.where.host]["architecture"]
     made: dict[str, Any] = {
-        "global": {
-            "user": tiup.user,
-            "arch": ARCHITECTURES.get(architecture, architecture),
-        },
+        "global": {"user": tiup.user, "arch": ARCHITECTURES.get(architecture, architecture)},
         "monitored": {
             "node_exporter_port": base + EXPORTERS_AT,
             "blackbox_exporter_port": base + EXPORTERS_AT + 1,
         },
         "server_configs": {
             "tidb": dict(settings(study, part).items),
-            "tikv": configs(study, part.arm)["tikv"],
-            "pd": configs(study, part.arm)["pd"],
+            "tikv": wanted["tikv"],
+            "pd": wanted["pd"],
         },
         "pd_servers": [],
         "tidb_servers": [],

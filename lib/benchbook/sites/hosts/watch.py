@@ -25,10 +25,10 @@ Hops = Mapping[str, Sequence[dict[str, Any]]]
 class RemoteWatch(Watch):
     """Watches the hosts of an arm. `roles` maps a role to its host, `pids` a part to its processes by host.
 
-    `hops` are, by host, the connections whose bytes are counted there, `families` the processes whose
-    children count with them. Rows of `machine` are of the first
-    client's host, `machine_server` and so on of the others; a part on several hosts has one row a second, of
-    all together. Pauses, steal and clock steps are those of the worst host, killed processes those of all.
+    `hops` are by host the connections whose bytes are counted there, `families` the processes whose children
+    count with them. Rows of `machine` are of the first client's host, `machine_server` and so on of the
+    others; a part on several hosts has one row a second. Pauses, steal and clock steps are those of the worst
+    host.
     """
 
     def __init__(
@@ -52,7 +52,6 @@ class RemoteWatch(Watch):
         self._hosts = {host.name: host for host in (roles["client"], *roles.values())}
 
     def start(self) -> None:
-        """Begin to watch on every host."""
         for name, host in self._hosts.items():
             first = next(role for role, its in self.roles.items() if its is host)
             host.call("own", name="run")

@@ -29,9 +29,19 @@ from pathlib import Path
 from typing import Any
 
 try:
+    from procfs import STEAL, cpu_s, machine_times, oom_kills, rss_mib, runqueue_wait_s, stat
     from tcp_bytes import Counter, Hop
 except ModuleNotFoundError:
-    # Not carried, but read where it belongs.
+    # Not carried, but read where they belong.
+    from benchbook.sites.processes.procfs import (
+        STEAL,
+        cpu_s,
+        machine_times,
+        oom_kills,
+        rss_mib,
+        runqueue_wait_s,
+        stat,
+    )
     from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
 HOME = Path(os.environ.get("BENCHBOOK_JOBS", "/var/lib/benchbook/jobs"))
@@ -45,8 +55,6 @@ HELD = (
     "import os, signal, sys, time; os.kill(os.getpid(), signal.SIGSTOP); "
     "open(sys.argv[1], 'w').write(repr(time.monotonic())); os.execvp(sys.argv[2], sys.argv[2:])"
 )
-PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
-HZ = os.sysconf("SC_CLK_TCK")
 
 
 def hold() -> None:
@@ -123,83 +131,45 @@ def _watch(folder: Path, job: dict[str, Any], told: int) -> None:
 
 def _look(child: subprocess.Popen[bytes], hops: list[list[Any]]) -> dict[str, Any]:
     carried = Counter([Hop(*hop) for hop in hops])
-    began, wall, counters = time.monotonic(), time.time(), _counters()
+    began, wall, times, kills = time.monotonic(), time.time(), machine_times(), oom_kills()
     last = looked = sampled = began
     moved, used_s = began, None
-    before, pause_ms, waited_s, rows = _cpu_s(child.pid), 0.0, 0.0, []
+    before, pause_ms, waited_s, rows = cpu_s([child.pid]), 0.0, 0.0, []
     while child.poll() is None:
         time.sleep(TICK_S)
         now = time.monotonic()
         pause_ms = max(pause_ms, (now - last - TICK_S) * 1000)
         last = now
         if now - looked > LOOK_S:
-            waited_s = max(waited_s, _waited_s(child.pid))
+            waited_s = max(waited_s, runqueue_wait_s(child.pid))
             last = looked = time.monotonic()
-            if not _is_stopped(child.pid) or _cpu_s(child.pid) != used_s:
-                moved, used_s = looked, _cpu_s(child.pid)
+            found = stat(child.pid)
+            if found is None or found["state"] != "T" or cpu_s([child.pid]) != used_s:
+                moved, used_s = looked, cpu_s([child.pid])
             elif looked - moved > STILL_S:
                 child.kill()
         if now - sampled >= 1.0:
-            cpu = _cpu_s(child.pid)
+            cpu = cpu_s([child.pid])
             if cpu is not None and before is not None:
                 used = (cpu - before) / (now - sampled)
                 bytes_of = carried.look(now - sampled)
-                rows.append([round(now - began, 3), used, _rss_mib(child.pid), bytes_of])
+                rows.append([round(now - began, 3), used, rss_mib([child.pid]), bytes_of])
             before, sampled = cpu, now
             last = time.monotonic()
-    spent = {key: value - counters[key] for key, value in _counters().items()}
+    spent = [now - was for now, was in zip(machine_times(), times)]  # noqa: B905 (Python 3.9 knows no `strict`)
     step = (time.time() - wall) - (time.monotonic() - began)
-    steal = 100 * spent["steal"] / spent["whole"] if spent["whole"] > 0 else 0.0
+    steal = 100 * spent[STEAL] / sum(spent) if sum(spent) > 0 else 0.0
     return {
         "longest_pause_ms": pause_ms,
         "runqueue_wait_s": waited_s,
         "steal_pct": steal,
-        "oom_kills": int(spent["kills"]),
+        "oom_kills": oom_kills() - kills,
         "clock_step_s": step,
         "cores": os.cpu_count(),
         "began_s": began,
         "lasted_s": time.monotonic() - began,
         "rows": rows,
     }
-
-
-def _counters() -> dict[str, float]:
-    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    lines = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
-    # Time of guests is counted in that of users already.
-    return {"whole": sum(ticks[:8]), "steal": ticks[7], "kills": int(lines.get("oom_kill", 0))}
-
-
-def _cpu_s(pid: int) -> float | None:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return (int(fields[11]) + int(fields[12])) / HZ
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-    except OSError:
-        return False
-
-
-def _rss_mib(pid: int) -> float:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MIB
-    except OSError:
-        return 0.0
-
-
-def _waited_s(pid: int) -> float:
-    total = 0
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            total += int((task / "schedstat").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0.0
-    return total / 1e9
 
 
 def main() -> None:

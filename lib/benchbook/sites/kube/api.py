@@ -39,7 +39,6 @@ class Done:
 
     @property
     def text(self) -> str:
-        """What it printed, without blanks at the ends."""
         return self.out.decode("utf-8", "replace").strip()
 
 
@@ -82,7 +81,6 @@ class Cluster:
         return client.CoreV1Api(self.api)
 
     def version(self) -> str:
-        """Return the version of Kubernetes."""
         return str(self.ask(client.VersionApi(self.api).get_code).git_version)
 
     def ask(self, call: Callable[..., Any], *words: Any, **options: Any) -> Any:
@@ -130,12 +128,10 @@ class Cluster:
         return next(iter(found["items"]), None)
 
     def run(self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes = b"") -> Done:
-        """Run a command in a pod's container to its end; SiteError if it can't be run there.
-
-        The command takes no more of `stdin` than its first line: not every API can end it.
-        """
+        """Run a command in a pod's container to its end; SiteError if it can't be run there."""
         try:
             opened = self.open(namespace, pod, argv, bool(stdin))
+            # The command takes no more of it than its first line: not every API can end it.
             if stdin:
                 opened.write_stdin(stdin)
             # Kept by channel until the end, which the error channel's status tells.

@@ -25,6 +25,7 @@ from benchbook.sites.contract import Start
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.api import LOST, OUT, Cluster
 from benchbook.sites.kube.pods import ACCOUNT, HOME, TOOLS
+from benchbook.sites.machine import offset
 from benchbook.sites.processes import start_at
 
 AGENT = ("python3", f"{TOOLS}/agent.py")
@@ -37,11 +38,11 @@ CLOCK_S = 10.0
 
 
 class Job:
-    """A job in a pod as `subprocess.Popen` shows a process.
+    """A job in a pod as `subprocess.Popen` shows a process; if its pod goes, it has ended by KILL.
 
-    If its pod goes, it has ended by KILL, and its output is what nobody can fetch any more: empty. `hops` are
-    (part, host, port) whose connections are counted for their bytes; `begin_at` is a moment of our monotonic
-    clock. With `held` it stands still until it gets CONT. The pids of `continues` get CONT when it has ended.
+    `hops` are (part, host, port) whose connections are counted for their bytes; `begin_at` is a moment of our
+    monotonic clock. With `held` it stands still until CONT. The pids of `continues` get CONT when it has
+    ended.
     """
 
     held: bool = False
@@ -99,12 +100,10 @@ class Job:
         return self.returncode
 
     def send_signal(self, signum: int) -> None:
-        """Send a signal to it."""
         if self.poll() is None:
             self.cluster.run(self.namespace, self.pod, [*AGENT, "signal", self.name, str(int(signum))])
 
     def kill(self) -> None:
-        """End it at once."""
         try:
             self.send_signal(signal.SIGKILL)
         except SiteError:
@@ -226,8 +225,7 @@ class PodClient:
 
     @property
     def ran_s(self) -> tuple[float, float] | None:
-        """When a held program began and ended, on our monotonic clock; None until it has ended, and where it
-        was not held."""
+        """When a held program began and ended on our monotonic clock; None until then, or if not held."""
         job = self.popen
         if not job.held or self.begun_s is None:
             return None
@@ -235,8 +233,7 @@ class PodClient:
 
 
 def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:
-    """Return where a client connects by its command line or its file of options, as the hop to a part; empty
-    if neither says."""
+    """Return where a client connects, by command line or file of options, as the hop to a part."""
     words = [word.removeprefix("--") for word in argv]
     for word in argv:
         option, path = _file_of(word)
@@ -248,8 +245,7 @@ def hop(argv: Sequence[str], part: str) -> list[tuple[str, str, int]]:
 
 
 def _file_of(word: str) -> tuple[str, Path | None]:
-    """Return the option before a file of ours in a word of a command line, and the file; None if it is
-    none."""
+    """Return the option before a file of ours in a word of a command line, and the file or None."""
     option = CONFIG_FILE if word.startswith(CONFIG_FILE) else ""
     path = Path(word.removeprefix(option))
     return option, path if path.is_absolute() and (path.is_file() or _is_account(path)) else None
@@ -260,25 +256,23 @@ def _is_account(path: Path) -> bool:
     return path.parent.name == SECRETS
 
 
-def clock(cluster: Cluster, namespace: str, pod: str, rounds: int = 9) -> float:
-    """Return how many seconds the monotonic clock of a pod's node is ahead of ours, from the quickest of some
-    round trips."""
+def clock(cluster: Cluster, namespace: str, pod: str) -> float:
+    """Return how many seconds the monotonic clock of a pod's node is ahead of ours."""
     opened = cluster.open(namespace, pod, [*AGENT, "clock"], has_stdin=True)
-    best_s, ahead_s = float("inf"), 0.0
+
+    def ask() -> float:
+        sent, said = time.monotonic(), b""
+        opened.write_stdin(b"\n")
+        while b"\n" not in said:
+            opened.update(timeout=CLOCK_S)
+            said += opened.read_channel(OUT) or b""
+            if time.monotonic() - sent > CLOCK_S or not opened.is_open():
+                raise SiteError(f"{pod}: its clock can't be read")
+        return float(said)
+
     try:
-        for _ in range(rounds):
-            sent, said = time.monotonic(), b""
-            opened.write_stdin(b"\n")
-            while b"\n" not in said:
-                opened.update(timeout=CLOCK_S)
-                said += opened.read_channel(OUT) or b""
-                back = time.monotonic()
-                if back - sent > CLOCK_S or not opened.is_open():
-                    raise SiteError(f"{pod}: its clock can't be read")
-            if back - sent < best_s:
-                best_s, ahead_s = back - sent, float(said) - (sent + back) / 2
+        return offset.of(ask).ahead_s
     except LOST as error:
         raise SiteError(f"{pod}: its clock can't be read: {error}") from None
     finally:
         opened.close()
-    return ahead_s

@@ -18,8 +18,8 @@ SILENT_S = 5.0
 class Tunnelled(pymysql.connections.Connection):
     """A connection over a socket of the cluster's, opened again where it was lost while it was silent.
 
-    `lost` is called each time: a new connection is one more in the server's books. `renewed`, which whoever
-    keeps the connection may set, is called when the new one is there.
+    `lost` is called each time, since that counts in the server's books, and `renewed` when a new one is
+    there.
     """
 
     def __init__(self, reach: Callable[[], Any], lost: Callable[[], None], **options: Any) -> None:
@@ -45,10 +45,7 @@ class Tunnelled(pymysql.connections.Connection):
             self._spoke = time.monotonic()
 
     def tell(self, record: Any) -> None:
-        """Write the session's own number into the `info` of an engine's record, now and when it is renewed.
-
-        The greeting holds four bytes of it, and TiDB's have eight.
-        """
+        """Write the session's whole number into an engine's record, now and when it is renewed."""
 
         def write() -> None:
             with self.cursor() as cursor:

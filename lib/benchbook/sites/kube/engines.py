@@ -175,9 +175,8 @@ def accounts(
 ) -> str:
     """Return the statements with which a server makes its schema and its two accounts before it listens.
 
-    The administrator is let in from the pod itself alone, which is where a forwarded port comes out, and may
-    make accounts for arms that take turns. MariaDB does this at each start, TiDB at its first, and TiDB's own
-    administrator without a password is removed.
+    The administrator is let in from the pod itself alone, where a forwarded port comes out. MariaDB does this
+    at each start, TiDB at its first, when its own administrator without a password is removed.
     """
     made = []
     for name, host, word, right in (

@@ -32,10 +32,7 @@ def facts(arms: Arms, arm: str, chain: Chain) -> dict[str, Any]:
     return {
         "arm": arm,
         "access": setting.access,
-        "site": {
-            "kind": "kubernetes",
-            **_client(arms, chain, lives, mine),
-        },
+        "site": {"kind": "kubernetes", **_client(arms, chain, lives, mine)},
         "engine": seen,
         "proxy": _proxy(arms, chain),
         "network": setting.network,
@@ -122,8 +119,7 @@ def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
 
 
 def _kernel(arms: Arms, server: Any, network: str) -> dict[str, Any]:
-    """Return kernel settings and open files as the server's pod has them; SiteError if its nodes were asked
-    for others. A pod's own network has settings of its own: there they are told, not held to."""
+    """Return kernel settings and open files of the server's pod; SiteError if others were asked for."""
     gke = arms.space.here.gke
     found: dict[str, Any] = {}
     for name in sorted({*SYSCTLS, *(gke.sysctls if gke is not None else ())}):

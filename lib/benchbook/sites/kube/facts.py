@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubernetes import client
@@ -21,33 +21,15 @@ ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 POOL = ("benchbook-pool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "agentpool")
 # Known by the names of what runs in kube-system on each node.
 NETWORKS = (
-    "calico",
-    "cilium",
-    "flannel",
-    "kindnet",
-    "weave",
-    "aws-node",
-    "azure-cni",
-    "netd",
-    "antrea",
+    "calico", "cilium", "flannel", "kindnet", "weave", "aws-node", "azure-cni", "netd", "antrea",
     "canal",
-)
+)  # fmt: skip
 # Of the kubelet's settings those that change what a pod gets.
 KUBELET = (
-    "cpuManagerPolicy",
-    "cpuCFSQuota",
-    "cpuCFSQuotaPeriod",
-    "topologyManagerPolicy",
-    "memoryManagerPolicy",
-    "cgroupDriver",
-    "cgroupsPerQOS",
-    "maxPods",
-    "evictionHard",
-    "systemReserved",
-    "kubeReserved",
-    "failSwapOn",
-    "allowedUnsafeSysctls",
-)
+    "cpuManagerPolicy", "cpuCFSQuota", "cpuCFSQuotaPeriod", "topologyManagerPolicy",
+    "memoryManagerPolicy", "cgroupDriver", "cgroupsPerQOS", "maxPods", "evictionHard",
+    "systemReserved", "kubeReserved", "failSwapOn", "allowedUnsafeSysctls",
+)  # fmt: skip
 NOT_AVAILABLE = "not available"
 
 
@@ -91,20 +73,15 @@ def kubelet(said: str | None) -> dict[str, Any] | str:
 
 def network(of: Cluster) -> str | None:
     """Return the names of pod networks that run in kube-system, or None if none is seen."""
-    try:
-        pods = of.ask(of.core.list_namespaced_pod, "kube-system").items
-    except SiteError:
-        return None
-    seen = {name for pod in pods for name in NETWORKS if name in pod.metadata.name}
+    pods = _listed(of, of.core.list_namespaced_pod, "kube-system")
+    seen = {name for pod in pods or () for name in NETWORKS if name in pod.metadata.name}
     return ", ".join(sorted(seen)) or None
 
 
 def has_balancers(of: Cluster) -> bool | None:
     """Say whether a provider is behind the cluster, which gives load balancers; None if it can't be seen."""
-    try:
-        nodes = of.ask(of.core.list_node).items
-        services = of.ask(of.core.list_service_for_all_namespaces).items
-    except SiteError:
+    nodes, services = _listed(of, of.core.list_node), _listed(of, of.core.list_service_for_all_namespaces)
+    if nodes is None or services is None:
         return None
     given = any(one.status.load_balancer and one.status.load_balancer.ingress for one in services)
     return given or any(one.spec.provider_id for one in nodes)
@@ -112,11 +89,8 @@ def has_balancers(of: Cluster) -> bool | None:
 
 def cpu_managers(of: Cluster, selector: Mapping[str, str]) -> dict[str, str | None]:
     """Return the CPU manager of the kubelet of each node with some labels; None where it is not shown."""
-    label = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    try:
-        names = [node.metadata.name for node in of.ask(of.core.list_node, label_selector=label).items]
-    except SiteError:
-        return {}
+    nodes = _listed(of, of.core.list_node, label_selector=_label(selector))
+    names = [node.metadata.name for node in nodes or ()]
     said = {name: kubelet(of.raw(f"/api/v1/nodes/{name}/proxy/configz")) for name in names}
     return {
         name: one.get("cpuManagerPolicy", "none") if isinstance(one, dict) else None
@@ -127,37 +101,30 @@ def cpu_managers(of: Cluster, selector: Mapping[str, str]) -> dict[str, str | No
 def short_of_cores(of: Cluster, wanted: float, selector: Mapping[str, str], namespace: str) -> str | None:
     """Return why no node with some labels has room for a pod that asks for so many cores, or None.
 
-    What pods of other namespaces ask for is taken; those of `namespace` are the study's own and make room.
-    None too where nodes or pods may not be looked at.
+    Pods of `namespace` are the study's own and make room. None too where nodes may not be looked at.
     """
-    label = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    try:
-        nodes = of.ask(of.core.list_node, label_selector=label).items
-        pods = of.ask(of.core.list_pod_for_all_namespaces).items
-    except SiteError:
+    nodes = _listed(of, of.core.list_node, label_selector=_label(selector))
+    pods = _listed(of, of.core.list_pod_for_all_namespaces)
+    if nodes is None or pods is None:
         return None
     if not nodes:
-        return f"no node has the labels {label}"
+        return f"no node has the labels {_label(selector)}"
     taken: dict[str, float] = {}
     for pod in pods:
         if pod.metadata.namespace != namespace and pod.status.phase in ("Pending", "Running"):
             node = str(pod.spec.node_name)
             taken[node] = taken.get(node, 0.0) + sum(_requested(one) for one in pod.spec.containers)
-    free = {
-        node.metadata.name: cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)
-        for node in nodes
-    }
-    most = max(free, key=lambda name: free[name])
-    if free[most] >= wanted:
+
+    def free(node: Any) -> float:
+        return cores(node.status.allocatable["cpu"]) - taken.get(node.metadata.name, 0.0)
+
+    most = max(nodes, key=free)
+    if free(most) >= wanted:
         return None
     return (
-        f"insufficient CPU: {wanted:g} cores are asked for, and {most}, which has most left, has "
-        f"{max(0.0, free[most]):.2f} of its {cores(_capacity(nodes, most)):g}; write that or less"
+        f"insufficient CPU: {wanted:g} cores are asked for, and {most.metadata.name}, which has most left, "
+        f"has {max(0.0, free(most)):.2f} of its {cores(most.status.capacity['cpu']):g}; write that or less"
     )
-
-
-def _capacity(nodes: Sequence[Any], name: str) -> str:
-    return next(str(node.status.capacity["cpu"]) for node in nodes if node.metadata.name == name)
 
 
 def _requested(container: Any) -> float:
@@ -167,22 +134,16 @@ def _requested(container: Any) -> float:
 
 def addresses(of: Cluster) -> frozenset[str]:
     """Return all addresses and names of the nodes; none if they may not be looked at."""
-    try:
-        nodes = of.ask(of.core.list_node).items
-    except SiteError:
-        return frozenset()
-    return frozenset(one.address for node in nodes for one in node.status.addresses or ())
+    nodes = _listed(of, of.core.list_node)
+    return frozenset(one.address for node in nodes or () for one in node.status.addresses or ())
 
 
 def operator_version(of: Cluster) -> str | None:
     """Return the version of the TiDB Operator that runs in a cluster, by its image; None if none is seen."""
     label = "app.kubernetes.io/name=tidb-operator,app.kubernetes.io/component=controller-manager"
-    try:
-        read = client.AppsV1Api(of.api).list_deployment_for_all_namespaces
-        found = of.ask(read, label_selector=label).items
-    except SiteError:
-        return None
-    images = [container.image for one in found for container in one.spec.template.spec.containers]
+    read = client.AppsV1Api(of.api).list_deployment_for_all_namespaces
+    found = _listed(of, read, label_selector=label)
+    images = [container.image for one in found or () for container in one.spec.template.spec.containers]
     tags = [re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)", image) for image in images]
     return next((tag[1] for tag in tags if tag), None)
 
@@ -190,6 +151,18 @@ def operator_version(of: Cluster) -> str | None:
 def cores(quantity: str) -> float:
     """Return a quantity of processor time in cores: "500m" is 0.5."""
     return float(quantity[:-1]) / 1000 if quantity.endswith("m") else float(quantity)
+
+
+def _listed(of: Cluster, ask: Callable[..., Any], *words: str, **options: str) -> list[Any] | None:
+    """Return the items that the API lists; None where they may not be looked at."""
+    try:
+        return list(of.ask(ask, *words, **options).items)
+    except SiteError:
+        return None
+
+
+def _label(selector: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
 
 
 def _mib(quantity: str) -> int:

@@ -52,8 +52,7 @@ class Room:
 class InPod:
     """What a part's pod is given; a StatefulSet of the part's name holds it.
 
-    Of a TiDB cluster it is the whole; `apart` is then what else sets it apart from others, as text. `beside`
-    names the part on whose node it is put.
+    `apart` is what else sets a TiDB cluster apart, as text; `beside` names the part on whose node it is put.
     """
 
     network: str = "pod"
@@ -86,10 +85,7 @@ def in_pods(chain: Chain) -> tuple[Part, ...]:
 
 
 def clients_outside(chain: Chain) -> int:
-    """Return how many clients of an arm are hosts outside the cluster.
-
-    From inside, a balancer's address leads to the Service and never out.
-    """
+    """Return how many clients of an arm are hosts outside: from inside a balancer leads to the Service."""
     return chain.arm.clients if chain.arm.access == "load_balancer" else 0
 
 
@@ -109,6 +105,12 @@ class Names:
     def selector(self) -> str:
         """The labels as the API's text."""
         return ",".join(f"{key}={value}" for key, value in self.labels)
+
+    def manifest(self, kind: str, name: str, part: str = "", api: str = "v1", **rest: Any) -> dict[str, Any]:
+        """Return a manifest of the namespace with our labels, and with that of a `part` where it is one's."""
+        labels = dict(self.labels) | ({"benchbook/part": part} if part else {})
+        metadata = {"name": name, "namespace": self.namespace, "labels": labels}
+        return {"apiVersion": api, "kind": kind, "metadata": metadata, **rest}
 
 
 def names(prefix: str, study: str, token: str) -> Names:
@@ -161,8 +163,7 @@ def chains(study: Study) -> dict[str, Chain]:
 
 
 def halves(cores: int) -> dict[str, str]:
-    """Return which of a node's cores are for servers and which for clients and proxies, as `taskset` takes
-    them."""
+    """Return which of a node's cores are for servers, and which for clients and proxies, for `taskset`."""
     half = cores // 2
     return {"server": f"0-{half - 1}", "client": f"{half}-{cores - 1}", "proxy": f"{half}-{cores - 1}"}
 

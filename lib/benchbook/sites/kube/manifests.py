@@ -28,6 +28,7 @@ TOOLS = {
     "server.sh": "pod/server.sh",
     "agent.py": "agent.py",
     "clock.py": "../arms/clock.py",
+    "procfs.py": "../processes/procfs.py",
     "tcp_bytes.py": "../processes/tcp_bytes.py",
 }
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
@@ -47,35 +48,22 @@ backend server
 
 
 def of_study(names: Names, accounts: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return what all arms share: the namespace, the tools, and a Secret for each of `accounts`.
-
-    `accounts` maps the name of a Secret to its files.
-    """
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": _meta(names, names.namespace, None)},
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(names, "tools"), "data": tools()},
-        *(
-            {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": _meta(names, name),
-                "type": "Opaque",
-                "data": {file: base64.b64encode(text.encode()).decode() for file, text in held.items()},
-            }
-            for name, held in accounts.items()
-        ),
+    """Return what all arms share: the namespace, the tools, and a Secret of files for each of `accounts`."""
+    whole = {"name": names.namespace, "labels": dict(names.labels)}
+    found = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": whole},
+        names.manifest("ConfigMap", "tools", data=tools()),
     ]
+    for name, held in accounts.items():
+        data = {file: base64.b64encode(text.encode()).decode() for file, text in held.items()}
+        found.append(names.manifest("Secret", name, type="Opaque", data=data))
+    return found
 
 
 def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
     """Return a server's settings, its Service, and the StatefulSet that holds it."""
     files = engines.files(study.engine, server.port)
-    settings = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": _meta(names, server.name, part=server.name),
-        "data": files,
-    }
+    settings = names.manifest("ConfigMap", server.name, server.name, data=files)
     template = pods.server(study, server, digest(files))
     storage = asked(study).storage
     whole = _stateful(names, server, template)
@@ -95,23 +83,16 @@ def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
 
 def service(names: Names, server: Part, balancer: str | None = None) -> dict[str, Any]:
     """Return the Service of a server; under the name `balancer` one that is reached from outside."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": _meta(names, balancer or server.name, part=server.name),
-        "spec": {
-            "type": "LoadBalancer" if balancer else "ClusterIP",
-            "selector": {"benchbook/lab": dict(names.labels)["benchbook/lab"], "benchbook/part": server.name},
-            "ports": [{"name": "mysql", "port": SERVICE_PORT, "targetPort": server.port, "protocol": "TCP"}],
-        },
+    spec = {
+        "type": "LoadBalancer" if balancer else "ClusterIP",
+        "selector": {"benchbook/lab": dict(names.labels)["benchbook/lab"], "benchbook/part": server.name},
+        "ports": [{"name": "mysql", "port": SERVICE_PORT, "targetPort": server.port, "protocol": "TCP"}],
     }
+    return names.manifest("Service", balancer or server.name, server.name, spec=spec)
 
 
 def of_arm(study: Study, names: Names, chain: Chain, address: str | None = None) -> list[dict[str, Any]]:
-    """Return all manifests of one arm but the study's shared ones, from the server to the client.
-
-    `address` is the server's, which a proxy leads to; None writes the name of its Service.
-    """
+    """Return all manifests of one arm; `address` is what a proxy leads to, None the server's Service."""
     found = [manifest for server in chain.servers for manifest in of_server(study, names, server)]
     if chain.arm.access == "load_balancer":
         found.append(service(names, chain.server, service_of(chain)))
@@ -138,14 +119,10 @@ def of_proxy(study: Study, names: Names, proxy: Part, address: str | None) -> li
         server=address or f"{proxy.to.name}.{names.namespace}.svc",
         behind=proxy.to.port if address else SERVICE_PORT,
     )
+    files = {"haproxy.cfg": text}
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": _meta(names, proxy.name, part=proxy.name),
-            "data": {"haproxy.cfg": text},
-        },
-        _stateful(names, proxy, pods.proxy(study, proxy, digest({"haproxy.cfg": text}))),
+        names.manifest("ConfigMap", proxy.name, proxy.name, data=files),
+        _stateful(names, proxy, pods.proxy(study, proxy, digest(files))),
     ]
 
 
@@ -192,20 +169,10 @@ def _stateful(names: Names, part: Part, template: dict[str, Any]) -> dict[str, A
     whole = json.dumps([template["metadata"]["annotations"][pods.DIGEST], template["spec"]], sort_keys=True)
     digest = hashlib.sha256(whole.encode()).hexdigest()
     template = template | {"metadata": {"annotations": {pods.DIGEST: digest}, "labels": labels}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": _meta(names, part.name, part=part.name),
-        "spec": {
-            "replicas": 1,
-            "serviceName": part.name,
-            "selector": {"matchLabels": labels},
-            "template": template,
-        },
+    spec = {
+        "replicas": 1,
+        "serviceName": part.name,
+        "selector": {"matchLabels": labels},
+        "template": template,
     }
-
-
-def _meta(names: Names, name: str, namespace: str | None = "", part: str | None = None) -> dict[str, Any]:
-    labels = dict(names.labels) | ({"benchbook/part": part} if part else {})
-    placed = {} if namespace is None else {"namespace": names.namespace}
-    return {"name": name, **placed, "labels": labels}
+    return names.manifest("StatefulSet", part.name, part.name, "apps/v1", spec=spec)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
-from benchbook.sites.engines import mariadb_accounts
 from benchbook.sites.engines.mariadb import CRASH
 from benchbook.sites.kube import connect
 from benchbook.sites.kube.layout import Part, pod_of
@@ -28,12 +26,10 @@ class MariaDB(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder."""
         fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
         return {"engine": "mariadb", "image": self.space.here.images.server, "settings": fixed}
 
     def said_word(self) -> str | None:
-        """Return the word of the server that answers; None if none does."""
         return connect.ask(self.reach, self.space.admin_password(), "SELECT @@report_host")
 
     def begun(self) -> None:
@@ -43,24 +39,17 @@ class MariaDB(Server):
         """Make one more of sysbench's accounts, and count statements by account from now on."""
         word, lab = self.space.admin_password(), self.space.lab
         with connect.open_one(self.reach, word) as connection, connection.cursor() as cursor:
-            mariadb_accounts.let_in(cursor, labs.user_of(account), lab.password(account), ("%",))
+            sql.let_in(cursor, labs.user_of(account), lab.password(account), ("%",))
             cursor.execute("SET GLOBAL userstat = 1")
 
     def who(self) -> dict[str, Any]:
-        """Return version, datadir, port, server_uid and word; costs one connection."""
         return sql.identity(self.admin(), f"{pod_of(self.part)}: the server", with_word=True)
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
         variables = sql.variables(self.admin())
-        asked, version = self.space.study.engine, variables["version"]
-        if not sql.is_version(version.split("-")[0], asked.version):
-            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        there = settings.taken(self.asked, asked.settings, _without_host(variables), Path(HOME))
-        return there | {
-            "image": self.space.here.images.server,
-            "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v mariadbd)"').split()[0],
-        }
+        image = self.of_image(variables["version"], 'sha256sum "$(command -v mariadbd)"')
+        chosen = self.space.study.engine.settings
+        return settings.taken(self.asked, chosen, _without_host(variables), Path(HOME)) | image
 
 
 def _without_host(variables: dict[str, str]) -> dict[str, str]:

@@ -20,6 +20,8 @@ from benchbook.sites import lab as labs
 from benchbook.sites.kube import connect, engines, layout, manifests
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
+from benchbook.sites.machine import far
+from benchbook.sites.machine.contract import Request
 
 GONE_S = 180.0
 
@@ -36,7 +38,6 @@ class StudyNamespace:
 
     @property
     def namespace(self) -> str:
-        """Name of the study's own namespace."""
         return self.names.namespace
 
     def prepare(self) -> None:
@@ -57,15 +58,11 @@ class StudyNamespace:
             labs.USER,
             labs.SCHEMA,
         )
-        accounts = {
-            SERVER_ACCOUNTS: of_server,
-            CLIENT_ACCOUNT: self._client_accounts(),
-        }
+        accounts = {SERVER_ACCOUNTS: of_server, CLIENT_ACCOUNT: self._client_accounts()}
         self.apply("study", manifests.of_study(self.names, accounts))
 
     def _client_accounts(self) -> dict[str, str]:
-        """Return the files of sysbench's accounts: the common one, and for turns one for each arm and for the
-        baseline's twin. A server lets only those in that it was asked to."""
+        """Return the files of sysbench's accounts: the common one, and for turns one an arm and a twin."""
         found, driver = {}, registry.driver(self.study.engine.name)
         for account in range(1 + len(self.study.arms) + 1):
             self.lab.password(account, driver)
@@ -79,6 +76,10 @@ class StudyNamespace:
             for manifest in objects:
                 self.cluster.apply(manifest)
             self.applied[what] = objects
+
+    def request(self, address: str, port: int, asked: Request) -> str:
+        """Return what an HTTP server in a pod, whose name is the address here, answers through the API."""
+        return far.fetch(self.cluster.socket(self.namespace, address, port), "localhost", port, asked)
 
     def text(self, *names: str) -> str:
         """Return what was applied under some names, as YAML without secrets."""
@@ -155,10 +156,7 @@ def remove(cluster: Cluster, namespace: str, token: str, wait_s: float = GONE_S)
 
 
 def down(folder: Path) -> list[str]:
-    """Remove what a lab has in a cluster, by the lab's own record; return in words what was removed.
-
-    SiteError if the cluster can't be reached or the namespace does not go.
-    """
+    """Remove what a lab has in a cluster, by its record, and say what; SiteError if it can't be removed."""
     record = folder / layout.RECORD
     if not record.is_file():
         return []

@@ -54,8 +54,7 @@ class Outside:
         return self._running.look(self.names[number % len(self.names)])
 
     def lacking(self, clients: int, nodes: Container[str]) -> str | None:
-        """Return why these hosts can't be the clients of an arm, or None; `nodes` are the addresses of the
-        cluster's nodes. Refused if a host is not to be trusted."""
+        """Return why these hosts can't be the clients of an arm, or None; `nodes` are addresses of nodes."""
         for number in range(min(clients, len(self.names))):
             name = self.names[number]
             target = self._running.targets[name]
@@ -71,12 +70,12 @@ class Outside:
         return None
 
     def must_reach(self, clients: int, address: str, port: int, wait_s: float) -> None:
-        """Wait until a server greets each host of an arm's clients at an address, which a provider gives
-        before it leads anywhere; SiteError if none does in time."""
+        """Wait until a server greets each client's host at an address; SiteError if none does in time."""
         for number in range(min(clients, len(self.names))):
             host, place = self.host(number), (self.names[number], address, port)
             if place in self._reached:
                 continue
+            # A provider gives the address before it leads anywhere.
             if not wait_for(functools.partial(_greets, host, address, port), wait_s, 1.0):
                 raise SiteError(
                     f"{host.name}: no server answers at {address}:{port} after {wait_s:g} s; see that the "
@@ -102,12 +101,12 @@ def _greets(host: Host, address: str, port: int) -> bool:
     """Say whether a server that a host connects to says something first, as MySQL's protocol has it."""
     try:
         link = FarSocket(host, (address, port))
-    except (OSError, SiteError):
+    except OSError:
         return False
     try:
         link.settimeout(GREETING_S)
         return bool(link.receive())
-    except (OSError, SiteError):
+    except OSError:
         return False
     finally:
         link.close()
@@ -140,13 +139,11 @@ class OutsideWatch(watch.PodWatch):
         return self._token
 
     def start(self) -> None:
-        """Begin to watch on the clients' hosts and in the pods."""
         self._zero = time.monotonic()
         self._remote.start()
         super().start()
 
     def stop(self) -> None:
-        """End watching and write what was seen to `monitor.csv`."""
         far = self._remote
         far.stop()
         with self.path.open(encoding="utf-8", newline="") as stream:

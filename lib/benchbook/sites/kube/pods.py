@@ -21,10 +21,7 @@ SERVER_GRACE_S, GRACE_S = 60, 2
 
 
 def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
-    """Return the template of a server's pod: it waits until it is told to serve, and keeps its data.
-
-    `digest` is that of its files: with others it is another pod.
-    """
+    """Return the template of a server's pod, which waits to be told; `digest` is that of its files."""
     here = asked(study)
     container = {
         "name": "server",
@@ -35,9 +32,7 @@ def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "resources": resources(part.where.room),
         "volumeMounts": [
             {"name": "data", "mountPath": HOME},
-            {"name": "config", "mountPath": CONFIG, "readOnly": True},
-            {"name": "account", "mountPath": ACCOUNT, "readOnly": True},
-            {"name": "tools", "mountPath": TOOLS, "readOnly": True},
+            *_mounts(config=CONFIG, account=ACCOUNT, tools=TOOLS),
         ],
     }
     # Read by the server's own user; nobody else is in this pod, but for sysbench where it is asked for.
@@ -45,11 +40,7 @@ def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
     if here.client_in == "server":
         sources = [{"secret": {"name": name}} for name in (SERVER_ACCOUNTS, CLIENT_ACCOUNT)]
         account = {"projected": {"sources": sources, "defaultMode": 0o444}}
-    volumes = [
-        {"name": "config", "configMap": {"name": part.name}},
-        {"name": "account", **account},
-        {"name": "tools", "configMap": {"name": "tools"}},
-    ]
+    volumes = [*_maps(config=part.name), {"name": "account", **account}, *_maps(tools="tools")]
     if here.storage.storage_class is None:
         volumes.insert(0, {"name": "data", "emptyDir": {}})
     return _template(here, part, container, volumes, SERVER_GRACE_S, digest)
@@ -65,25 +56,15 @@ def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "command": ["haproxy", "-db", "-f", f"{CONFIG}/haproxy.cfg"],
         "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
         "resources": resources(part.where.room),
-        "volumeMounts": [
-            {"name": "config", "mountPath": CONFIG, "readOnly": True},
-            {"name": "tools", "mountPath": TOOLS, "readOnly": True},
-        ],
+        "volumeMounts": _mounts(config=CONFIG, tools=TOOLS),
     }
-    volumes = [
-        {"name": "config", "configMap": {"name": part.name}},
-        {"name": "tools", "configMap": {"name": "tools"}},
-    ]
-    return _template(here, part, container, volumes, GRACE_S, digest)
+    return _template(here, part, container, _maps(config=part.name, tools="tools"), GRACE_S, digest)
 
 
 def client(study: Study, part: Part, digest: str) -> dict[str, Any]:
     """Return the template of a pod in which load is made: the client's, or the neighbour's."""
     here = asked(study)
-    mounts: list[dict[str, Any]] = [
-        {"name": "jobs", "mountPath": HOME},
-        {"name": "tools", "mountPath": TOOLS, "readOnly": True},
-    ]
+    mounts = [{"name": "jobs", "mountPath": HOME}, *_mounts(tools=TOOLS)]
     container = {
         "name": part.kind,
         "image": here.images.client,
@@ -92,12 +73,9 @@ def client(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "resources": resources(part.where.room),
         "volumeMounts": mounts,
     }
-    volumes: list[dict[str, Any]] = [
-        {"name": "jobs", "emptyDir": {}},
-        {"name": "tools", "configMap": {"name": "tools"}},
-    ]
+    volumes = [{"name": "jobs", "emptyDir": {}}, *_maps(tools="tools")]
     if part.kind == "client":
-        mounts.append({"name": "account", "mountPath": ACCOUNT, "readOnly": True})
+        mounts += _mounts(account=ACCOUNT)
         secret = {"secretName": CLIENT_ACCOUNT, "defaultMode": 0o400}
         volumes.append({"name": "account", "secret": secret})
     return _template(here, part, container, volumes, GRACE_S, digest)
@@ -118,6 +96,14 @@ def resources(room: Room) -> dict[str, Any]:
         for side, asked_for in sides.items()
     }
     return {side: values for side, values in written.items() if values}
+
+
+def _mounts(**folders: str) -> list[dict[str, Any]]:
+    return [{"name": name, "mountPath": folder, "readOnly": True} for name, folder in folders.items()]
+
+
+def _maps(**maps: str) -> list[dict[str, Any]]:
+    return [{"name": name, "configMap": {"name": its}} for name, its in maps.items()]
 
 
 def _ports(part: Part) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from psycopg.pq import TransactionStatus
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites import sql
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_carried as carried
 from benchbook.sites.engines import postgresql_settings as settings
@@ -34,10 +33,7 @@ FIRST = "postgres"
 
 
 class Tunnelled(carried.FarConnection):
-    """A connection through the API, opened again where it was lost while it was silent, as MySQL's is.
-
-    `again` opens another one; None: it is not opened again.
-    """
+    """A connection through the API, opened `again` where it was lost while it was silent, as MySQL's."""
 
     again: Callable[[], Tunnelled] | None = None
     spoke_s = 0.0
@@ -63,11 +59,7 @@ class Tunnelled(carried.FarConnection):
 
 
 class PostgreSQL(Server):
-    """A PostgreSQL in its pod. The word that it was started with is the name of its cluster.
-
-    The administrator's password is a file of the Secret, and the account of sysbench is made over SQL, by a
-    verifier: its password is in no statement and in no pod of a server.
-    """
+    """A PostgreSQL in its pod. The word that it was started with is the name of its cluster."""
 
     crash = CRASH
 
@@ -78,14 +70,12 @@ class PostgreSQL(Server):
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder. The administrator's password is
-        kept in it."""
+        """The administrator's password is kept with the data."""
         locks = hashlib.sha256(self.space.admin_password().encode()).hexdigest()[:12]
         made = {"engine": "postgresql", "image": self.space.here.images.server, "settings": {}}
         return made | {"locks": locks}
 
     def said_word(self) -> str | None:
-        """Return the word of the server that answers; None if none does."""
         try:
             with self._connect(FIRST) as connection:
                 row = connection.execute("SELECT current_setting('cluster_name')").fetchone()
@@ -94,8 +84,6 @@ class PostgreSQL(Server):
         return str(row[0]) if row else None
 
     def begun(self) -> None:
-        """Make the benchmark's account, its database and the extensions that we ask, where they are
-        missing."""
         try:
             accounts.set_up(self._connect, self.space.lab.password(0, accounts.DRIVER))
         except psycopg.Error as error:
@@ -111,24 +99,17 @@ class PostgreSQL(Server):
             )
 
     def who(self) -> dict[str, Any]:
-        """Return version, datadir, port, server_uid and word; costs one connection."""
         return accounts.identity(self._connect, f"{pod_of(self.part)}: the server")
 
     def admin(self) -> sqlalchemy.Engine:
-        """Return the administrative account; each connection is new."""
         return accounts.engine(self._lasting, lambda: self._opened)
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
-        asked, version = self.space.study.engine, str(self.who()["version"])
-        if not sql.is_version(version, asked.version):
-            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        said = settings.facts(self.admin(), version, self.asked, asked.settings, PurePosixPath(HOME))
-        program = self.run("sh", "-c", f'. {CONFIG}/engine.sh; sha256sum "$bin/postgres"')
-        return said | {"image": self.space.here.images.server, "binary_sha256": program.split()[0]}
+        version, chosen = str(self.who()["version"]), self.space.study.engine.settings
+        image = self.of_image(version, f'. {CONFIG}/engine.sh; sha256sum "$bin/postgres"')
+        return settings.facts(self.admin(), version, self.asked, chosen, PurePosixPath(HOME)) | image
 
     def log_errors(self, mark: int) -> list[str]:
-        """Return the lines since a place that tell of an error or a crash."""
         return [line for line in super().log_errors(mark) if not HARMLESS.search(line)]
 
     def _lasting(self) -> Tunnelled:

@@ -137,7 +137,7 @@ class Arms:
         known = self._pods.get(part.name)
         if known is not None and (part.to is None or address is None or known[1] == address):
             now = wait.look(self.space.cluster, self.space.namespace, pod_of(part))
-            if now is not None and same(now, known[0]):
+            if now is not None and wait.same(now, known[0]):
                 return now
         here = self.space
         if part.kind == "proxy":
@@ -189,7 +189,7 @@ class Arms:
                 raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(seen)}")
         for name, (pod, _) in self._pods.items():
             now = wait.look(self.space.cluster, self.space.namespace, pod.metadata.name)
-            if now is None or not same(now, pod):
+            if now is None or not wait.same(now, pod):
                 raise SiteError(f"{name} ended by itself")
 
     @contextlib.contextmanager
@@ -273,15 +273,3 @@ class Arms:
             if end.conditions is None or end.conditions.ready is not False
             for address in end.addresses
         )
-
-
-def same(now: Any, before: Any) -> bool:
-    """Say whether a pod is the one it was: neither made again, nor restarted, nor ending."""
-    statuses = now.status.container_statuses or []
-    return (
-        now.metadata.uid == before.metadata.uid
-        and now.metadata.deletion_timestamp is None
-        and bool(statuses)
-        and statuses[0].ready
-        and statuses[0].restart_count == before.status.container_statuses[0].restart_count
-    )

@@ -16,6 +16,7 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
+from benchbook.sites import sql
 from benchbook.sites.kube import connect, engines, layout, manifests, wait
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -28,8 +29,8 @@ SCRIPT = ("sh", f"{TOOLS}/server.sh")
 class Server(ABC):
     """One server in its pod. Nothing is asked of the cluster before `ensure`.
 
-    `record` gets, as `reconnects`, how many connections of ours were opened again after a loss: a number, or
-    the item `place` of a list. `crash` finds the lines of a log that tell of an error or a crash.
+    `record` gets as `reconnects` how many connections were opened again: a number, or the item `place` of a
+    list.
     """
 
     crash: re.Pattern[str]
@@ -39,8 +40,7 @@ class Server(ABC):
         self.record: dict[str, Any] = {}
         self.place: int | None = None
         self.word: str | None = None
-        self._uid: str | None = None
-        self._restarts = 0
+        self._found: Any = None
 
     @property
     @abstractmethod
@@ -65,10 +65,8 @@ class Server(ABC):
 
     def ensure(self) -> Any:
         """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
-        if self.word is not None:
-            pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
-            if pod is not None and self._is_known(pod) and self._answers():
-                return pod
+        if self.word is not None and self.is_alive() and self._answers():
+            return self._found
         pod = self.pod()
         self.stop()
         # A pod has its own word for each start: whoever answers with another is not ours.
@@ -78,8 +76,7 @@ class Server(ABC):
         self._do("start", word)
         began = time.monotonic()
         while (said := self.said_word()) != word:
-            now = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
-            if now is None or not self._is_known(now):
+            if not self.is_alive():
                 raise SiteError(f"{pod_of(self.part)}: the server did not start:\n  {self._last_words(mark)}")
             if time.monotonic() - began > START_S:
                 seen = "nothing" if said is None else "a server that is not ours"
@@ -104,7 +101,7 @@ class Server(ABC):
                 f"{pod_of(self.part)}: asked for {wanted}, the cluster made it {pod.status.qos_class}; "
                 "look for a LimitRange or a webhook that changes requests"
             )
-        self._uid, self._restarts = pod.metadata.uid, pod.status.container_statuses[0].restart_count
+        self._found = pod
         return pod
 
     def stop(self) -> bool:
@@ -118,7 +115,6 @@ class Server(ABC):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         return self.part.port
 
     def service(self, name: str) -> tuple[str, list[str], int]:
@@ -131,10 +127,19 @@ class Server(ABC):
         return manifests.service(self.space.names, self.part, service_of(chain))
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return the files of its settings folder as one, in the order of their names, as a pair of name and
-        text: an identity's `config_hash` is the digest of just that."""
+        """Return the files of its settings folder as one, whose digest is an identity's `config_hash`."""
         held = engines.files(self.space.study.engine, self.part.port)
         return [("server.conf", "".join(held[name] for name in sorted(held)))]
+
+    def of_image(self, version: str | None, digest: str) -> dict[str, str]:
+        """Return the image and its program's digest, by a command; SiteError if its version is another."""
+        asked = self.space.study.engine.version
+        if version is None or not sql.is_version(version.split("-")[0], asked):
+            raise SiteError(f"engine.version: asked {asked}, the image has {version}")
+        return {
+            "image": self.space.here.images.server,
+            "binary_sha256": self.run("sh", "-c", digest).split()[0],
+        }
 
     def watched(self) -> list[tuple[str, str, int]]:
         """Return what is watched of it as (part, pod, number of the main process)."""
@@ -178,18 +183,15 @@ class Server(ABC):
     def is_alive(self) -> bool:
         """Say whether pod and server are those that were started."""
         pod = wait.look(self.space.cluster, self.space.namespace, pod_of(self.part))
-        return pod is not None and self._is_known(pod)
+        return pod is not None and self._found is not None and wait.same(pod, self._found)
 
     def log_mark(self) -> int:
-        """Return a place in the server's log."""
         return int(self._do("mark"))
 
     def log_errors(self, mark: int) -> list[str]:
-        """Return the lines since a place that tell of an error or a crash."""
         return [line for line in self._do("since", str(mark)).splitlines() if self.crash.search(line)]
 
     def run(self, *argv: str) -> str:
-        """Run a command in the server's pod and return what it printed."""
         return self.space.cluster.must(self.space.namespace, pod_of(self.part), argv)
 
     def label(self) -> str:
@@ -201,8 +203,7 @@ class Server(ABC):
         return f"{label} {fingerprint(self.made_with)}"
 
     def _keep_to_half(self) -> None:
-        """Keep the pod's first process, and with it the server that it will start, to the servers' half of
-        the cores; a server that is another user's can't be moved any more."""
+        """Keep the pod's first process, and the server it will start, to the servers' half of the cores."""
         cores = int(self.run("nproc", "--all")) if self.space.here.split_cores else 1
         if cores > 1:
             self.run("taskset", "-acp", layout.halves(cores)["server"], "1")
@@ -215,16 +216,6 @@ class Server(ABC):
             self.record["reconnects"] = self.record.get("reconnects", 0) + 1
         else:
             self.record["reconnects"][self.place] += 1
-
-    def _is_known(self, pod: Any) -> bool:
-        statuses = pod.status.container_statuses or []
-        return (
-            pod.metadata.uid == self._uid
-            and pod.metadata.deletion_timestamp is None
-            and bool(statuses)
-            and statuses[0].restart_count == self._restarts
-            and statuses[0].ready
-        )
 
     def _answers(self) -> bool:
         return self.said_word() == self.word

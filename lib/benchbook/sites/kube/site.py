@@ -29,10 +29,9 @@ READY_S = 1.5
 
 
 class KubernetesSite(ArrangedSite[InPod]):
-    """The arms of one study in a cluster. Use it as a context manager.
+    """The arms of one study in a cluster.
 
-    When it is left, all pods are gone but those that hold data, which sleep (`keep_data`); `make down`
-    removes these too. Where no arm is named, the baseline's server is meant.
+    When it is left, all pods are gone but those that hold data, which sleep (`keep_data`) until `make down`.
     """
 
     database = labs.SCHEMA
@@ -83,7 +82,6 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     @classmethod
     def foreseen(cls, study: Study, arm: str) -> list[str]:
-        """Return what rules out any cluster."""
         return list(obstacles.of(study, layout.chains(study)[arm]))
 
     def obstacles(self, arm: str) -> list[str]:
@@ -112,8 +110,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         return labs.user_of(account)
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
-        """Start the clock of a group whose arms take turns, in the pod that all their clients are in; it lets
-        them begin. The logs that it reads are there, not those of `takers`."""
+        """Start it in the pod of all clients, where the logs are that it reads; it lets them begin."""
         return turns.Clock(self.lab, {name: taker.clients for name, taker in takers.items()}, asked)
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
@@ -123,8 +120,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         return evidence.facts(self._arms, arm, self._chain(arm))
 
     def applied(self, arm: str) -> list[tuple[str, str]]:
-        """Return the manifests of an arm, a file a part, the contents of Secrets left out, and what its
-        servers find in their settings folder."""
+        """Return manifests, a file a part, without the contents of Secrets, and the settings of servers."""
         chain = self._chain(arm)
         servers = [self._arms.server(part) for part in chain.servers]
         files = [pair for server in servers for pair in server.applied()]
@@ -135,7 +131,6 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
-        """Let an arm's neighbour compute while a block runs; its record says afterwards how all held."""
         chain, servers = self._chain(arm), self._servers_of(arm)
         record: dict[str, Any] = {} if len(servers) == 1 else {"reconnects": [0 for _ in servers]}
         # A connection that was lost and opened again, even after the run, is one more in the server's books.
@@ -168,11 +163,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         return self._arms.client_cores(chain)
 
     def client(self, start: Start) -> PodClient | RemoteClient:
-        """Start a load client in one of an arm's client pods, or on a host outside.
-
-        With `begin_at` it becomes its program by the clock of its node, with `held` when the clock of turns
-        lets it.
-        """
+        """With `begin_at` it begins by the clock of its node, with `held` when the clock of turns lets it."""
         chain, where = self._chain(start.arm), (self.space.cluster, self.space.namespace)
         if clients_outside(chain):
             return self._clients_outside().client(start)
@@ -197,8 +188,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         return data_groups(self.study.arms) if self.space.here.tidb is None else loaded.groups(self.chains)
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
-        """Keep a copy of the baseline's data under a label; other servers that are up get the same data. Of a
-        TiDB cluster note that it is loaded."""
+        """Keep a copy of the baseline's data for all; of a TiDB cluster note that it is loaded."""
         if self.space.here.tidb is not None:
             return loaded.note(self.lab.folder, label, self._server(arm))
         first = self._server(None)
@@ -210,8 +200,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         return copies.find(self._awake(), label) is not None
 
     def restore(self, label: str | None = None) -> None:
-        """Put the prepared data back on every server and start it: cold, the same bytes every time. A TiDB
-        cluster keeps what it has."""
+        """Put the prepared data back on every server; a TiDB cluster keeps what it has."""
         if self.space.here.tidb is not None:
             return loaded.must_have(self.lab.folder, label, self._servers())
         copies.put_back(self._awake(), label)

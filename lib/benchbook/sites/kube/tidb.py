@@ -65,7 +65,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     }
     if arm.placement is not None and arm.placement.spread:
         spec["topologySpreadConstraints"] = [{"topologyKey": ZONE}]
-    wanted = configs(study, name)
+    wanted = config.of_parts(here.tidb, arm.parts)
     for part, role in PARTS.items():
         pods = getattr(here.tidb, part).replicas
         spec[part] = _part(server.name, part, pods, wanted[part], here, _nodes(here, arm, role))
@@ -74,22 +74,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     spec["tidb"]["separateSlowLog"] = False
     spec["tidb"]["config"] = config.toml(dict(asked_of(study, name).items) | wanted["tidb"])
     spec["tidb"]["service"] = {"type": "ClusterIP", "exposeStatus": True}
-    return {
-        "apiVersion": API,
-        "kind": KIND,
-        "metadata": {"name": server.name, "namespace": names.namespace, "labels": dict(names.labels)},
-        "spec": spec,
-    }
-
-
-def configs(study: Study, arm: str) -> dict[str, dict[str, Any]]:
-    """Return the settings of each part of an arm's cluster: the site's, with the arm's on top."""
-    here, own = asked(study), study.arms[arm].parts
-    assert here.tidb is not None
-    return {
-        part: {**getattr(here.tidb, part).config, **(getattr(own, part) if own is not None else {})}
-        for part in PARTS
-    }
+    return names.manifest(KIND, server.name, api=API, spec=spec)
 
 
 def asked_of(study: Study, arm: str) -> config.Asked:
@@ -97,7 +82,7 @@ def asked_of(study: Study, arm: str) -> config.Asked:
     here = asked(study)
     assert here.tidb is not None
     must_be_free(study.engine)
-    wanted = configs(study, arm)["tidb"]
+    wanted = config.of_parts(here.tidb, study.arms[arm].parts)["tidb"]
     own = {key: value for key, value in wanted.items() if not isinstance(value, tuple)}
     whole = config.complete(study.engine.settings, here.tidb.version.removeprefix("v"))
     items = whole.items | {key: value for key, value in own.items() if config.is_item(key)}
@@ -106,18 +91,13 @@ def asked_of(study: Study, arm: str) -> config.Asked:
 
 def balancer(names: Names, chain: Chain) -> dict[str, Any]:
     """Return the Service by which a cluster is reached from outside, without a hop from node to node."""
-    labels = {INSTANCE: chain.server.name, COMPONENT: "tidb"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": service_of(chain), "namespace": names.namespace, "labels": dict(names.labels)},
-        "spec": {
-            "type": "LoadBalancer",
-            "externalTrafficPolicy": "Local",
-            "selector": labels,
-            "ports": [{"name": "mysql", "port": MYSQL_PORT, "targetPort": MYSQL_PORT, "protocol": "TCP"}],
-        },
+    spec = {
+        "type": "LoadBalancer",
+        "externalTrafficPolicy": "Local",
+        "selector": {INSTANCE: chain.server.name, COMPONENT: "tidb"},
+        "ports": [{"name": "mysql", "port": MYSQL_PORT, "targetPort": MYSQL_PORT, "protocol": "TCP"}],
     }
+    return names.manifest("Service", service_of(chain) or "", spec=spec)
 
 
 def _part(

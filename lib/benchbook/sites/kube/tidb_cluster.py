@@ -73,20 +73,16 @@ class TidbCluster:
         return True
 
     def is_alive(self) -> bool:
-        """Say whether all its pods are those that were found ready."""
         return self._parts is not None and self._parts.are_alive()
 
     def service(self, name: str | None) -> tuple[str, list[str], int]:
-        """Return the Service that leads to its TiDBs, their addresses, and its port; `name` is ours."""
         inside = f"{self.part.name}-tidb"
         return (inside if name in (None, self.part.name) else name), self.parts.addresses, PORT
 
     def balancer(self, chain: Any) -> dict[str, Any]:
-        """Return the manifest of the Service by which it is reached from outside."""
         return tidb.balancer(self.space.names, chain)
 
     def address(self, pod: Any) -> str:
-        """Return where a TiDB is reached."""
         return str(pod.status.pod_ip)
 
     def open(self) -> connect.Tunnelled:
@@ -106,11 +102,9 @@ class TidbCluster:
         return str(found["metadata"]["uid"]) if found is not None else None
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very cluster from any other: every pod of it; opens no session."""
         return {"cluster": self.uid(), **self.parts.identity()}
 
     def facts(self) -> dict[str, Any]:
-        """Return what the cluster says it is; SettingsDiffer if a TiDB did not take what was asked."""
         variables = sql.variables(self.admin())
         return self.parts.facts(self.asked, self.space.study.engine, variables)
 
@@ -119,7 +113,6 @@ class TidbCluster:
         return []
 
     def watched(self) -> list[tuple[str, str, int]]:
-        """Return its pods as (part, pod, number of the main process), the TiDBs first."""
         kinds = ("tidb", "tikv", "pd")
         return [(kind, pod.metadata.name, 1) for kind in kinds for pod in self.parts.pods[kind]]
 
@@ -136,11 +129,9 @@ class TidbCluster:
         return time.monotonic()
 
     def log_errors(self, mark: float) -> list[str]:
-        """Return the lines of all logs since a moment that tell of an error or a crash."""
         return self.parts.log_errors(time.monotonic() - mark)
 
     def run(self, *argv: str) -> str:
-        """Run a command in the first TiDB's pod and return what it printed."""
         return self.space.cluster.must(self.space.namespace, self.parts.first.metadata.name, argv)
 
     def _look(self) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from benchbook.sites.kube import connect, wait
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.tidb import PARTS
-from benchbook.sites.kube.tidb_pod import PodStatus
-from benchbook.sites.kube.tunnel import get
+from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import config, data, pools
 from benchbook.sites.tidb.placement import Placement
-from benchbook.sites.tidb.status import flat
+from benchbook.sites.tidb.status import Status, flat
 
 # Ports that the operator gives them, and the administrator of a new cluster.
 PORT, STATUS, PD, TIKV_STATUS = 4000, 10080, 2379, 20180
@@ -33,7 +31,7 @@ class Parts:
 
     def __init__(self, space: StudyNamespace, name: str, pods: dict[str, list[Any]]) -> None:
         self.space, self.name, self.pods = space, name, pods
-        self.statuses = [PodStatus(pod.metadata.name, STATUS, space=space) for pod in pods["tidb"]]
+        self.statuses = [Status(pod.metadata.name, STATUS, space) for pod in pods["tidb"]]
 
     @property
     def first(self) -> Any:
@@ -75,17 +73,11 @@ class Parts:
         return sum(status.connected() for status in self.statuses)
 
     def books(self) -> tuple[dict[str, int], float]:
-        """Return the counters of all TiDBs, added, and the shortest uptime in seconds.
-
-        The client's sessions on the others can't be seen from the first one, so that it is waited here until
-        nobody but us is left.
-        """
+        """Return the added counters of all TiDBs, once only our session is left, and the shortest uptime."""
         deadline = time.monotonic() + SETTLED_S
         while self.connected() > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
-        each = [status.books() for status in self.statuses]
-        names = each[0][0]
-        return {name: sum(one[name] for one, _ in each) for name in names}, min(uptime for _, uptime in each)
+        return data.added(self.statuses)
 
     def facts(self, asked: config.Asked, engine: Any, variables: dict[str, str]) -> dict[str, Any]:
         """Return versions, placement and settings; SettingsDiffer if one of the TiDBs did not take them."""
@@ -111,19 +103,18 @@ class Parts:
         found = []
         for pod in self.pods["tikv"]:
             try:
-                tunnel = self.space.cluster.socket(self.space.namespace, pod.metadata.name, TIKV_STATUS)
-                found.append(pools.seconds(get(tunnel, pools.PATH)))
+                told = self.space.request(pod.metadata.name, TIKV_STATUS, Request(pools.PATH))
+                found.append(pools.seconds(told))
             except (OSError, ValueError):
                 return None
         return found
 
     def look(self) -> dict[str, Any]:
-        """Return the state of stores and leaders now, as PD tells it; `ended` are pods that are not the one
-        they were. `reason` where PD does not tell."""
+        """Return stores and leaders as PD has them, or `reason`; `ended` are pods that are others now."""
         ended = [pod.metadata.name for pod in self.all if _tells(pod) != self._now(pod)]
         pods = {str(pod.status.pod_ip): pod.metadata.name for pod in self.pods["tikv"]}
         try:
-            placed = PodPlacement(self.pods["pd"][0].metadata.name, PD, pods, space=self.space)
+            placed = PodPlacement(self.pods["pd"][0].metadata.name, PD, pods, self.space)
             return {**placed.state(), "ended": ended}
         except (SiteError, OSError, ValueError, KeyError) as error:
             return {"ended": ended, "reason": f"PD does not tell: {type(error).__name__}"}
@@ -150,8 +141,7 @@ class Parts:
         """Return version and state of every TiKV as PD knows them."""
         pod = self.pods["pd"][0].metadata.name
         try:
-            tunnel = self.space.cluster.socket(self.space.namespace, pod, PD)
-            stores = json.loads(get(tunnel, "/pd/api/v1/stores"))["stores"]
+            stores = json.loads(self.space.request(pod, PD, Request("/pd/api/v1/stores")))["stores"]
         except (OSError, ValueError, KeyError):
             return NOT_SHOWN
         known = [(one["store"].get("version"), one["store"].get("state_name")) for one in stores]
@@ -164,20 +154,13 @@ class Parts:
 
 @dataclass(frozen=True)
 class PodPlacement(Placement):
-    """A PD in a pod, reached through the API; `names` are the pods of the stores by their addresses."""
-
-    space: Any = None
+    """A PD in a pod; `names` are the pods of the stores by their addresses."""
 
     def _name(self, address: str) -> str:
         host = address.rpartition(":")[0]
         # The operator's stores are known by their pod's name in the network of the cluster.
         is_number = host.replace(".", "").isdigit()
         return self.names.get(host, host if is_number else host.partition(".")[0])
-
-    def _ask(self, what: str, said: Mapping[str, Any] | None = None) -> Any:
-        assert said is None, "settings of an operator's PD are the operator's"
-        tunnel = self.space.cluster.socket(self.space.namespace, self.address, self.port)
-        return json.loads(get(tunnel, f"/pd/api/v1/{what}"))
 
 
 def _tells(pod: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,8 @@ from benchbook.sites.kube.layout import Part, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
-from benchbook.sites.kube.tunnel import get
 from benchbook.sites.tidb import build, data
 from benchbook.sites.tidb.status import ABSENT, Status
-
-
-@dataclass(frozen=True)
-class PodStatus(Status):
-    """The status port of a server in a pod, whose name is the address here, through the API."""
-
-    space: StudyNamespace | None = None
-
-    def _get(self, path: str) -> str:
-        assert self.space is not None
-        tunnel = self.space.cluster.socket(self.space.namespace, self.address, self.port)
-        return get(tunnel, path, self.wait_s)
 
 
 class TidbPod(Server):
@@ -43,22 +29,18 @@ class TidbPod(Server):
     def __init__(self, space: StudyNamespace, part: Part) -> None:
         super().__init__(space, part)
         self.asked = engines.tidb_asked(space.study.engine)
-        self.status = PodStatus(pod_of(part), engines.status_port(part.port), space=space)
+        self.status = Status(pod_of(part), engines.status_port(part.port), space)
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What a data folder depends on: another value needs another folder. Variables and accounts are kept
-        in it."""
+        """Variables and accounts are kept with the data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made = {"engine": "tidb", "image": self.space.here.images.server, "settings": variables}
         locks = f"{self.space.admin_password()} {self.space.lab.password()}"
         return made | {"locks": hashlib.sha256(locks.encode()).hexdigest()[:12]}
 
     def said_word(self) -> str | None:
-        """Return the word of the server that answers; None if none does.
-
-        Over SQL until it is known to be ours; after that over the status port, which opens no session.
-        """
+        """Ask over SQL until it is known to be ours; then over the status port, which opens no session."""
         if self.word is not None:
             try:
                 return self.status.config().get(engines.LABEL)
@@ -69,7 +51,6 @@ class TidbPod(Server):
         return json.loads(said).get(section, {}).get(key) if said else None
 
     def begun(self) -> None:
-        """Set the variables, and see that nobody enters without a password."""
         with (
             connect.open_one(self.reach, self.space.admin_password()) as connection,
             connection.cursor() as cursor,
@@ -93,16 +74,11 @@ class TidbPod(Server):
         return engine
 
     def facts(self) -> dict[str, Any]:
-        """Return what the server says it is; SettingsDiffer if it did not take what was asked."""
-        asked, version = self.space.study.engine, build.version_in(self.run("tidb-server", "-V"))
-        if version is None or not sql.is_version(version, asked.version):
-            raise SiteError(f"engine.version: asked {asked.version}, the image has {version}")
-        variables = sql.variables(self.admin())
-        read = self.asked.taken(asked.settings, self.status.config(), variables)
-        return data.facts(version, STORAGE, read, variables, Path(HOME)) | {
-            "image": self.space.here.images.server,
-            "binary_sha256": self.run("sh", "-c", 'sha256sum "$(command -v tidb-server)"').split()[0],
-        }
+        version = build.version_in(self.run("tidb-server", "-V"))
+        image = self.of_image(version, 'sha256sum "$(command -v tidb-server)"')
+        variables, chosen = sql.variables(self.admin()), self.space.study.engine.settings
+        read = self.asked.taken(chosen, self.status.config(), variables)
+        return data.facts(version, STORAGE, read, variables, Path(HOME)) | image
 
     def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
         connection.tell(record)

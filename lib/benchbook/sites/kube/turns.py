@@ -7,7 +7,6 @@ It goes on whatever becomes of the connection to it. When it ends, however it en
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites.arms.turns import READY_S
+from benchbook.sites.arms import turns
 from benchbook.sites.kube.client import JOBS, Job, PodClient, clock
 from benchbook.sites.kube.pods import TOOLS
 
@@ -44,13 +43,7 @@ class Clock:
             }
             for name, of_arm in clients.items()
         ]
-        request = lab.run / "turns.json"
-        request.write_text(
-            json.dumps({**asked, "held": True, "arms": arms, "stops": {}, "ready_s": READY_S}),
-            encoding="utf-8",
-        )
-        self.result = lab.run / "turns.result.json"
-        self.result.unlink(missing_ok=True)
+        request, self.result = turns.ask(lab, **asked, held=True, arms=arms, stops={})
         # A job brings back what it printed, so the clock puts its result there.
         argv = ["python3", "-I", "-S", f"{TOOLS}/clock.py", str(request), "{JOB}/out"]
         pids = [job.pid for job in jobs]
@@ -59,23 +52,17 @@ class Clock:
 
     @property
     def exit_code(self) -> int | None:
-        """The clock's exit code, None while it goes on."""
         return self.job.poll()
 
     def end(self) -> dict[str, Any]:
-        """End the clock if it goes on, and return what it wrote, by our monotonic clock, with its exit
-        code."""
+        """End the clock if it goes on; return what it wrote, by our monotonic clock, with its exit code."""
         if self.exit_code is None:
             for act in (lambda: self.job.send_signal(signal.SIGTERM), self.job.kill):
                 with contextlib.suppress(subprocess.TimeoutExpired, SiteError):
                     act()
                     self.job.wait(END_S)
                     break
-        try:
-            found = json.loads(self.result.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            found = {}
-        return {**here(found, self.ahead_s), "exit_code": self.exit_code}
+        return {**here(labs.noted(self.result), self.ahead_s), "exit_code": self.exit_code}
 
 
 def here(found: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:

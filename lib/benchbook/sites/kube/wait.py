@@ -12,15 +12,9 @@ from benchbook.sites.kube.pods import DIGEST
 
 # What does not mend itself; given a little time, since a node may be starting.
 HOPELESS = {
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "ErrImageNeverPull",
-    "InvalidImageName",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "RunContainerError",
-    "CrashLoopBackOff",
-}
+    "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName",
+    "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
+}  # fmt: skip
 PATIENCE_S = 20.0
 PAUSE_S = 0.2
 TOLD_EVERY_S = 15.0
@@ -107,3 +101,15 @@ def state(pod: Any | None, digest: str | None = None) -> str | None:
     if pod.status.phase != "Running" or not statuses or not all(one.ready for one in statuses):
         return f"phase {pod.status.phase}"
     return None
+
+
+def same(now: Any, before: Any) -> bool:
+    """Say whether a pod is the one it was: neither made again, nor restarted, nor ending."""
+    statuses = now.status.container_statuses or []
+    return (
+        now.metadata.uid == before.metadata.uid
+        and now.metadata.deletion_timestamp is None
+        and bool(statuses)
+        and statuses[0].ready
+        and statuses[0].restart_count == before.status.container_statuses[0].restart_count
+    )

@@ -23,15 +23,7 @@ from benchbook.sites.machine.monitor import COLUMNS
 SCRIPT = ("sh", "-c", Path(__file__).with_name("pod").joinpath("sample.sh").read_text("utf-8"), "sample.sh")
 # Linux counts a process's time in hundredths of a second on all architectures Kubernetes runs on (proc(5)).
 HZ = 100
-TOLD = (
-    "longest_pause_ms",
-    "steal_pct",
-    "runqueue_wait_s",
-    "cpu_s",
-    "oom_kills",
-    "clock_step_s",
-    "cores",
-)
+TOLD = ("longest_pause_ms", "steal_pct", "runqueue_wait_s", "cpu_s", "oom_kills", "clock_step_s", "cores")
 # Parts that are a server, or one with others: what all of them use is the server's too.
 OF_SERVER = ("server", "tidb", "tikv", "pd")
 # What several parts of one kind use together; the rest is the machine's.
@@ -40,10 +32,9 @@ PRESSURES = ("psi_cpu_pct", "psi_io_pct", "psi_memory_pct")
 
 
 class PodWatch(Watch):
-    """Watch jobs, the arm's parts and their machines; `stop` comes after the jobs have been waited for.
+    """Watch jobs, the arm's `parts` (part, pod, pid) and their machines.
 
-    `parts` are (part, pod, pid). What several clients or servers use is added up second by second; the
-    machine is that of the first server.
+    What several clients or servers use is added up second by second; the machine is that of the first server.
     """
 
     def __init__(
@@ -65,7 +56,6 @@ class PodWatch(Watch):
             self._began[pod] = time.monotonic()
 
     def stop(self) -> None:
-        """End watching and write what was seen to `monitor.csv`."""
         seen = [client.popen.record for client in self.clients]
         told = {key: [one.get(key) for one in seen] for key in TOLD}
         self.longest_pause_ms = _of(max, told["longest_pause_ms"])
@@ -151,8 +141,7 @@ def bytes_by_second(seen: Mapping[str, Any]) -> dict[tuple[str, int], tuple[floa
 
 
 def together(sources: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return the rows of all sources by second and part; what several sources say of a part in one second is
-    added, and a second in which one of them says nothing is left out."""
+    """Return the rows of all sources by second and part, added up; a second that one lacks is left out."""
     by_part: dict[str, list[list[dict[str, Any]]]] = {}
     for source in sources:
         for part in dict.fromkeys(row["part"] for row in source):
@@ -215,10 +204,7 @@ def parse(line: str) -> dict[str, Any] | None:
 
 
 def rows(part: str, samples: list[dict[str, Any]], began: float) -> list[dict[str, object]]:
-    """Return rows of the monitor: the part's own, and with the server's those of its machine.
-
-    `began` is the second of the run at which the first sample was taken.
-    """
+    """Return a part's rows of the monitor, a server's with its machine's; `began` is the first second."""
     found: list[dict[str, object]] = []
     for before, now in itertools.pairwise(samples):
         span = now["uptime"] - before["uptime"]

@@ -25,13 +25,7 @@ class Delay(Supervised):
 
     what = "the delaying hop"
 
-    def __init__(
-        self,
-        machine: Machine,
-        place: labs.Place,
-        server: str,
-        latency_ms: float = 0.0,
-    ) -> None:
+    def __init__(self, machine: Machine, place: labs.Place, server: str, latency_ms: float = 0.0) -> None:
         super().__init__(machine, place)
         self.server, self.latency_ms = server, latency_ms
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import shutil
 import sys
 from pathlib import Path
@@ -97,8 +96,8 @@ def _rights() -> Ability:
 
 
 def _open_files() -> Ability:
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    is_unlimited = hard == resource.RLIM_INFINITY
+    hard = files.open_files()
+    is_unlimited = hard < 0
     behind = (hard - loads.OTHER_FILES) // 2
     detail = "no limit" if is_unlimited else f"{hard} allowed, {behind} connections of a load behind a proxy"
     line = "* hard nofile 65536"
@@ -163,7 +162,7 @@ def _tidb() -> Ability:
 
 def _postgresql() -> Ability:
     found = files.programs(postgresql.PROGRAM)
-    detail = postgresql.said_version(found[0], here.says) if found else "not installed"
+    detail = postgresql.said_version(found[0], files.says) if found else "not installed"
     detail += "; only for `engine.name: postgresql`"
     remedy = f"{install_command('postgres')}; without it such arms are skipped"
     return judge("postgresql", bool(found), detail, remedy, is_needed=False)

@@ -21,10 +21,7 @@ CAP_SYS_RESOURCE = 24
 
 
 def apply(profile: Kernel, namespace: Path | None, records: Path) -> dict[str, int]:
-    """Set a profile and return {key: value read back}; SiteError if the kernel has another value.
-
-    `namespace` is the server's own, or None for the machine's; `records` is the lab's folder of pid files.
-    """
+    """Set a profile in a namespace (None: the machine's) and return {key: value read back}, or SiteError."""
     got = {}
     for key, name in (OF_NAMESPACE | OF_MACHINE).items():
         value = getattr(profile, key)

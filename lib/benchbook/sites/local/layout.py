@@ -23,10 +23,7 @@ SERVICE_PORT = 3306
 
 @dataclass(frozen=True)
 class InLab:
-    """What a part of a lab is given: a weight and a quota of cores, a pod, distance on the pod's cable.
-
-    `quota` and `shares` of None leave it where it is started; otherwise it gets a control group.
-    """
+    """A part's weight and quota of cores (None: no control group), pod, and distance on the pod's cable."""
 
     quota: float | None = None
     shares: int | None = None
@@ -55,10 +52,10 @@ def chains(
 ) -> dict[str, Chain]:
     """Return each arm's chain of parts; `cpus` are the cores of server, proxy and client (None: all).
 
-    `engine` is the study's; an arm may name another; `ports` is how many the servers of an arm take, where
-    they are a cluster. Places (folders, ports, addresses) are given from the
-    arm at `first` on, so that another number lets arms change places. Those of `apart` share no server.
-    With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms; else of a hop.
+    `engine` is the study's; `ports` is how many the servers of an arm take, where they are a cluster. Places
+    are given from the arm at `first` on, so that another number lets arms change places. Those of `apart`
+    share no server. With `has_netem` distance is a matter of the pod's cable, if it can be so in all arms;
+    else of a hop.
     """
     is_cable = has_netem and suits_netem(arms)
     arranged, prepared = Arranged[Part](port), copies(arms)

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from benchbook.core.study_arm import Neighbour
 from benchbook.sites import lab as labs
-from benchbook.sites.processes import process
+from benchbook.sites.arms import companion
 from benchbook.sites.processes.before_exec import Where
 
 BINARY = "sysbench"
@@ -31,31 +29,11 @@ def beside(
     Yields a record that has, afterwards, the busy threads asked for, the processor seconds they got, and
     whether they were there to the end; empty without a neighbour.
     """
-    record: dict[str, Any] = {}
     if asked is None:
-        yield record
+        yield {}
         return
-    child = process.start(
-        ROLE,
-        [BINARY, "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"],
-        token=lab.token,
-        folder=lab.folder,
-        out=lab.run / f"{ROLE}.log",
-        pidfile=lab.pidfile(ROLE),
-        where=Where(cpus, (group,) if group is not None else ()),
-        keep=keep,
-        append=False,
-    )
-    try:
+    argv = [BINARY, "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
+    where = Where(cpus, (group,) if group is not None else ())
+    with companion.beside(lab, ROLE, argv, where, keep, 1.0) as (_, record):
+        record |= {"threads": asked.processes, "shares": asked.shares}
         yield record
-    finally:
-        record |= {
-            "threads": asked.processes,
-            "shares": asked.shares,
-            "cpu_s": None,
-            "stayed": child.is_alive,
-        }
-        with contextlib.suppress(psutil.Error):
-            record["cpu_s"] = round(sum(psutil.Process(child.pid).cpu_times()[:2]), 3)
-        process.stop(child, grace_s=1.0)
-        lab.pidfile(ROLE).unlink(missing_ok=True)

@@ -98,12 +98,10 @@ class Network:
         return sum(rule.packets for rule in self.named(name))
 
     def named(self, name: str) -> list[Rule]:
-        """Return the rules of a service."""
         return [rule for rule in rules(self.id) if f"benchbook {self.id} {name}" in rule.words]
 
     def redirect(self, number: int, port: int, to: int) -> None:
-        """Lead what comes to a port of namespace `number` from outside it to another port there; what its own
-        processes send goes straight. The rule goes with the namespace."""
+        """Lead what comes from outside to a port of namespace `number` elsewhere; the rule goes with it."""
         address = self.pod(number)[1]
         inside = ["ip", "netns", "exec", f"{self.bridge}-{number}", "iptables", "-w", "10", "-t", "nat"]
         rule = ["PREROUTING", "-i", "eth0", "-p", "tcp", "-d", f"{address}/32", "--dport", str(port)]

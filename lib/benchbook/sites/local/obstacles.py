@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from benchbook.core.engines import program_of
 from benchbook.core.study_arm import Arm, Kernel, Load
 from benchbook.core.study_sections import Engine
 from benchbook.sites import load
+from benchbook.sites.agent import files
 from benchbook.sites.arms import capture, loads
 from benchbook.sites.local import kernel
 from benchbook.sites.local.layout import Chain, suits_netem
@@ -76,9 +76,7 @@ def _load(load: Load, chain: Chain) -> Iterator[str]:
             f"and up to {taken} of these are taken; write one below {first}"
         )
     is_proxied = chain.proxy is not None or chain.of("relay") is not None
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    most = -1 if hard == resource.RLIM_INFINITY else hard
-    if why := loads.too_few_files(load, is_proxied, most, "where you log in"):
+    if why := loads.too_few_files(load, is_proxied, files.open_files(), "where you log in"):
         yield why
 
 
@@ -96,8 +94,8 @@ def _kernel(profile: Kernel) -> Iterator[str]:
     for key, name in (kernel.OF_NAMESPACE | kernel.OF_MACHINE).items():
         if getattr(profile, key) is not None and not os.access(kernel.SYSCTL / name, os.W_OK):
             yield f"kernel.{key}: {kernel.SYSCTL / name} can't be written; leave the key out"
-    asked, hard = profile.nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if asked is None or hard == resource.RLIM_INFINITY or asked <= hard:
+    asked, hard = profile.nofile, files.open_files()
+    if asked is None or hard < 0 or asked <= hard:
         return
     most = int(kernel.NOFILE_LIMIT.read_text(encoding="ascii"))
     if asked > most:

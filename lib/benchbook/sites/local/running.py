@@ -40,12 +40,8 @@ class Parts:
         return all(getattr(part, "child", None) is None for part in self.alive.values())
 
     def forget(self, chains: dict[str, Chain], first: dict[str, Chain]) -> None:
-        """Make all parts again from other chains when they are next asked for; `first` are the chains with
-        every part at its first place.
-
-        What the kernel holds for them is removed: the next arm in a namespace would inherit its settings and
-        distance, the next one in a control group its quota, and a service would lead to the server before.
-        """
+        """Make all parts again from other chains; `first` are those with every part at its first place."""
+        # The next arm in a namespace or group would inherit what the kernel holds for the part there now.
         self.clear()
         self.chains = chains
         self._first = {
@@ -106,10 +102,7 @@ class Parts:
         )
 
     def hops(self, chain: Chain) -> list[Hop]:
-        """Return where the bytes of an arm's server and proxy are counted; all hops between are one proxy.
-
-        Those over a socket pass no network, so none are counted.
-        """
+        """Return where the bytes of server and proxy are counted, hops between as one; over a socket none."""
         if chain.by_socket:
             return []
         relay, service = chain.of("relay"), chain.of("service")
@@ -181,8 +174,7 @@ class Parts:
         return proxy
 
     def _peers(self, part: Part) -> tuple[str, ...]:
-        """Return where a server's connections come from: the bridge, if packets to it cross or name it, and
-        its socket."""
+        """Return where a server's connections come from: loopback, its socket, the bridge of pods."""
         mine = [chain for chain in self.chains.values() if part in chain.parts]
         is_crossed = part.where.is_pod or any(chain.of("service") is not None for chain in mine)
         here: tuple[str, ...] = () if part.where.is_pod else (labs.LOOPBACK,)

@@ -29,7 +29,6 @@ class Service:
         return True
 
     def virtual(self) -> str:
-        """Return the virtual address."""
         return self.network.virtual(self.rank)
 
     def packets(self) -> int:

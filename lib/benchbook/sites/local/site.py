@@ -24,16 +24,15 @@ from benchbook.sites.local import evidence, layout, obstacles, running
 from benchbook.sites.local.layout import InLab, Part
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import monitor, prepared
-from benchbook.sites.processes import precedence, process, procfs, start_at
+from benchbook.sites.processes import precedence, process, start_at
 from benchbook.sites.processes.before_exec import Where
 
 
 class LocalSite(ArrangedSite[InLab]):
-    """The arms of one study on this machine. Use it as a context manager, in the main thread.
+    """The arms of one study on this machine, in the main thread.
 
-    `cpus` maps `server`, `proxy` and `client` to the cores they may use, or to None for all, where an arm
-    doesn't say otherwise. `database` is the one schema that the benchmark's account may use. Where no arm is
-    named, the baseline's server is meant.
+    `cpus` maps `server`, `proxy` and `client` to the cores they may use, None: all, where an arm says
+    nothing.
     """
 
     database = labs.SCHEMA
@@ -51,17 +50,8 @@ class LocalSite(ArrangedSite[InLab]):
         self._parts = running.Parts(self.lab, self.study, self.chains, self._keep)
         if running.present(self.lab.token, self.lab.run):
             self._parts.clear()
-        me = procfs.stat(os.getpid())
-        process.write_pidfile(
-            self.lab.pidfile("owner"),
-            process.Child(
-                "owner",
-                os.getpid(),
-                int(me["started"]) if me else 0,
-                procfs.executable(os.getpid()) or "",
-                self.lab.token,
-            ),
-        )
+        me = process.known("owner", os.getpid(), self.lab.token)
+        process.write_pidfile(self.lab.pidfile("owner"), me)
         self._before_others.enter_context(precedence.taken())
 
     def _close(self, error: BaseException | None) -> None:
@@ -74,21 +64,17 @@ class LocalSite(ArrangedSite[InLab]):
             self.lab.pidfile("owner").unlink(missing_ok=True)
 
     def change_places(self, block: int) -> None:
-        """Let arms with servers of their own change folders and ports for a block, if nothing runs.
-
-        What a place does to a server, such as where its data lie on the disk, then meets each arm alike. Arms
-        of different engines stay where they are.
-        """
+        """What a place does to a server, such as where its data lie on a disk, then meets each arm alike."""
         if len({chain.server for chain in self.chains.values()}) < 2 or not self._parts.is_empty:
             return
         asked = [engine_of(self.study, arm) for arm in self.study.arms]
+        # Arms of different engines stay where they are.
         if len({(one.name, one.version, one.binary) for one in asked}) == 1:
             self.chains = self._laid_out(asked[0].name, block - 1)
             self._parts.forget(self.chains, self._laid_out(asked[0].name))
 
     def add_twin(self, name: str, arm: str) -> None:
-        """Give an arm a second instance of all its parts under another name, if nothing runs; its data are
-        the same prepared copy."""
+        """Its data are the same prepared copy."""
         if name not in self._arms and self._parts.is_empty:
             self._arms[name] = self.study.arms[arm]
             self.chains = self._laid_out(self.study.engine.name)
@@ -152,7 +138,6 @@ class LocalSite(ArrangedSite[InLab]):
         return [pair for part in parts for pair in part.applied()]
 
     def identity(self, arm: str) -> dict[str, Any]:
-        """Return what tells this arm's parts from any other; one connection over the server's socket."""
         return evidence.identity(self._parts, self._chain(arm))
 
     def monitored(self, arm: str) -> dict[str, list[int]]:

@@ -41,22 +41,13 @@ TRIES = 4
 
 
 class Cluster:
-    """The parts of one cluster at ports from a place on. Nothing is started until `ensure`.
-
-    Where there are no programs yet, they are built now.
-    """
+    """The parts of one cluster at ports from a place on; programs that are missing are built now."""
 
     has_copies = True
     # Each store sets 512 MiB of logs aside, and a small study fills a few of them.
     is_sparse = True
 
-    def __init__(
-        self,
-        machine: Here,
-        engine: Any,
-        place: labs.Place,
-        zones: Zones | None = None,
-    ) -> None:
+    def __init__(self, machine: Here, engine: Any, place: labs.Place, zones: Zones | None = None) -> None:
         assert engine.cluster is not None
         lab = machine.lab
         self.machine, self.lab, self.engine, self.place = machine, lab, engine, place
@@ -90,10 +81,7 @@ class Cluster:
 
         def given(name: str, number: int, program: str, asked: dict[str, Any]) -> tuple[Any, ...]:
             place = replace(places[in_zone[name]], name=f"{self.role}-{name}", port=number)
-            return (
-                *(self.machine, place, self.user),
-                *(self.programs[program], self.data / name, asked),
-            )
+            return (*(self.machine, place, self.user), *(self.programs[program], self.data / name, asked))
 
         pd_asked = tidb_members.PD_DEFAULTS | size.pd_settings | {"replication.max-replicas": size.replicas}
         self.pd = tidb_members.PD(*given("pd", pd_port, "pd-server", pd_asked), names=names)
@@ -128,7 +116,6 @@ class Cluster:
 
     @property
     def is_up(self) -> bool:
-        """Say whether every part runs."""
         return all(member.is_up for member in (*self.members, *self.hops.values()))
 
     @property
@@ -153,7 +140,6 @@ class Cluster:
 
     @property
     def made_with(self) -> dict[str, Any]:
-        """What its data depend on: another value needs other data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
         made: dict[str, Any] = {"engine": "tidb-cluster", "version": self.version, "settings": variables}
         made |= {"stores": self.size.stores, "replicas": self.size.replicas, "own_hosts": self._own_hosts}
@@ -203,7 +189,6 @@ class Cluster:
         return self._admin
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very cluster from any other, part by part; opens no session."""
         child = self.servers[0].running()
         found: dict[str, Any] = {"pid": child.pid, "started": child.started, "port": self.place.port}
         # What goes with a part's place, such as its cores, is that of its cluster's first TiDB.
@@ -212,8 +197,7 @@ class Cluster:
         return found | {"cluster": parts | hops}
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return the settings files and the command lines that its parts were started with, each named for
-        its part, as pairs of name and text."""
+        """Return settings files and command lines of its parts, each named for its part, as (name, text)."""
         return [
             (f"{self._short(one)}{PurePath(name).suffix}", text)
             for one in self.members
@@ -221,7 +205,6 @@ class Cluster:
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return what its parts say they are; SettingsDiffer if one did not take what was asked."""
         self.running()
         variables = sql.variables(self.admin())
         read = [
@@ -265,8 +248,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[dict[str, Any]]:
-        """Look at stores and leaders before and after what is done inside, and carry out what is asked to
-        happen meanwhile; wait first until leaders rest."""
+        """Look at stores and leaders before and after, and carry out what is asked to happen meanwhile."""
         with contextlib.suppress(SiteError):
             steps.walk(self._resting(SETTLE_S, STILL_S), LOOK_S)
         record = {"before": self.look()}
@@ -277,7 +259,6 @@ class Cluster:
             record["event"] = event
 
     def log_mark(self) -> dict[str, int]:
-        """Return a place in the log of each part."""
         return {one.role: one.log_mark() for one in self.members}
 
     def log_errors(self, mark: dict[str, int]) -> list[str]:
@@ -288,23 +269,20 @@ class Cluster:
 
     @property
     def _own_hosts(self) -> list[str]:
-        """Where the administrator's sessions over a TiDB's socket seem to come from, to that TiDB, in
-        whatever place it is: the same data are put back in all of them."""
+        """Where the administrator's sessions over a socket seem to come from, in any place of the cluster."""
         if self.zones is None:
             return ["localhost"]
         used = {rank % self.size.stores for rank in range(self.size.tidb)}
         return ["localhost", *(one for zone in sorted(used) for one in self.zones.addresses(zone))]
 
     def creating(self) -> steps.Steps:
-        """Make new data, some times over where a store ends by itself; yield while parts come up.
-
-        unistore may end with a panic while a new store gets its first snapshots ("tocommit is out of range").
-        """
+        """Make new data, some times over where a store ends by itself; yield while parts come up."""
         for tries_left in reversed(range(TRIES)):
             try:
                 yield from self._first_start()
                 return
             except SiteError as error:
+                # unistore may panic while a new store gets its first snapshots ("tocommit is out of range").
                 if not tries_left or "does not run" not in str(error):
                     raise
                 print(
@@ -339,8 +317,7 @@ class Cluster:
             store.is_joining = name == "new"
 
     def _resting(self, wait_s: float, still_s: float, even_s: float = 0.0) -> steps.Steps:
-        """Yield until nothing is missing and leaders have stayed where they are for some seconds; where PD
-        can't even them out within `even_s`, as they are."""
+        """Yield until nothing is missing and leaders rest, uneven where PD can't even them out in time."""
         begun, seen, since = time.monotonic(), None, 0.0
         while True:
             for member in (self.pd, *self.stores.values()):
@@ -384,9 +361,7 @@ class Cluster:
         deadline = time.monotonic() + GONE_S
         while any(one.status.connected() for one in self.servers[1:]) and time.monotonic() < deadline:
             time.sleep(0.02)
-        each = [one.status.books() for one in self.servers]
-        counters = {name: sum(one[0].get(name, 0) for one in each) for name in each[0][0]}
-        return counters, min(one[1] for one in each)
+        return data.added(one.status for one in self.servers)
 
     def _short(self, member: tidb_members.Member) -> str:
         return member.role.removeprefix(f"{self.role}-")

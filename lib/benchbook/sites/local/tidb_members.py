@@ -78,7 +78,6 @@ class Member(Supervised, abc.ABC):
 
     @property
     def config_text(self) -> str:
-        """The settings file as it is on disk now, the same wherever the cluster is."""
         lines = (self.machine.read(f"{self.role}/{self.config_name}") or "").splitlines()
         return "\n".join(line for line in lines if line.partition("=")[0].strip() not in PLACES)
 
@@ -125,7 +124,7 @@ class PD(Member):
 
     def __init__(self, *given: Any, names: Mapping[str, str]) -> None:
         super().__init__(*given)
-        self.placement = Placement(self.place.address, self.place.port, names)
+        self.placement = Placement(self.place.address, self.place.port, names, self.machine)
 
     def starting(self) -> steps.Steps:
         """Start it unless it runs, and set what it keeps with its data."""
@@ -159,7 +158,6 @@ class Store(Member):
         self.pd, self.peers = pd, tuple(peers)
 
     def settings(self) -> dict[str, tuple[Value, str | None]]:
-        """Return asked and got of every setting."""
         return _read_back(self.asked, flat(self._ask("config")))
 
     def _toml(self) -> str:
@@ -192,7 +190,7 @@ class Server(Member):
     def __init__(self, *given: Any, pd: str) -> None:
         super().__init__(*given)
         self.pd = pd
-        self.status = Status(self.place.address, self.place.port + 1)
+        self.status = Status(self.place.address, self.place.port + 1, self.machine)
         self.socket = Path(self.machine.socket(f"{self.role}/t.sock"))
 
     def private(self) -> list[str]:

@@ -47,6 +47,13 @@ class Request:
     kind: str = "application/json"
 
 
+class Asks(Protocol):
+    """What reaches HTTP servers: a machine, or a study's namespace in a cluster, where pods are addresses."""
+
+    def request(self, address: str, port: int, asked: Request) -> str:
+        """Return what the server answers; OSError if none does, or if it says no."""
+
+
 class Machine(abc.ABC):
     """Where servers and proxies run: this machine, or a host through its agent.
 
@@ -93,7 +100,7 @@ class Machine(abc.ABC):
 
     @abc.abstractmethod
     def read(self, name: str, at: int = 0) -> str | None:
-        """Return a file's text from a byte on, or None if there is no such file."""
+        """Return a file's text from a byte on, the last 16 MiB at most; None if there is no such file."""
 
     @abc.abstractmethod
     def size(self, name: str) -> int | None:
@@ -165,7 +172,7 @@ class Machine(abc.ABC):
 
     @abc.abstractmethod
     def request(self, address: str, port: int, asked: Request) -> str:
-        """Return what an HTTP server answers that this machine reaches."""
+        """Return what an HTTP server answers that this machine reaches, as `Asks` has it."""
 
     @abc.abstractmethod
     def connect(

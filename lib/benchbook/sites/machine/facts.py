@@ -12,7 +12,8 @@ from typing import Any
 
 import psutil
 
-from benchbook.sites.agent.facts import first, number, read
+from benchbook.sites.agent.facts import VERSION, first, number, read
+from benchbook.sites.agent.files import says
 from benchbook.sites.lab import free_bytes
 from benchbook.sites.processes import procfs
 
@@ -104,10 +105,4 @@ def cgroup_version() -> int | None:
 
 def tool_version(*argv: str) -> str | None:
     """Return the first version number a tool prints, or None if it is not installed."""
-    if shutil.which(argv[0]) is None:
-        return None
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return first(r"(\d+\.\d+[\w.~+-]*)", done.stdout + done.stderr)
+    return first(VERSION, says(list(argv), os.environ))

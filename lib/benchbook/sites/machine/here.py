@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import resource
 import shutil
 import signal
 import socket
@@ -18,6 +17,7 @@ import pymysql
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
+from benchbook.sites.agent import files
 from benchbook.sites.agent.files import Files
 from benchbook.sites.machine.contract import Env, Machine, Request
 from benchbook.sites.processes import process
@@ -45,18 +45,13 @@ def find(name: str) -> str | None:
     return shutil.which(name, path=process.PATH) or shutil.which(name)
 
 
-def says(argv: list[str]) -> str:
-    """Return what a program prints that ends at once, such as its version; empty if it can't be run."""
-    return Files(Path("/")).says(argv)
-
-
-def fetch(address: str, port: int, asked: Request, wait_s: float = WAIT_S) -> str:
+def fetch(address: str, port: int, asked: Request) -> str:
     """Return what an HTTP server answers to this machine, past any proxy of its own; OSError if none does."""
     data = asked.body.encode() if asked.body is not None else None
     url = f"http://{address}:{port}{asked.path}"
     request = urllib.request.Request(url, data, {"Content-Type": asked.kind}, method=asked.method)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=wait_s) as answer:
+    with opener.open(request, timeout=WAIT_S) as answer:
         return str(answer.read().decode("utf-8", "replace"))
 
 
@@ -75,8 +70,7 @@ class Here(Files, Machine):
         super().__init__(lab.folder)
         self.lab, self.keep, self.folder = lab, keep, lab.folder
         self.cores = len(os.sched_getaffinity(0))
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        self.open_files = -1 if hard == resource.RLIM_INFINITY else hard
+        self.open_files = files.open_files()
 
     @property
     def user(self) -> str:  # type: ignore[override]

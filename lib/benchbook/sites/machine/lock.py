@@ -15,8 +15,10 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from benchbook.core.errors import LockHeld, SiteError
+from benchbook.sites.lab import noted
 from benchbook.sites.processes import procfs
 
 PATIENCE_S = 0.5
@@ -76,13 +78,9 @@ def acquire(folder: Path, patience_s: float = PATIENCE_S) -> Lock:
     return Lock(path, fd)
 
 
-def holder(path: Path | None = None) -> dict[str, object]:
+def holder(path: Path | None = None) -> dict[str, Any]:
     """Return what the last holder wrote about itself; empty if nothing readable is there. Only for people."""
-    try:
-        record = json.loads((path or lock_file()).read_text(encoding="utf-8"))
-        return record if isinstance(record, dict) else {}
-    except (OSError, ValueError):
-        return {}
+    return noted(path or lock_file())
 
 
 def _open(path: Path) -> int:

@@ -12,27 +12,17 @@ from benchbook.sites.processes import procfs
 from benchbook.sites.processes.tcp_bytes import Hop
 
 COLUMNS = (
-    "second",
-    "part",
-    "cpu_cores",
-    "rss_mib",
-    "steal_pct",
-    "psi_cpu_pct",
-    "psi_io_pct",
-    "psi_memory_pct",
-    "received_mib_s",
-    "sent_mib_s",
-)
+    "second", "part", "cpu_cores", "rss_mib", "steal_pct", "psi_cpu_pct", "psi_io_pct",
+    "psi_memory_pct", "received_mib_s", "sent_mib_s",
+)  # fmt: skip
 
 
 class Monitor(contract.Watch):
     """Sample processes and machine once a second from threads of its own, between `start` and `stop`.
 
-    `parts` maps a part (client, proxy, server, driver) to its process ids, `clients` are those of the load
-    clients in their order, `hops` say what connections are counted for their bytes, `families` are processes
-    whose children count with them. A process that ends is no
-    error: its last second is simply the last one seen.
-    Stop it when the client has ended and been waited for: only then does the kernel count its CPU seconds.
+    `parts` maps a part to its process ids, `clients` are those of the load clients in their order, `hops` say
+    what connections are counted for their bytes, `families` are processes whose children count with them.
+    Stop it when the client has been waited for: only then does the kernel count its CPU seconds.
     """
 
     def __init__(

@@ -22,8 +22,7 @@ FREE_BYTES, SPARE_BYTES = 1 << 30, 256 << 20
 def make(server: Any) -> None:
     """Make a server's data folder unless it is there, made with the same: from the copy, or by `create`.
 
-    It is made as `new`, so that it is whole or absent. A folder made with something else is removed, and so
-    is the copy: both can be loaded again.
+    It is whole or absent. A folder made with something else is removed, and so is the copy.
     """
     steps.walk(making(server), LOOK_S)
 
@@ -64,10 +63,7 @@ def heal(server: Any) -> None:
 
 
 def keep(server: Any, servers: Sequence[Any], label: str) -> None:
-    """Shut a server down cleanly, keep a copy of its data under a label, and start it again.
-
-    `servers` are all: those with the same data get the copy, on other machines too.
-    """
+    """Shut a server down, keep a copy of its data, bring it to `servers` with the same, and start it."""
     server.ensure()
     if not server.has_copies:
         server.mark(label)
@@ -99,11 +95,7 @@ def is_kept(server: Any, label: str | None) -> bool:
 
 
 def put_back(servers: Sequence[Any], label: str | None) -> None:
-    """Put the prepared data back on every server and start it: cold, the same bytes every time.
-
-    A cluster without copies is started as it is. Servers that mostly wait while they start (`starting`) are
-    started side by side, once all data are in place.
-    """
+    """Put the prepared data back on every server and start it: cold, the same bytes every time."""
     if lacking := [server for server in servers if not is_kept(server, label)]:
         raise SiteError(
             f"{_place(lacking[0].machine)} holds no prepared data of this engine and data set; run the "

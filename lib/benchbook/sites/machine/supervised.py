@@ -60,12 +60,10 @@ class Supervised:
 
     @property
     def config(self) -> PurePosixPath:
-        """Its settings file."""
         return self.folder / self.config_name
 
     @property
     def log(self) -> PurePosixPath:
-        """Its log."""
         return self.machine.folder / self._log
 
     @property
@@ -75,8 +73,7 @@ class Supervised:
 
     @property
     def config_text(self) -> str:
-        """The settings file as it is on disk now, without where it is, and with the addresses of its first
-        place (`moved`: address now to address then); empty for a part that has none."""
+        """The settings file on disk, without where it is, and with the addresses of its first place."""
         text = self.machine.read(f"{self.role}/{self.config_name}") or ""
         return settings.lasting(text, self.folder, self.moved)
 
@@ -100,8 +97,7 @@ class Supervised:
         }
 
     def applied(self) -> list[tuple[str, str]]:
-        """Return the settings files and the command line that it was started with, as pairs of name and
-        text."""
+        """Return the settings files and the command line that it was started with, as (name, text)."""
         own = [(self.config_name, text)] if (text := self.config_text) else []
         return own + self._beside()
 
@@ -163,8 +159,7 @@ class Supervised:
         return f" on {self.machine.host}" if self.machine.host is not None else ""
 
     def _beside(self) -> list[tuple[str, str]]:
-        """Return its other settings files, and its command line with an argument a line, as pairs of name and
-        text; like the settings file without where it is."""
+        """Return its other settings files and its command line, without where it is, as (name, text)."""
         texts = [(name, self.machine.read(f"{self.role}/{name}") or "") for name in self.config_files]
         argv = [word for word in self.argv if word.partition("=")[0] not in self.own_options]
         if argv:
@@ -220,8 +215,7 @@ class Supervised:
         """Start the process and yield until `is_ready`, which may raise OSError or KeyError until then.
 
         Where nothing listens on its port and it is in use all the same, a connection goes out from it for a
-        moment (the kernel gives such ports to any program that asks): it is started again. On any error it
-        is ended.
+        moment: it is started again. On any error it is ended.
         """
         self.argv = list(argv)
         for tries_left in reversed(range(TRIES)):

@@ -54,10 +54,7 @@ def prctl(option: int, value: int) -> None:
 def popen(
     argv: Sequence[str], out: Path, err: Path | None, append: bool, **how: Any
 ) -> subprocess.Popen[bytes]:
-    """Start a program that reads nothing; its output goes straight into `out` and `err`, else the same file.
-
-    `how` is what Popen is told beside that. Raises what Popen raises.
-    """
+    """Start a program that reads nothing; its output goes into `out` and `err`, `how` is for Popen."""
     mode = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC) | os.O_CLOEXEC
     fds = [os.open(path, mode, 0o600) for path in (out, err) if path is not None]
     try:

@@ -12,10 +12,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """Turns signals that would end this process at once into an orderly exit, between `catch` and `leave`.
-
-    Only in the main thread, and only signals that have no other handler.
-    """
+    """Turns signals that would end this process at once into an orderly exit, between `catch` and `leave`."""
 
     def __init__(self) -> None:
         self._ended_by: int | None = None

@@ -10,14 +10,13 @@ import contextlib
 import json
 import os
 import pwd
-import select
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.processes import before_exec, procfs
@@ -26,6 +25,8 @@ from benchbook.sites.processes.before_exec import ANYWHERE, Where, dies_with
 TOKEN = "BENCHBOOK_LAB"
 FOLDER = "BENCHBOOK_LAB_FOLDER"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# What a pid file holds of a process.
+KEPT: dict[str, Callable[[Any], Any]] = {"role": str, "pid": int, "started": int, "exe": str, "token": str}
 PLAIN = {"PATH": PATH, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
@@ -93,29 +94,37 @@ def start(
             f"{role}: {argv[0]} could not be started: {error}; "
             "check that the program exists and the lab folder can be reached by its user"
         ) from None
-    found = procfs.stat(popen.pid)
-    child = Child(
-        role,
-        popen.pid,
-        int(found["started"]) if found else 0,
-        procfs.executable(popen.pid) or argv[0],
-        token,
-        popen,
-    )
+    child = known(role, popen.pid, token, argv[0], popen)
     if pidfile is not None:
         write_pidfile(pidfile, child)
     return child
 
 
+def known(
+    role: str, pid: int, token: str, program: str = "", popen: subprocess.Popen[bytes] | None = None
+) -> Child:
+    """Return a process with what tells it from later ones; `program` where the kernel shows none."""
+    found = procfs.stat(pid)
+    return Child(role, pid, found["started"] if found else 0, procfs.executable(pid) or program, token, popen)
+
+
+def living(is_meant: Callable[[Mapping[str, str]], bool]) -> list[Child]:
+    """Return the living processes whose environment is meant, but not this one, first started first."""
+    found = []
+    for pid in procfs.pids():
+        environment = procfs.environment(pid)
+        if pid == os.getpid() or not is_meant(environment):
+            continue
+        state = procfs.stat(pid)
+        if state is not None and state["state"] not in "ZX":
+            exe, token = procfs.executable(pid) or "", environment.get(TOKEN, "")
+            found.append(Child("left over", pid, state["started"], exe, token))
+    return sorted(found, key=lambda child: (child.started, child.pid))
+
+
 def write_pidfile(pidfile: Path, child: Child) -> None:
     """Write down how to know a process again; the file is complete or absent."""
-    record = {
-        "role": child.role,
-        "pid": child.pid,
-        "started": child.started,
-        "exe": child.exe,
-        "token": child.token,
-    }
+    record = {name: getattr(child, name) for name in KEPT}
     temporary = pidfile.with_suffix(".tmp")
     temporary.write_text(json.dumps(record), encoding="utf-8")
     temporary.rename(pidfile)
@@ -125,13 +134,7 @@ def read_pidfile(pidfile: Path) -> Child | None:
     """Return what a pid file says, or None if it is missing, empty or cut."""
     try:
         record = json.loads(pidfile.read_text(encoding="utf-8"))
-        return Child(
-            str(record["role"]),
-            int(record["pid"]),
-            int(record["started"]),
-            str(record["exe"]),
-            str(record["token"]),
-        )
+        return Child(**{name: kind(record[name]) for name, kind in KEPT.items()})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -161,10 +164,7 @@ def wait(child: Child, timeout_s: float) -> int:
 
 
 def stop(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -> bool:
-    """End a process: TERM, wait, KILL, reap; say whether it went without KILL.
-
-    A process that is no longer the one we started is left alone.
-    """
+    """End a process, if it is still ours: TERM, wait, KILL, reap; say whether it went without KILL."""
     try:
         handle = os.pidfd_open(child.pid)
     except (ProcessLookupError, OSError):
@@ -180,7 +180,7 @@ def stop(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -
                 signal.pidfd_send_signal(handle, signal.SIGCONT)
             except ProcessLookupError:
                 pass
-            if _ended(handle, wait_s):
+            if procfs.any_ended([handle], wait_s):
                 return signum == gentle
     finally:
         os.close(handle)
@@ -189,16 +189,6 @@ def stop(child: Child, *, grace_s: float = 20.0, gentle: int = signal.SIGTERM) -
         f"{child.role} (pid {child.pid}) does not end, even by SIGKILL: it waits in the kernel; "
         "look at `dmesg` and try `make down` again"
     )
-
-
-def _ended(handle: int, wait_s: float) -> bool:
-    deadline = time.monotonic() + wait_s
-    while (left := deadline - time.monotonic()) > 0:
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        if poll.poll(left * 1000):
-            return True
-    return False
 
 
 def _reap(child: Child) -> None:

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+import select
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
 PROC = Path("/proc")
+MIB = 1024 * 1024
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+# Fields of the first line of /proc/stat (proc(5)); guest time is counted in user time already.
+IDLE, IOWAIT, STEAL = 3, 4, 7
 
 
 class Stat(TypedDict):
@@ -42,6 +48,14 @@ def is_alive(pid: int, started: int | None = None) -> bool:
     """Say whether a process lives: it exists, is no zombie, and started when it should have."""
     found = stat(pid)
     return found is not None and found["state"] not in "ZX" and started in (None, found["started"])
+
+
+def any_ended(handles: Sequence[int], wait_s: float = 0.0) -> bool:
+    """Say whether one of some processes, given by pidfd_open(2), ends before so many seconds are over."""
+    poll = select.poll()
+    for handle in handles:
+        poll.register(handle, select.POLLIN)
+    return bool(poll.poll(wait_s * 1000))
 
 
 def environment(pid: int) -> dict[str, str]:
@@ -172,11 +186,9 @@ def pids() -> list[int]:
 
 
 def descendants(root: int) -> list[int]:
-    """Return all living descendants of a process, parents before children.
-
-    Parents are read from every process's own record: many kernels have no /proc/PID/task/TID/children.
-    """
+    """Return all living descendants of a process, parents before children."""
     children: dict[int, list[int]] = {}
+    # Many kernels have no /proc/PID/task/TID/children.
     for pid in pids():
         found = stat(pid)
         if found is not None and found["state"] not in "ZX":
@@ -219,3 +231,54 @@ def processor(cpuinfo: str) -> str | None:
     if name is None or len(told) < 3:
         return name
     return f"{name} (family {told['cpu family']}, model {told['model']}, stepping {told['stepping']})"
+
+
+def machine_times() -> list[float]:
+    """Return what the machine's cores did since it was started, in seconds, by the fields of /proc/stat."""
+    fields = (PROC / "stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
+    return [int(field) / TICKS for field in fields]
+
+
+def cpu_s(pids: list[int]) -> float | None:
+    """Return the processor time of some processes in seconds; None if there is none, or one has ended."""
+    if not pids:
+        return None
+    total = 0
+    try:
+        for pid in pids:
+            rest = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if rest[0] in "ZX":
+                return None
+            total += int(rest[11]) + int(rest[12])
+    except (OSError, ValueError, IndexError):
+        return None
+    return total / TICKS
+
+
+def rss_mib(pids: list[int]) -> float:
+    """Return the memory of some processes in MiB, 0 if one has ended."""
+    try:
+        return sum(int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE for pid in pids) / MIB
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def runqueue_wait_s(pid: int) -> float:
+    """Return the seconds all threads of a process have waited for a core, from the scheduler's own books."""
+    total, tasks = 0, f"/proc/{pid}/task"
+    try:
+        for task in os.listdir(tasks):
+            # A path object for each of some hundred threads would cost as much again as reading it.
+            with open(f"{tasks}/{task}/schedstat", "rb", buffering=0) as books:
+                total += int(books.read(100).split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return total / 1e9
+
+
+def oom_kills() -> int:
+    """Return how many processes the kernel has ended for want of memory."""
+    for line in (PROC / "vmstat").read_text(encoding="ascii").splitlines():
+        if line.startswith("oom_kill "):
+            return int(line.split()[1])
+    return 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -64,7 +63,7 @@ def _watch(argv: Sequence[str], signals: Signals, watched: list[int]) -> int:
         caught = signals.wait(0.2, watched)
         if caught is not None and caught != signal.SIGCHLD:
             ended_by = caught
-        elif _any_ended(watched):
+        elif procfs.any_ended(watched):
             ended_by = signal.SIGTERM
         _reap(child)
     left = end_descendants(child)
@@ -97,12 +96,10 @@ def end_descendants(child: subprocess.Popen[bytes], grace_s: float = GRACE_S) ->
 
 
 def die_with_parent() -> None:
-    """Tie this process to the one that started it, from its next line on; does nothing outside a stage.
-
-    A notebook kernel calls this first: it has a session of its own, and nothing else would end it.
-    """
+    """Tie this process to the one that started it, from its next line on; does nothing outside a stage."""
     if OWNER not in os.environ:
         return
+    # A notebook kernel has a session of its own, and nothing else would end it.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     # Jupyter says who started the kernel; a parent that ended before the request stood sends no signal.
     parent = os.environ.get("JPY_PARENT_PID")
@@ -124,13 +121,6 @@ def _launchers() -> list[int]:
         is_line = len(words) > 1 and os.path.basename(words[0]) in SHELLS and words[1] in ("-c", "-ec", "-ce")
         pid = int(found["parent"]) if is_line and found is not None else 0
     return handles
-
-
-def _any_ended(handles: list[int]) -> bool:
-    poll = select.poll()
-    for handle in handles:
-        poll.register(handle, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _reap(child: subprocess.Popen[bytes]) -> None:

@@ -84,12 +84,10 @@ class HAProxy(Proxy):
         return text
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very proxy from any other, and what was set over its socket since it was
-        started; makes no connection through it."""
+        """Return also what was set over its socket since it was started."""
         return super().identity() | in_force(self._info(), self._ask(SERVERS))
 
     def facts(self) -> dict[str, Any]:
-        """Return what the proxy says it is, asked over its own socket."""
         info = self._info()
         return (
             super().facts()
@@ -113,8 +111,7 @@ class HAProxy(Proxy):
             raise SiteError(f"{self._named} does not answer: {error}; see {self.log}") from None
 
     def _mapped(self) -> list[list[int]]:
-        """Return the cores that each of its threads may use; SiteError if its map changed nothing, since
-        HAProxy passes over some without a word."""
+        """Return the cores that each thread may use; SiteError where its map changed nothing."""
         found = self.machine.affinity(self.running().pid)
         if self.machine.cores > 1 and all(len(cores) >= self.threads for cores in found):
             raise SiteError(
@@ -131,11 +128,10 @@ def server_lines(servers: Sequence[str]) -> str:
 
 
 def most_connections(connections: int, allowed: int) -> int:
-    """Return how many connections a proxy is to take, which has `connections` beside sysbench's to bear and
-    may open `allowed` files (negative: any number).
+    """Return how many connections a proxy is to take, with `connections` to bear beside sysbench's.
 
-    Connections beyond it wait unheard. Each takes two sockets, and HAProxy has some for itself (its manual,
-    `maxconn`).
+    Each takes two of the `allowed` files (negative: any number), and HAProxy has some for itself (its
+    manual).
     """
     most = max(MAX_CONNECTIONS, connections + FOR_SYSBENCH)
     return most if allowed < 0 else min(most, (allowed - 200) // 2)
@@ -147,8 +143,7 @@ def parsed(answer: str) -> dict[str, str]:
 
 
 def in_force(info: Mapping[str, str], servers: str) -> dict[str, Any]:
-    """Return what can be set while it runs, from its answers to INFO and SERVERS: limits, and its servers'
-    addresses, states and weights; what follows these are times and counts."""
+    """Return what can be set while it runs: limits, and its servers' addresses, states and weights."""
     states = [" ".join(line.split()[3:9]) for line in servers.splitlines()[2:] if line.strip()]
     return {"proxy_limits": {name: info[name] for name in LIMITS if name in info}, "proxy_servers": states}
 

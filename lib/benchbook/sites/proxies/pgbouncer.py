@@ -40,13 +40,9 @@ SETTINGS = {
 }
 # Of its console's answer to SHOW CONFIG, what is compared with what was asked.
 READ_BACK = (
-    "pool_mode",
-    "max_client_conn",
-    "default_pool_size",
-    "server_lifetime",
-    "server_reset_query",
+    "pool_mode", "max_client_conn", "default_pool_size", "server_lifetime", "server_reset_query",
     "auth_type",
-)
+)  # fmt: skip
 
 
 class PgBouncer(Proxy):
@@ -97,7 +93,6 @@ class PgBouncer(Proxy):
             self._ask("RELOAD")
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells this very proxy from any other, and what was set since it began."""
         seen = super().identity()
         try:
             held = self._settings()

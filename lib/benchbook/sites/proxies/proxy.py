@@ -10,6 +10,8 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study_hosts import HostProxy
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
+from benchbook.sites.agent import files
+from benchbook.sites.agent.facts import VERSION
 from benchbook.sites.machine import here
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised import Supervised
@@ -31,7 +33,7 @@ class Proxy(Supervised):
     service = "nobody"
     version_flag = "--version"
     pools_sessions = False
-    version_words = re.compile(r"(\d+\.\d+[\w.~+-]*)")
+    version_words = re.compile(VERSION)
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class Proxy(Supervised):
         """Return the version that this machine has, or None."""
         if (path := here.find(cls.program)) is None:
             return None
-        match = cls.version_words.search(here.says([path, cls.version_flag]))
+        match = cls.version_words.search(files.says([path, cls.version_flag]))
         return match[1] if match else None
 
     @property

@@ -25,8 +25,7 @@ def find() -> Path | None:
 
 
 class TiProxy(Proxy):
-    """One TiProxy. Every few seconds it opens a connection to each server and drops it before logging in;
-    `has_probes` says so to whatever counts connections."""
+    """One TiProxy, which probes each server every few seconds (`has_probes`)."""
 
     program, missing = "tiproxy", "is not in the PATH; put it there"
     config_name = "tiproxy.toml"

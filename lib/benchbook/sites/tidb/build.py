@@ -22,7 +22,7 @@ from pathlib import Path
 from benchbook.core import files, surroundings
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites.machine import here
+from benchbook.sites.agent import files as agent_files
 from benchbook.sites.machine.supervised import tail
 from benchbook.sites.processes import process
 
@@ -49,10 +49,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one program is made: in a module of ours, from a package, with arguments; kept as `target`.
-
-    `module` is what it says of itself, or of what it was made.
-    """
+    """How one program is made; `module` is what it says of itself, or of what it was made."""
 
     version: str
     folder: Path
@@ -134,8 +131,7 @@ def cluster_versions() -> list[str]:
 
 
 def cluster_obstacle(version: str | None) -> str | None:
-    """Return why there is no cluster of a version here and can't be, or None; nothing is built to find
-    out."""
+    """Return why there is no cluster of a version here and can't be, or None; nothing is built for it."""
     if version not in cluster_versions():
         return f"engine.version: {version}: a cluster can be built of {' or '.join(cluster_versions())}"
     if all(part(version, name).target.is_file() for name in PARTS):
@@ -193,7 +189,7 @@ def program(lab: labs.Lab, version: str | None, binary: str | None, keep: tuple[
     return _build(lab, recipe, keep)
 
 
-def said_version(binary: str | Path, says: Callable[[list[str]], str] = here.says) -> str:
+def said_version(binary: str | Path, says: Callable[[list[str]], str] = agent_files.says) -> str:
     """Return the version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
     said = says([str(binary), "-V"])
     version = version_in(said)
@@ -258,8 +254,7 @@ def _build(lab: labs.Lab, recipe: Recipe, keep: tuple[int, ...]) -> Path:
 
 
 def _linked(given: list[str], go: str) -> list[str]:
-    """Return the arguments for one version of Go: since 1.23 its linker must be told to let old packages
-    reach into Go's own, and before it did not know the words."""
+    """Return the arguments for one Go, whose linker since 1.23 must let old packages reach into Go's own."""
     match = re.match(r"go1\.(\d+)", go)
     is_strict = match is None or int(match[1]) >= 23
     return [text.replace("-ldflags=", "-ldflags=-checklinkname=0 ") if is_strict else text for text in given]
@@ -281,8 +276,7 @@ def _wait(child: process.Child, what: str, begun: float) -> int:
 
 
 def main() -> None:
-    """Build the versions given as arguments, or all there are, as `make tidb` does; with `--cluster` the
-    other parts of a cluster too."""
+    """Build the versions given, or all, as `make tidb` does; with `--cluster` the parts of a cluster too."""
     surroundings.close()
     surroundings.hide()
     asked = [word for word in sys.argv[1:] if word != CLUSTER_FLAG]

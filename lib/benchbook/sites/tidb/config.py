@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.errors import SettingsDiffer
-from benchbook.sites.settings import Value, same, text
+from benchbook.sites.settings import Value, recorded, same, text
 
 # What every TiDB of ours starts from unless the study says otherwise: value, first and last version, and why.
 ALL = (0, 99)
@@ -34,22 +34,11 @@ DEFAULTS: tuple[tuple[str, Value, tuple[float, float], str], ...] = (
 )
 
 # Different at every look or every start, or where the server lives: never part of the digest.
-VOLATILE = frozenset(
-    (
-        "hostname",
-        "last_insert_id",
-        "server_id",
-        "tidb_config",
-        "tidb_current_ts",
-        "tidb_last_ddl_info",
-        "tidb_last_query_info",
-        "tidb_last_txn_info",
-        "timestamp",
-        "port",
-        "socket",
-        "datadir",
-    )
-)
+VOLATILE = frozenset({
+    "hostname", "last_insert_id", "server_id", "tidb_config", "tidb_current_ts",
+    "tidb_last_ddl_info", "tidb_last_query_info", "tidb_last_txn_info", "timestamp", "port",
+    "socket", "datadir",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,20 +61,10 @@ class Asked:
     def taken(
         self, mine: Mapping[str, Value], items: Mapping[str, Any], variables: Mapping[str, str]
     ) -> dict[str, dict[str, str | None]]:
-        """Return asked and got of every setting; `mine` are the study's own.
-
-        SettingsDiffer if the server did not take what was asked.
-        """
+        """Return asked and got of every setting; `mine` are the study's. SettingsDiffer if one differs."""
         if differing := self.differences(items, variables):
             raise SettingsDiffer(differing)
-        return {
-            key: {
-                "asked": text(value),
-                "got": self.got(key, items, variables),
-                "from": "study" if key in mine else "benchbook",
-            }
-            for key, value in sorted((self.items | self.variables).items())
-        }
+        return recorded(self.items | self.variables, mine, lambda key: self.got(key, items, variables))
 
     @staticmethod
     def got(key: str, items: Mapping[str, Any], variables: Mapping[str, str]) -> str | None:
@@ -119,6 +98,14 @@ def toml(items: Mapping[str, Value]) -> str:
         sections.setdefault(section, []).append(f"{key}={json.dumps(value)}")
     lines = [line for name in sorted(sections) for line in ([f"[{name}]"] if name else []) + sections[name]]
     return "\n".join(lines) + "\n"
+
+
+def of_parts(site: Any, own: Any) -> dict[str, dict[str, Any]]:
+    """Return the settings of each part of a cluster: the site's, with those of an arm (None: none) on top."""
+    return {
+        part: {**getattr(site, part).config, **(getattr(own, part) if own is not None else {})}
+        for part in ("pd", "tikv", "tidb")
+    }
 
 
 def assignment(name: str, value: Value) -> tuple[str, Value]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -80,19 +81,12 @@ def _not_made(part: Any, mark: int) -> str:
 
 
 def admit(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...]) -> None:
-    """Make the benchmark's account, with rights on its one schema, where it is let in from; no other.
-
-    SiteError if any account of the server has no password.
-    """
+    """Make the benchmark's account, let in from `peers` alone; SiteError if an account has no password."""
     cursor.execute(f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA}")
     cursor.execute("SELECT host FROM mysql.user WHERE user = %s", (labs.USER,))
     for host in {host for (host,) in cursor.fetchall()} - set(peers):
         cursor.execute("DROP USER %s@%s", (labs.USER, host))
-    for peer in peers:
-        account = f"'{labs.USER}'@'{peer}'"
-        cursor.execute(f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY %s", (password,))
-        cursor.execute(f"ALTER USER {account} IDENTIFIED BY %s", (password,))
-        cursor.execute(f"GRANT ALL PRIVILEGES ON {labs.SCHEMA}.* TO {account}")
+    sql.let_in(cursor, labs.USER, password, peers)
     must_be_closed(cursor)
 
 
@@ -163,6 +157,13 @@ def is_seen(
         ) from None
 
 
+def added(statuses: Iterable[Status]) -> tuple[dict[str, int], float]:
+    """Return the counters of some servers, added up, and the shortest uptime in seconds."""
+    each = [status.books() for status in statuses]
+    counters = {name: sum(one.get(name, 0) for one, _ in each) for name in each[0][0]}
+    return counters, min(uptime for _, uptime in each)
+
+
 def admin(
     connect: Callable[[], pymysql.Connection],
     statuses: Sequence[Status],
@@ -176,17 +177,12 @@ def admin(
     """
     made = sql.engine(connect, opened)
 
-    def added() -> tuple[dict[str, int], float]:
-        each = [status.books() for status in statuses]
-        counters = {name: sum(one[0].get(name, 0) for one in each) for name in each[0][0]}
-        return counters, min(one[1] for one in each)
-
     def inform(connection: pymysql.Connection, record: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT CONNECTION_ID()")
             record.info["session"] = int(cursor.fetchone()[0])
         connected = lambda: sum(status.connected() for status in statuses)  # noqa: E731
-        record.info.update(books=books or added, absent=ABSENT, connected=connected)
+        record.info.update(books=books or partial(added, statuses), absent=ABSENT, connected=connected)
 
     sqlalchemy.event.listen(made, "connect", inform)
     return made
@@ -195,10 +191,7 @@ def admin(
 def facts(
     version: str | None, storage: str, read: dict[str, Any], variables: Mapping[str, str], folder: PurePath
 ) -> dict[str, Any]:
-    """Return what a TiDB says it is, wherever it runs; `read` are its settings as they were read back.
-
-    The digest is of all variables that mean the same at the next start and in another place.
-    """
+    """Return what a TiDB says it is, wherever it runs; `read` are its settings as they were read back."""
     kept = {key: value for key, value in variables.items() if key not in VOLATILE}
     return {
         "name": "tidb",

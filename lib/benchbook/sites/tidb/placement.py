@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.sites.machine import here
-from benchbook.sites.machine.contract import Request
+from benchbook.sites.machine.contract import Asks, Request
 from benchbook.sites.settings import Value, same, text
 from benchbook.sites.tidb.status import flat
 
@@ -30,7 +29,7 @@ class Placement:
     address: str
     port: int
     names: Mapping[str, str]
-    wait_s: float = 5.0
+    by: Asks
 
     @property
     def answers(self) -> bool:
@@ -92,7 +91,7 @@ class Placement:
     def _ask(self, what: str, said: Mapping[str, Any] | None = None) -> Any:
         path = f"/pd/api/v1/{what}"
         asked = Request(path) if said is None else Request(path, "POST", json.dumps(said))
-        told = here.fetch(self.address, self.port, asked, self.wait_s)
+        told = self.by.request(self.address, self.port, asked)
         return json.loads(told) if said is None else told
 
 

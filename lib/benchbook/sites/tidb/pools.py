@@ -11,8 +11,7 @@ LINE = re.compile(r'^tikv_thread_cpu_seconds_total\{[^}]*\bname="([^"]+)"[^}]*\}
 
 
 def seconds(text: str) -> dict[str, float]:
-    """Return the processor time in seconds of each pool of one TiKV: its threads are named after it, with a
-    number; empty where the counter is not told."""
+    """Return the processor time in s of each thread pool of one TiKV; empty where it is not told."""
     found: dict[str, float] = {}
     for name, value in LINE.findall(text):
         pool = re.sub(r"[-_:]*\d*$", "", name) or name
@@ -23,8 +22,7 @@ def seconds(text: str) -> dict[str, float]:
 def spent(
     before: Iterable[Mapping[str, float]], after: Iterable[Mapping[str, float]]
 ) -> dict[str, float] | None:
-    """Return the seconds that each pool of all TiKV has used between two looks, the busiest first; None if
-    one of them was started again, so that its counters went back."""
+    """Return the seconds that each pool of all TiKV used, busiest first; None if one started again."""
     total: dict[str, float] = {}
     for first, last in zip(before, after, strict=True):
         for pool, value in last.items():

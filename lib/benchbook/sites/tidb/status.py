@@ -12,8 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.sites.machine import here
-from benchbook.sites.machine.contract import Machine, Request
+from benchbook.sites.machine.contract import Asks, Request
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -39,7 +38,7 @@ class Status:
 
     address: str
     port: int
-    wait_s: float = 5.0
+    by: Asks
 
     @property
     def answers(self) -> bool:
@@ -54,7 +53,6 @@ class Status:
         return json.loads(self._get("/status"))
 
     def connected(self) -> int:
-        """Return how many sessions are open."""
         return int(self.who()["connections"])
 
     def config(self) -> dict[str, Any]:
@@ -67,18 +65,7 @@ class Status:
         return counters(samples), time.time() - total(samples, "process_start_time_seconds")
 
     def _get(self, path: str) -> str:
-        return here.fetch(self.address, self.port, Request(path), self.wait_s)
-
-
-@dataclass(frozen=True)
-class MachineStatus(Status):
-    """The status port of one server, asked from a machine."""
-
-    machine: Machine | None = None
-
-    def _get(self, path: str) -> str:
-        assert self.machine is not None
-        return self.machine.request(self.address, self.port, Request(path))
+        return self.by.request(self.address, self.port, Request(path))
 
 
 def counters(samples: Samples) -> dict[str, int]:

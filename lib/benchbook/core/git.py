@@ -1,0 +1,20 @@
+"""What git says of this clone."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from benchbook.core import paths
+
+WAIT_S = 60
+
+
+def says(*argv: str, root: Path | None = None) -> str | None:
+    """Return what a command of git prints in the clone; None where it fails or does not answer."""
+    command = ["git", "-C", str(root or paths.root()), *argv]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=WAIT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
