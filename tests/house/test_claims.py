@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 import pandas as pd
+import pytest
 
 from benchbook.compare import arrangements, claims, findings, study_claims
 from benchbook.core import paths, source

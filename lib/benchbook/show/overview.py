@@ -322,7 +322,7 @@ def _open(seen: Overview, claim: Mapping[str, Any], is_shown: bool) -> Html:
         if first.is_answer and first.name not in {one.name for one in seen.studies}:
             place += ", not measured here yet"
         if first.is_answer and others:
-            more = f"; so would {listing([one.name for one in others])}, each by its own workloads"
+            more = f"; so would {numbers.listing([one.name for one in others])}, each by its own workloads"
         return element("span", "Open. ", command, f" would {verb} it ({place}){more}.")
     takes = claim.get("takes") or claim.get("because") or "arms and a metric as the document has them"
     start = "Open. No study here judges it; that would take " if ways else "Open. It would take "
