@@ -56,3 +56,19 @@ def test_the_page_of_a_study_says_so_beside_what_it_illustrates_and_not_beside_w
     shown, judged = (row[2] for row in table.rows)
     assert shown == "Mean latency: after +60 %. The direction is opposite to the published one."
     assert judged == "Mean latency: after +60 %."
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "told"),
+    [
+        ("trend", "far against near, reads, threads 4 to 16", "ratio of the two arms at two levels"),
+        ("trend", "tiproxy, reads, threads 4 to 16", ""),
+        ("same_effect", "tiproxy beside haproxy, range size 10 to 100", "shares that the two arms keep"),
+        ("effect", "far against near, reads", ""),
+    ],
+)
+def test_a_ratio_of_ratios_is_explained_where_it_stands(kind: str, where: str, told: str):
+    own = {"where": where, "low": 0.1, "high": 0.2, "scale": "share", "band": None}
+    one = {"claim": "s/c", "kind": kind, "parts": [own], "judged": False, "sentence": "QPS: +15 %."}
+    row = tables._asked({**one, "published": "", "reason": None, "read_as": None, "n": 5})[2]
+    assert row.startswith("QPS: +15 %.") and (told in row if told else row == "QPS: +15 %.")

@@ -242,7 +242,8 @@ def _answer(study: Measured, found: Mapping[str, Any]) -> Html:
 
 def _put(study: Measured, one: Mapping[str, Any], claim: Mapping[str, Any]) -> Html:
     """Write what a claim of another kind came to and how it was read: with its badge, or illustrated."""
-    told = one["sentence"] + (f" Read as: {claim['put']} " if claim.get("put") else " ")
+    read_as = f"Read as: {claim['put']}" if claim.get("put") else ""
+    told = " ".join(filter(None, [one["sentence"], opposite.compared(one), read_as])) + " "
     if one["judged"]:
         verdict = badge(one["verdict"] or "not judged")
         return element("span", "Measured: ", told, verdict, " ", _way(study, one["claim"]))
