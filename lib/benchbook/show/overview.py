@@ -104,7 +104,7 @@ def _line(study: Measured) -> Html:
     way = element("a", "the study, with its doubts", href=study.page, class_="way", aria_label=label)
     doubts = [element("span", f"Care. {_doubt(doubt)}", class_="claim") for doubt in study.doubts]
     title = element("b", study.found["title"])
-    return element("li", title, f" ({study.whose})", element("p", *sentence, class_="verdict"), way, *doubts)
+    return element("li", title, f" ({study.origin})", element("p", *sentence, class_="verdict"), way, *doubts)
 
 
 def _doubt(text: str) -> str:
@@ -127,7 +127,7 @@ def _forest(study: Measured) -> Picture:
     arms = list(dict.fromkeys([found["baseline"], *(one["treatment"] for one in own)]))
     drawn = figures.forest({**found, "findings": own, "aa": aa}, arms, study.page)
     caption = "Each marker is the change against the baseline, each line its interval." + (
-        " The A/A pair is one arm under two names: there is nothing to find in it." if aa else ""
+        " The A/A pair is one arm under two names, so its true effect is zero." if aa else ""
     )
     place = f"effects-{'recorded-' if study.is_recorded else ''}{slug(study.name)}"
     return Picture(place, f"{found['title']} ({study.whose})", drawn.panels, caption)
@@ -307,9 +307,7 @@ def _effect(found: Mapping[str, Any]) -> str:
 
 def _way(study: Measured, found: str) -> Html:
     href = f"{study.page}#finding-{slug(found)}"
-    told = (
-        f" ({', '.join(filter(None, [study.place, study.whose]))}{', with doubts' if study.doubts else ''})"
-    )
+    told = f" ({study.origin}{', with doubts' if study.doubts else ''})"
     return element("span", element("a", study.name, href=href), told)
 
 
