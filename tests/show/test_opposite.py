@@ -113,3 +113,19 @@ def test_the_doubts_of_a_page_have_the_sentence_beside_the_note(made: Any):
     noted["warnings"] = [{"title": "Illustrated claim", "text": NOTE}]
     (doubt,) = [one for one in points(noted, made.runs) if one.name == "Illustrated claim"]
     assert doubt.text == f"{NOTE} The direction is opposite to the published one."
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "told"),
+    [
+        ("trend", "far against near, reads, threads 4 to 16", "ratio of the two arms at two levels"),
+        ("trend", "tiproxy, reads, threads 4 to 16", ""),
+        ("same_effect", "tiproxy beside haproxy, range size 10 to 100", "shares that the two arms keep"),
+        ("effect", "far against near, reads", ""),
+    ],
+)
+def test_a_ratio_of_ratios_is_explained_where_it_stands(kind: str, where: str, told: str):
+    own = {"where": where, "low": 0.1, "high": 0.2, "scale": "share", "band": None}
+    one = {"claim": "s/c", "kind": kind, "parts": [own], "judged": False, "sentence": "QPS: +15 %."}
+    row = tables._asked({**one, "published": "", "reason": None, "read_as": None, "n": 5})[2]
+    assert row.startswith("QPS: +15 %.") and (told in row if told else row == "QPS: +15 %.")

@@ -173,6 +173,7 @@ def test_an_illustration_judges_nothing_and_says_what_would(site: Path):
     assert not any(verdict in host for verdict in ("confirmed", "contradicted", "inconclusive", "Measured"))
     told = overview.record(seen).text.replace("\N{NO-BREAK SPACE}", " ")
     assert "1 claim is illustrated by something that stands in for what was published" in told
+    assert seen.studies[0].origin == "one machine, namespaces, MariaDB, measured in this clone"
     first = overview.headlines(seen).text
     assert first.count("<b>") == 4 and "Illustrated, not judged:" in first
 

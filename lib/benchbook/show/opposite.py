@@ -1,4 +1,4 @@
-"""On what an illustration went the other way than what was published, and the sentence that says so."""
+"""What is said beside a claim's numbers: what they compare, and what went the other way than published."""
 
 from __future__ import annotations
 
@@ -73,3 +73,15 @@ def told(on: str) -> str:
     if not on:
         return ""
     return f"The direction is opposite to the published one{'' if on == 'all' else f' on {on}'}."
+
+
+def compared(one: Finding) -> str:
+    """Say what a claim's numbers compare where each is a ratio of two ratios; nothing where it is not."""
+    if one["kind"] == "same_effect":
+        return "Each number compares the shares that the two arms keep: above zero, the first keeps more."
+    if one["kind"] == "trend" and any(" against " in part["where"] for part in one["parts"]):
+        return (
+            "Each number compares the ratio of the two arms at two levels: above zero, it is larger at the "
+            "second."
+        )
+    return ""

@@ -103,7 +103,7 @@ def _line(study: Measured) -> Html:
     way = element("a", "the study, with its doubts", href=study.page, class_="way", aria_label=label)
     doubts = [element("span", f"Care. {_doubt(doubt)}", class_="claim") for doubt in study.doubts]
     title = element("b", study.found["title"])
-    return element("li", title, f" ({study.whose})", element("p", *sentence, class_="verdict"), way, *doubts)
+    return element("li", title, f" ({study.origin})", element("p", *sentence, class_="verdict"), way, *doubts)
 
 
 def _doubt(text: str) -> str:
@@ -126,7 +126,7 @@ def _forest(study: Measured) -> Picture:
     arms = list(dict.fromkeys([found["baseline"], *(one["treatment"] for one in own)]))
     drawn = figures.forest({**found, "findings": own, "aa": aa}, arms, study.page)
     caption = "Each marker is the change against the baseline, each line its interval." + (
-        " The A/A pair is one arm under two names: there is nothing to find in it." if aa else ""
+        " The A/A pair is one arm under two names, so its true effect is zero." if aa else ""
     )
     place = f"effects-{'recorded-' if study.is_recorded else ''}{slug(study.name)}"
     return Picture(place, f"{found['title']} ({study.whose})", drawn.panels, caption)
@@ -241,7 +241,8 @@ def _answer(study: Measured, found: Mapping[str, Any]) -> Html:
 
 def _put(study: Measured, one: Mapping[str, Any], claim: Mapping[str, Any]) -> Html:
     """Write what a claim of another kind came to and how it was read: with its badge, or illustrated."""
-    told = one["sentence"] + (f" Read as: {claim['put']} " if claim.get("put") else " ")
+    read_as = f"Read as: {claim['put']}" if claim.get("put") else ""
+    told = " ".join(filter(None, [one["sentence"], opposite.compared(one), read_as])) + " "
     if one["judged"]:
         verdict = badge(one["verdict"] or "not judged")
         return element("span", "Measured: ", told, verdict, " ", _way(study, one["claim"]))
@@ -304,9 +305,7 @@ def _effect(found: Mapping[str, Any]) -> str:
 
 def _way(study: Measured, found: str) -> Html:
     href = f"{study.page}#finding-{slug(found)}"
-    told = (
-        f" ({', '.join(filter(None, [study.place, study.whose]))}{', with doubts' if study.doubts else ''})"
-    )
+    told = f" ({study.origin}{', with doubts' if study.doubts else ''})"
     return element("span", element("a", study.name, href=href), told)
 
 

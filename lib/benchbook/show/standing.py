@@ -49,6 +49,11 @@ class Measured:
         """Say which of two measurements of one study it is."""
         return "recorded" if self.is_recorded else "measured in this clone"
 
+    @property
+    def origin(self) -> str:
+        """Say where and with what it was measured, and which of two measurements it is."""
+        return ", ".join(filter(None, [self.place, self.whose]))
+
     def answers(self, claim: str) -> list[Finding]:
         """Return the findings that were judged by a claim."""
         return [one for one in self.found["findings"] if one.get("claim") == claim]

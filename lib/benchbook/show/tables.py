@@ -99,7 +99,8 @@ def asked(findings: Findings) -> list[Table]:
 def _asked(one: Mapping[str, Any]) -> list[object]:
     name = element("span", one["claim"], id=f"finding-{slug(one['claim'])}")
     turned = "" if one["judged"] else opposite.told(opposite.parts(one))
-    told = [one["sentence"], turned, one["reason"] and f"({one['reason']}.)", one["read_as"]]
+    reason = one["reason"] and f"({one['reason']}.)"
+    told = [one["sentence"], opposite.compared(one), turned, reason, one["read_as"]]
     seen = " ".join(filter(None, told))
     verdict = badge(one["verdict"] or "not judged") if one["judged"] else "illustrates it"
     return [name, one["published"], seen, one["n"], verdict]
