@@ -30,7 +30,7 @@ from benchbook.sites.arms import obstacles
 from benchbook.sites.contract import Site, Start
 from benchbook.sites.machine.monitor import COLUMNS
 from tests import rooms
-from tests.limits import LIMITS, faults
+from tests.limits import LIMITS
 from tests.sites.ssh_hosts import Rack, unable
 
 SMALL = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2}
@@ -180,7 +180,7 @@ def test_a_run_is_valid_to_the_query_and_its_monitor_has_the_same_columns(site: 
     with ledger.session(site, "proxy") as connection:
         folder = execute(Run(planned, site, "proxy", connection, LIMITS), tmp_path, 1)
     judged, evidence = validity.judge(folder, LIMITS), folder.evidence()
-    assert (faults(judged.reasons), judged.ledger) == ([], "agrees")
+    assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
     table = pd.read_csv(folder.path / "monitor.csv")
     assert tuple(table.columns) == COLUMNS and {"client", "machine"} <= set(table.part)
     assert evidence["machine_cores"] == os.cpu_count()

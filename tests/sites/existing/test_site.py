@@ -20,7 +20,7 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
-from tests.limits import LIMITS, faults
+from tests.limits import LIMITS
 
 pytestmark = pytest.mark.server
 PASSWORD = "Pa55 w#rd"
@@ -127,7 +127,7 @@ def test_two_clients_load_one_endpoint_together(study, theirs, open_folder, tmp_
         with ledger.session(site, planned.arm) as connection:
             folder = execute(Run(planned, site, planned.arm, connection, LIMITS), tmp_path, 1)
     judged = validity.judge(folder, LIMITS | {"start_spread_ms": 10_000.0})
-    assert (faults(judged.reasons), judged.ledger) == ([], "agrees")
+    assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
     each = judged.evidence.clients
     assert [one.log.header.threads for one in each] == [1, 1]
     assert judged.evidence.log.final.queries == sum(one.final.queries for one in each)
@@ -142,7 +142,7 @@ def test_a_run_is_valid_to_the_query_and_the_server_is_left_as_it_was(study, the
         found = dataset.ensure(site, site.study)
         assert found["rows"] == {"sbtest1": 100}
         judged, evidence = measured(site, tmp_path / "raw")
-        assert (faults(judged.reasons), judged.ledger) == ([], "agrees")
+        assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
         assert "the server's log" in evidence["arrangement"]["not_seen"]
         facts = site.facts("one")
         assert facts["engine"]["name"] == "mariadb" and facts["rights"]["sessions"].startswith("our own only")
@@ -207,7 +207,7 @@ def test_a_shared_server_gives_no_ledger_and_says_so(study, theirs, open_folder,
         dataset.ensure(site, site.study)
         somebody.exec_driver_sql("SELECT 1")
         judged, _ = measured(site, tmp_path / "raw")
-    assert faults(judged.reasons) == []
+    assert (judged.status, judged.reasons) == ("valid", [])
     assert judged.ledger == "ledger not available: others use the server too, as the study says"
 
 
@@ -222,7 +222,7 @@ def test_a_setting_that_its_owner_changes_between_blocks_is_named(study, theirs,
     with sites.open_site(study(), open_folder / "ours") as site:
         dataset.ensure(site, site.study)
         with ledger.sessions(site, site.study, site.able) as connections:
-            assert faults(judged_of(site, tmp_path, connections["one"][0], 0).reasons) == []
+            assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
         with theirs[1].admin().connect() as connection:
             connection.exec_driver_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
         try:
@@ -241,7 +241,7 @@ def test_rows_that_somebody_changes_between_runs_are_noticed_on_a_shared_server(
     with sites.open_site(study(is_shared=True), open_folder / "ours") as site:
         dataset.ensure(site, site.study)
         with ledger.sessions(site, site.study, site.able) as connections:
-            assert faults(judged_of(site, tmp_path, connections["one"][0], 0).reasons) == []
+            assert judged_of(site, tmp_path, connections["one"][0], 0).status == "valid"
             # The time of a table's last change has seconds.
             time.sleep(1.1)
             with theirs[1].admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -260,7 +260,7 @@ def test_encryption_is_what_was_asked_and_the_server_agrees(
     with sites.open_site(secure, open_folder / "ours") as site:
         dataset.ensure(site, site.study)
         judged, evidence = measured(site, tmp_path / "raw")
-    assert faults(judged.reasons) == []
+    assert (judged.status, judged.reasons) == ("valid", [])
     assert evidence["tls"]["asked"] == "required" and evidence["tls"]["cipher"]
     books = evidence["ledger"]
     assert books["after"]["Ssl_accepts"] - books["before"]["Ssl_accepts"] == 2, "one for each thread"

@@ -21,7 +21,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.machine import here
-from tests.limits import LIMITS, faults
+from tests.limits import LIMITS
 from tests.sites.hosts.test_site import (  # noqa: F401
     PATIENCE,
     PORT,
@@ -71,7 +71,7 @@ def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(
     for arm in site.able:
         folder = made(site, arm, tmp_path / arm)
         judged = validity.judge(folder, LIMITS)
-        assert (faults(judged.reasons), judged.ledger) == ([], "agrees")
+        assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
         # Its sessions are processes: the first one, which begins them, uses next to nothing.
         table = pd.read_csv(folder.path / "monitor.csv")
         assert table[table.part == "server"].cpu_cores.max() > 0.05

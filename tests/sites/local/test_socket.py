@@ -19,7 +19,7 @@ from benchbook.measure.execute import Run, execute, execute_together
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import rooms
-from tests.limits import LIMITS, faults
+from tests.limits import LIMITS
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "mariadb": {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"},
@@ -98,7 +98,7 @@ def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(
         assert site.server_of("direct") == site.server_of("socket")
         for folder in folders:
             judged = validity.judge(folder, Limits(**LIMITS))
-            assert (faults(judged.reasons), judged.ledger) == ([], "agrees")
+            assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
             evidence, is_socket = folder.evidence(), "-socket-" in folder.path.name
             assert any(word.startswith(OVER[engine]) for word in evidence["argv"]) is is_socket
             rows = pd.read_csv(folder.path / "monitor.csv")
