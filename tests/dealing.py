@@ -37,7 +37,7 @@ TOGETHER = {
 }
 ALONE = re.compile(r"^@pytest\.mark\.alone\n(?:@.*\n)*def (\w+)", re.MULTILINE)
 # Tests wait for servers, and for the seconds that a run lasts, more often than they compute.
-A_CORE, MOST = 3, 8
+A_CORE, MOST = 2, 8
 
 
 def workers() -> int:
