@@ -21,6 +21,8 @@ def seen(pid):
 before = seen(os.getpid())
 with precedence.taken():
     inside = seen(os.getpid())
+    with precedence.taken():
+        pass
     with subprocess.Popen(["sleep", "60"], process_group=0) as child:
         started = seen(child.pid)
         child.kill()

@@ -25,14 +25,16 @@ def taken() -> Iterator[None]:
     """
     me = os.getpid()
     before, session = os.getpriority(os.PRIO_PROCESS, 0), procfs.session_nice(me)
+    # Who finds it raised by another command of the session leaves it, so that the last does not keep it so.
+    raises = session is not None and session > NICE
     try:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, min(before, NICE))
-            if session is not None:
-                procfs.set_session_nice(me, min(session, NICE))
+            if raises:
+                procfs.set_session_nice(me, NICE)
         yield
     finally:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, before)
-            if session is not None:
-                procfs.set_session_nice(me, session)
+            if raises:
+                procfs.set_session_nice(me, session or 0)
