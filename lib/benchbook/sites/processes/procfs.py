@@ -112,8 +112,8 @@ def set_session_nice(pid: int, nice: int) -> None:
 def place(pid: int) -> dict[str, str]:
     """Return where a process's threads may run, and how: each value once for all threads that have it.
 
-    `nice`, `session_nice` (where sessions are scheduled), `policy` (of the scheduler), `cores`, `groups`
-    (control groups) and `limits` (soft ones that are set). Empty if it is gone.
+    `nice`, `policy` (of the scheduler), `cores`, `groups` (control groups) and `limits` (soft ones that are
+    set). Empty if it is gone.
     """
     niceness, policies, cores = set(), set(), set()
     try:
@@ -131,10 +131,8 @@ def place(pid: int) -> dict[str, str]:
         limits = (PROC / str(pid) / "limits").read_text(encoding="ascii").splitlines()[1:]
     except OSError:
         return {}
-    session = session_nice(pid)
     return {
         "nice": _listed(niceness),
-        **({} if session is None else {"session_nice": str(session)}),
         "policy": _listed(policies),
         "cores": " or ".join(ranges(each) for each in sorted(cores)),
         "groups": _groups(groups),
