@@ -76,6 +76,8 @@ class Server:
             return [*((one, str(count)) for one, count in known.items()), uptime, ("Version_comment", "made")]
         if statement.startswith("SHOW GLOBAL STATUS LIKE"):
             return [("Threads_connected", str(1 + len(self.sessions)))]
+        if statement.startswith("SHOW SESSION STATUS LIKE 'Questions'"):
+            return [("Questions", str(len(self.statements)))]
         if statement == "SHOW PROCESSLIST":
             return [
                 (1, "admin"),
@@ -264,7 +266,7 @@ class Site(contract.Site):
         self.done.append(f"up {arm}")
         return self.endpoints(arm)[0]
 
-    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
+    def endpoints(self, arm: str) -> list[Endpoint]:
         one = self.study.arms[arm]
         return [
             Endpoint("127.0.0.1", 3306 + number % one.servers, "sbtest", Path("/run/account.cnf"))

@@ -14,11 +14,13 @@ from typing import Any
 
 import psutil
 import pytest
+from sqlalchemy import text
 
 from benchbook.core import runfolder
 from benchbook.core.study import Study
 from benchbook.plan import schedule
 from benchbook.read import checks_turns, tidy
+from benchbook.sites.engines import dialect
 from tests.limits import LIMITS
 from tests.measure.test_matrix import Store, clients
 
@@ -108,16 +110,32 @@ def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: St
 
 
 @pytest.mark.server
-def test_accounts_of_their_own_keep_arms_on_one_server_apart(store: Store):
+def test_arms_on_one_server_share_its_books_and_leave_it_as_it_is(store: Store):
+    """Counting by account changes what MariaDB serves, so that it must stay off (docs/turns.md)."""
     store.walk()
-    argvs = [
-        next(word for word in folder.evidence()["argv"] if "config-file" in word) for folder in store.kept()
-    ]
-    assert len(set(argvs)) == 3
-    for folder in store.kept():
-        seen = folder.evidence()
-        grown = seen["ledger"]["after"]["Connections"] - seen["ledger"]["before"]["Connections"]
-        assert grown == folder.plan()["threads"]
+    seen = {folder.plan()["arm"]: folder.evidence() for folder in store.kept()}
+    assert set(seen) == {"direct", "direct_again", "proxy"}
+    for arm, one in seen.items():
+        books = one["ledger"]
+        assert books["after"]["Connections"] - books["before"]["Connections"] == 3, "a thread of each arm"
+        beside = {other["plan"]["arm"]: other["clients"] for other in one["beside"]}
+        assert set(beside) == set(seen) - {arm}
+        assert all("queries performed" in client["out"] for (client,) in beside.values())
+    with store.site.admin().connect() as connection:
+        assert dialect.of(connection).variables(connection)["userstat"] == "OFF"
+
+
+@pytest.mark.server
+def test_one_statement_of_a_stranger_in_the_turns_voids_the_group(store: Store):
+    def ask() -> None:
+        with store.site.admin().connect() as connection:
+            connection.execute(text("SELECT 1"))
+
+    with in_the_turns(ask) as done:
+        store.walk()
+    assert done
+    store.assert_complete()
+    assert any("V10 ledger: Com_select grew by" in reasons for _, reasons in store.voids().values())
 
 
 @pytest.mark.server

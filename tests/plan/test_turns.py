@@ -61,7 +61,7 @@ def test_one_workload_may_take_turns_beside_one_that_cant():
     assert orders(study) == {"oltp_point_select": "turns", "oltp_read_only": "runs"}
 
 
-def test_engines_of_their_own_take_turns_also_where_statements_are_counted_for_all():
+def test_engines_of_their_own_take_turns_also_where_none_could_be_shared():
     arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
     assert set(orders(closed(arms=arms, engine={"name": "tidb"})).values()) == {"turns"}
 
@@ -70,7 +70,7 @@ def test_a_tidb_of_its_own_takes_turns_with_a_twin_that_has_one_too():
     arms = {"a": {"engine": {"version": "5.0"}}, "b": {"engine": {"version": "6.6"}}}
     study = closed(arms=arms, aa={}, engine={"name": "tidb"})
     assert set(orders(study).values()) == {"turns"} and words.has_own_twin(study)
-    assert not words.has_own_twin(closed(aa={})), "accounts tell MariaDB's arms apart"
+    assert not words.has_own_twin(closed(aa={})), "MariaDB's arms share a server"
 
 
 def test_a_twin_with_a_tidb_of_its_own_serves_as_much_as_the_baseline():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from benchbook.core.params import Limits
@@ -38,6 +41,27 @@ BASELINE = {
 
 def test_the_books_agree_to_the_query():
     assert checks_server.ledger(bracket("00_baseline_ok", BASELINE), LIMITS) == []
+
+
+def test_a_server_is_held_against_all_runs_that_it_served_at_once():
+    """Twice the recorded run in one pair of readings: each counter grew by twice as much."""
+    alone = bracket("00_baseline_ok", {name: 2 * count for name, count in BASELINE.items()})
+    both = replace(alone, beside=(replace(alone, seen={}),))
+    assert checks_server.ledger(both, LIMITS) == []
+    assert len(checks_server.ledger(alone, LIMITS)) == len(BASELINE)
+    silent = replace(alone, beside=(replace(alone, seen={}, out=""),))
+    with pytest.raises(Missing):
+        checks_server.ledger(silent, LIMITS)
+
+
+def test_the_runs_beside_are_read_from_the_evidence(tmp_path: Path):
+    other = synthetic.planned(arm="other")
+    beside = [{"plan": other, "clients": [{"out": synthetic.output(tps=50), "err": ""}]}]
+    run = synthetic.folder(tmp_path, synthetic.planned(), synthetic.output(tps=100), {"beside": beside})
+    found = evidence.Evidence.of(run)
+    # 2 s of discard and 5 s of measuring, with 14 reads in each transaction.
+    assert [one.total("reads") for one in found.served] == [100 * 7 * 14, 50 * 7 * 14]
+    assert found.beside[0].asked("arm") == "other"
 
 
 @pytest.mark.parametrize("counter", BASELINE)

@@ -236,11 +236,6 @@ def test_prepared_data_is_known_by_its_label_and_is_there_after_it_was_put_back(
 @pytest.mark.server
 def test_what_a_site_does_not_support_is_said_by_its_kind(site: Site):
     kind = site.study.site.kind
-    if kind == "local":
-        assert site.let_in("direct", 1) == labs.user_of(1)
-        assert site.endpoints("direct", 1)[0].secret == site.endpoints("direct")[0].secret.with_name(
-            "sysbench-1.cnf"
-        )
-    else:
+    if kind != "local":
         with pytest.raises(SiteError, match=f"turns are not supported with `site.kind: {kind}`"):
-            site.let_in("direct", 1)
+            site.clock({}, {})

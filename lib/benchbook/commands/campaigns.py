@@ -39,8 +39,8 @@ WORKLOADS = ("oltp_point_select", "select_random_points", "oltp_update_index")
 TIDB = {"name": "tidb", "version": "5.0"}
 # Threads that TiDB's clients need before its processors, not its waiting, decide.
 TIDB_THREADS = 8
-# A TiDB counts for all accounts together, so in turns arms can't share one: the arm behind HAProxy has its
-# own, by a setting that changes nothing where no slow log is written.
+# In turns arms can't share a TiDB, whose own work would go on: the arm behind HAProxy has its own, by a
+# setting that changes nothing where no slow log is written.
 OWN_TIDB = {"settings": {"log.slow-threshold": 301}}
 EFFECTS: dict[str, dict[str, dict[str, Any]]] = {
     "mariadb": {

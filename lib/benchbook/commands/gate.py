@@ -149,9 +149,6 @@ def measure(asked: Asked, keep: Path | None = None, say: Callable[[str], None] =
         try:
             with open_site(asked.study, base / "lab") as site:
                 ready = _prepared(asked, found, site, base)
-            # A server is held to what it was at the first look, and pilots count by no account: what they saw
-            # must not bind the servers whose arms take turns.
-            with open_site(asked.study, base / "lab") as site:
                 _measure(asked, found, site, base, began, ready, say)
         finally:
             if keep is not None:

@@ -133,8 +133,8 @@ def refused(kind: str, engines: set[str], arms: Mapping[str, Any], study: Any) -
             wrong.append(supported.refusal(where, kind, ("local",)))
         for engine in sorted(engines - {"mariadb"}):
             wrong.append(
-                f"{where}: not supported with engine.name: {engine}, whose tables and counters of an account "
-                "own scripts can't be held to; "
+                f"{where}: not supported with engine.name: {engine}, whose tables and counters own "
+                "scripts can't be held to; "
                 "write name: mariadb"
             )
         for arm, setting in arms.items():

@@ -37,8 +37,8 @@ CLUSTERS = {"tidb": "benchbook.sites.local.tidb_cluster:Cluster"}
 WITH_ITEMS = frozenset({"tidb"})
 # Engines that leave gaps between the ids they give, so that rows are loaded with ids of our own.
 WITH_GAPS = frozenset({"tidb"})
-# Engines that count statements for all accounts together, so that arms can't share a server in turns.
-WITHOUT_ACCOUNTS = frozenset({"mysql", "tidb"})
+# Engines whose server works on after it has answered: what Go collects late, another's turn would pay for.
+WITH_OWN_WORK = frozenset({"tidb"})
 # None: no program runs between client and server. A service is a rule of the kernel (`sites.local.service`).
 ACCESS = {
     "direct": None,

@@ -63,8 +63,8 @@ def order(study: Any, workload: str) -> str:
 
 
 def has_own_twin(study: Any) -> bool:
-    """Say whether in turns the baseline's twin needs a server of its own, for lack of counters by account."""
-    return study.aa is not None and engines.engine_of(study, study.baseline).name in registry.WITHOUT_ACCOUNTS
+    """Say whether in turns the baseline's twin needs a server of its own, because arms can't share one."""
+    return study.aa is not None and engines.engine_of(study, study.baseline).name in registry.WITH_OWN_WORK
 
 
 def misleading(study: Any) -> Iterator[str]:
@@ -162,9 +162,9 @@ def _of_arms(study: Any) -> Iterator[str]:
                 yield f"arms.{name}.{key}: {why}"
     if study.engine.cluster is not None:
         yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
-    for name in _engines(study) & registry.WITHOUT_ACCOUNTS:
+    for name in _engines(study) & registry.WITH_OWN_WORK:
         if _share(study):
-            yield f"engine.name: {name}: it counts statements for all accounts together, and arms share it"
+            yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
     for name in _engines(study) & registry.WITH_BACKENDS:
         if any(one != _servers(study)[0] for one in _servers(study)):
             yield (

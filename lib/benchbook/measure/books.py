@@ -18,12 +18,11 @@ SETTLED_S, LEFT_S = 5.0, 1.0
 KEPT = ("rows_before", "sample_before", "uptime_before_s", "state")
 
 
-def before(connection: Connection, tables: int | None, user: str | None = None) -> Record:
+def before(connection: Connection, tables: int | None) -> Record:
     """Look at one server before a run.
 
-    Returns `rows_before` (without `tables` a `sample_before`), `foreign_sessions`, `before` with counters (of
-    `user` alone, if given), `uptime_before_s`, and `state`: settings, tables, what went on since the last
-    run.
+    Returns `rows_before` (without `tables` a `sample_before`), `foreign_sessions`, `before` with counters,
+    `uptime_before_s`, and `state`: settings, tables, what went on since the last run.
     """
     rows = ledger.rows(connection, tables) if tables is not None else None
     # Our sessions that have just been closed stay in a busy server's list for a moment.
@@ -34,7 +33,7 @@ def before(connection: Connection, tables: int | None, user: str | None = None) 
         state.begin(connection)
     sampled = ledger.sample(connection) if tables is None else None
     seen = state.before(connection)
-    counters, uptime_s = ledger.snapshot(connection, user)
+    counters, uptime_s = ledger.snapshot(connection)
     return {
         "state": seen | {"between": state.between(connection)},
         "rows_before": rows,
@@ -51,14 +50,13 @@ def after(
     tables: int | None,
     arrangement: Mapping[str, Any],
     number: int = 0,
-    user: str | None = None,
 ) -> Record:
     """Look at one server again once the client's sessions have left it; return its whole record."""
     try:
         settle(connection)
-        counters, uptime_s = ledger.snapshot(connection, user)
+        counters, uptime_s = ledger.snapshot(connection)
         moment = connection.info["moment"]
-        own = 0 if user is not None else _own_connections(was["before"], counters, arrangement, number)
+        own = _own_connections(was["before"], counters, arrangement, number)
         return {
             **_known(was),
             "state": state.after(connection, was["state"], moment),
@@ -67,7 +65,7 @@ def after(
                 "before": was["before"],
                 "after": counters,
                 "own_connections": own,
-                **_absent(connection, user, arrangement),
+                **_absent(connection, arrangement),
             },
             "uptime_after_s": uptime_s,
             "rows_after": ledger.rows(connection, tables) if tables is not None else None,
@@ -126,11 +124,19 @@ def together(each: Sequence[Record]) -> Record:
     }
 
 
-def _absent(
-    connection: Connection, user: str | None, arrangement: Mapping[str, Any]
-) -> dict[str, dict[str, str]]:
+def arranged(arms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the arms that one server had at once opened there, as `after` asks it of one arm."""
+    if len(arms) == 1:
+        return dict(arms[0])
+    flags = ("has_probes", "pools_sessions")
+    found: dict[str, Any] = {name: True for name in flags if any(one.get(name) for one in arms)}
+    # Turns have no load beside them, and no arm in turns has several servers (`core.turns`).
+    return found | {"reconnects": sum(one.get("reconnects", 0) for one in arms)}
+
+
+def _absent(connection: Connection, arrangement: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return what the ledger lacks: what the engine doesn't count, and what a pooler does unasked."""
-    found = ledger.absent(connection, user).get("absent", {})
+    found = ledger.absent(connection).get("absent", {})
     if arrangement.get("pools_sessions"):
         found = found | {"Connections": "the proxy opens a session more when many clients come at once"}
     return {"absent": found} if found else {}

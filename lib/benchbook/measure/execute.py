@@ -27,10 +27,7 @@ COUNT_ROWS_UP_TO = 1_000_000
 
 @dataclass(frozen=True)
 class Run:
-    """What a run needs: its plan, the arm as it stands, and an open session with each of the arm's servers.
-
-    `account` is the number of sysbench's account; those after 0 have counters of their own, under `user`.
-    """
+    """What a run needs: its plan, the arm as it stands, and an open session with each of its servers."""
 
     planned: PlannedRun
     site: Site
@@ -38,8 +35,11 @@ class Run:
     connection: Connection
     limits: dict[str, Any]
     others: tuple[Connection, ...] = ()
-    account: int = 0
-    user: str | None = None
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """The session with each of the arm's servers, in their order."""
+        return (self.connection, *self.others)
 
 
 def execute(run: Run, into: Path, attempt: int) -> runfolder.RunFolder:
@@ -55,6 +55,7 @@ def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -
     """Make the runs of one group at once, in turns, or one run; return their folders as `execute` does."""
     # All are looked at before the first client starts and after the last has ended: no look is counted.
     making = [_look(run, into, attempt) for run, attempt in zip(runs, attempts, strict=True)]
+    was = _before(making)
     entered = time.monotonic()
     turned: dict[str, Any] | None = None
     with ExitStack() as stack:
@@ -82,7 +83,9 @@ def execute_together(runs: Sequence[Run], into: Path, attempts: Sequence[int]) -
         if turned is not None:
             one.evidence |= turning.evidence(turned, one.run.planned, one.evidence)
             turning.write(turned, one.part)
-    return [_sealed(one, into) for one in making]
+    _beside(making)
+    books = _after(making, was)
+    return [_sealed(one, into, of_it) for one, of_it in zip(making, books, strict=True)]
 
 
 @dataclass
@@ -96,7 +99,6 @@ class Making:
     evidence: dict[str, Any]
     mark: Any
     tables: int | None
-    was: list[books.Record]
     arrangement: dict[str, Any] = field(default_factory=dict)
     running: list[clients.Running] = field(default_factory=list)
     watch: Any = None
@@ -110,9 +112,9 @@ class Making:
 
 
 def _look(run: Run, into: Path, attempt: int) -> Making:
-    """Begin a run's folder and look at its servers before anything starts."""
+    """Begin a run's folder and look at its arm before anything starts."""
     planned, site = run.planned, run.site
-    endpoints = list(site.endpoints(run.arm, run.account))
+    endpoints = list(site.endpoints(run.arm))
     part = runfolder.begin(into, planned.to_dict())
     asked = endpoints[0].tls
     evidence: dict[str, Any] = {
@@ -127,8 +129,17 @@ def _look(run: Run, into: Path, attempt: int) -> Making:
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
     evidence["identity_before"] = site.identity(run.arm)
     evidence["identity_at_start"] = state.arm_at_start(run.connection, run.arm, evidence["identity_before"])
-    was = [books.before(connection, tables, run.user) for connection in (run.connection, *run.others)]
-    return Making(run, part, attempt, endpoints, evidence, mark, tables, was)
+    return Making(run, part, attempt, endpoints, evidence, mark, tables)
+
+
+def _before(making: Sequence[Making]) -> dict[Connection, books.Record]:
+    """Look at each server of a group once, whichever arms it has; what one arm's look adds, no book holds."""
+    found: dict[Connection, books.Record] = {}
+    for one in making:
+        for connection in one.run.connections:
+            if connection not in found:
+                found[connection] = books.before(connection, one.tables)
+    return found
 
 
 def _start(one: Making) -> None:
@@ -196,10 +207,36 @@ def _seen(one: Making, beside_s: float) -> dict[str, Any]:
     return found | {"start_spread_ms": clients.spread_ms(running)}
 
 
-def _sealed(one: Making, into: Path) -> runfolder.RunFolder:
-    """Look at the servers of a run again, write down all that was seen, and seal its folder."""
+def _beside(making: Sequence[Making]) -> None:
+    """Keep with each run the plans and outputs of those that its servers served in the same group.
+
+    A server counts for all of them together, so that its books are held against what all of them say.
+    """
+    for one in making:
+        sharers = [
+            {
+                "plan": other.run.planned.to_dict(),
+                "clients": [_said(other, place) for place in range(clients)],
+            }
+            for other in making
+            if other is not one and other.run.connections == one.run.connections
+            for clients in [len(other.endpoints)]
+        ]
+        if sharers:
+            one.evidence["beside"] = sharers
+
+
+def _said(one: Making, place: int) -> dict[str, str]:
+    """Return output and stderr of a client as they stand in its run's folder."""
+    names = {"out": runfolder.OUT, "err": runfolder.ERR}
+    paths = {key: one.part / runfolder.of_client(place, name) for key, name in names.items()}
+    return {key: path.read_text("utf-8", "replace") if path.exists() else "" for key, path in paths.items()}
+
+
+def _sealed(one: Making, into: Path, of_servers: Mapping[str, Any]) -> runfolder.RunFolder:
+    """Write down all that was seen of a run and its servers, and seal its folder."""
     site, watch = one.run.site, one.watch
-    evidence = one.evidence | _after(one.run, one.was, one.tables, one.is_late, one.arrangement)
+    evidence = one.evidence | {**of_servers, "identity_after": _identity(one.run)}
     evidence |= {
         "oom_kills": watch.oom_kills,
         "server_log_errors": site.log_errors(one.mark, one.run.arm),
@@ -209,23 +246,23 @@ def _sealed(one: Making, into: Path) -> runfolder.RunFolder:
     return runfolder.seal(one.part, one.attempt)
 
 
-def _after(
-    run: Run, was: Sequence[books.Record], tables: int | None, is_late: bool, arrangement: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Look at the servers again; the ledger's reason names one that no longer answers."""
-    try:
-        if is_late:
-            # A server that hangs would hold our session for ever; the site starts it again instead.
-            run.site.up(run.arm)
-    except Exception as error:
-        gone = [books.silent(one, error) for one in was]
-        return books.together(gone) | {"identity_after": None}
-    looks = zip((run.connection, *run.others), was, strict=True)
-    each = [
-        books.after(connection, one, tables, arrangement, number, run.user)
-        for number, (connection, one) in enumerate(looks)
-    ]
-    return books.together(each) | {"identity_after": _identity(run)}
+def _after(making: Sequence[Making], was: Mapping[Connection, books.Record]) -> list[books.Record]:
+    """Look at each server of a group once more; the ledger's reason names one that no longer answers."""
+    found: dict[Connection, books.Record] = {}
+    for one in making:
+        try:
+            if one.is_late:
+                # A server that hangs would hold our session for ever; the site starts it again instead.
+                one.run.site.up(one.run.arm)
+        except Exception as error:
+            found |= {connection: books.silent(was[connection], error) for connection in one.run.connections}
+    for one in making:
+        for number, connection in enumerate(one.run.connections):
+            if connection not in found:
+                users = [other.arrangement for other in making if connection in other.run.connections]
+                arrangement = books.arranged(users)
+                found[connection] = books.after(connection, was[connection], one.tables, arrangement, number)
+    return [books.together([found[connection] for connection in one.run.connections]) for one in making]
 
 
 def _identity(run: Run) -> dict[str, Any] | None:

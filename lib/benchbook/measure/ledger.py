@@ -64,9 +64,9 @@ def _begin(connection: Connection) -> None:
     state.begin(connection)
 
 
-def absent(connection: Connection, user: str | None = None) -> dict[str, dict[str, str]]:
+def absent(connection: Connection) -> dict[str, dict[str, str]]:
     """Return, under `absent`, the counters that this engine doesn't have, with reasons; or nothing."""
-    found = dialect.of(connection).absent(connection, user)
+    found = dialect.of(connection).absent(connection)
     return {"absent": found} if found else {}
 
 
@@ -76,13 +76,12 @@ def held(connection: Connection) -> dict[str, Any]:
     return {"available": reason is None, "reason": reason}
 
 
-def snapshot(connection: Connection, user: str | None = None) -> tuple[dict[str, int], float]:
-    """Return the server's counters by name (of `user` alone, if given) and its uptime in seconds."""
+def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
+    """Return the server's counters by name and its uptime in seconds."""
     at_s = time.monotonic()
-    words = dialect.of(connection)
-    counters, status, uptime_s = words.counters(connection)
+    counters, status, uptime_s = dialect.of(connection).counters(connection)
     state.moment(connection, status, uptime_s, at_s)
-    return (counters if user is None else words.of_account(connection, user)), uptime_s
+    return counters, uptime_s
 
 
 def connected(connection: Connection) -> int:

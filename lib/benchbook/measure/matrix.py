@@ -12,8 +12,7 @@ import pandas as pd
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import files, own_scripts, paths, registry, runfolder, turns
-from benchbook.core.engines import engine_of
+from benchbook.core import files, own_scripts, paths, runfolder, turns
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.core.wording import count
@@ -48,7 +47,6 @@ class Walk:
     abandoned: list[str] = field(default_factory=list)
     stop: Stop | None = None
     stopped: str | None = None
-    accounts: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def opened(self) -> Site:
@@ -147,7 +145,6 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
     while groups:
         _start_anew(state, number)
-        _let_in(state)
         with sessions(state.opened, state.study, _arms(state)) as connections:
             for arm, of_arm in connections.items():
                 arm_at_start(of_arm[0], arm, state.opened.identity(arm))
@@ -233,29 +230,11 @@ def _group(
 
 
 def _of(state: Walk, run: PlannedRun, connections: dict[str, tuple[Connection, ...]]) -> Run:
-    """Return a planned run with its arm as it stands; in turns each arm has an account of its own."""
+    """Return a planned run with its arm as it stands."""
     is_own = run.partners and run.arm == _own_twin(state)
     arm = run.arm if is_own else state.study.deployed(run.arm)
     first, *others = connections[arm]
-    account, user = state.accounts.get(run.arm, (0, None)) if _has_account(run) else (0, None)
-    return Run(run, state.opened, arm, first, state.limits, tuple(others), account, user)
-
-
-def _has_account(run: PlannedRun) -> bool:
-    """Tell whether a run's statements are counted by account: in turns, and of an own script always."""
-    return bool(run.partners) or own_scripts.is_own(run.script)
-
-
-def _let_in(state: Walk) -> None:
-    """Give each arm in turns, or with an own script, its account, where the engine counts by account."""
-    state.accounts = {}
-    names = [state.study.baseline, state.study.twin, *state.study.treatments]
-    apart = {run.arm for run in state.runs if _has_account(run)}
-    for number, name in enumerate(names, start=1):
-        if name in apart:
-            arm = state.study.deployed(name)
-            if engine_of(state.study, arm).name not in registry.WITHOUT_ACCOUNTS:
-                state.accounts[name] = (number, state.opened.let_in(arm, number))
+    return Run(run, state.opened, arm, first, state.limits, tuple(others))
 
 
 def _tell(state: Walk, run: PlannedRun, verdict: Judgement, left_s: float, left: int) -> None:

@@ -69,9 +69,6 @@ def pilots(
         return []
     planned = schedule.pilot_runs(name, study, site.able)
     folders = []
-    accounts = {}
-    for number, arm in enumerate(site.able, start=1) if own_scripts.of(study) else ():
-        accounts[arm] = (number, site.let_in(arm, number))
     with sessions(site, study, site.able) as connections:
         for number, pilot in enumerate(planned, start=1):
             say(
@@ -80,9 +77,7 @@ def pilots(
             )
             arm = study.deployed(pilot.arm)
             first, *others = connections[arm]
-            is_own = own_scripts.is_own(pilot.script)
-            account, user = accounts[arm] if is_own else (0, None)
-            run = Run(pilot, site, arm, first, limits, tuple(others), account, user)
+            run = Run(pilot, site, arm, first, limits, tuple(others))
             try:
                 folders.append(runfolder.keep(execute(run, into, 1), into))
             except SQLAlchemyError as error:

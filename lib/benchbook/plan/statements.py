@@ -39,7 +39,7 @@ def _rule(one: Mapping[str, int]) -> dict[str, dict[str, int]]:
 
 
 def unseen(pilots: Mapping[str, Sequence[tuple[int, int, int]]]) -> dict[str, int]:
-    """Return for each workload how many statements of a thread the server's account does not count.
+    """Return for each workload how many statements of a thread the server does not count.
 
     `pilots` has for each workload of every pilot its threads, by how many statements sysbench counted more
     than the server, and its ignored errors. SHOW at the beginning of a thread is such a statement. One that

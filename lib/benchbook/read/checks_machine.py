@@ -77,7 +77,7 @@ def encryption(run: Evidence, limits: Limits) -> list[str]:
         faults.append(f"encryption {asked} asked, the cipher is {cipher or 'none'}")
     if run.has_counter("Ssl_accepts"):
         accepted = run.grown("Ssl_accepts")
-        if accepted != (0 if asked == "off" else run.asked("threads")):
+        if accepted != (0 if asked == "off" else sum(one.asked("threads") for one in run.served)):
             faults.append(f"encryption {asked} asked, {accepted} connections were encrypted")
     return faults
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -41,7 +41,8 @@ class Excused(Exception):
 class Evidence:
     """A run folder taken apart: plan, what was seen, sysbench's output, and what its manifest refuses.
 
-    `others` are output and stderr of the clients after the first, `turns` the file of the group's turns.
+    `others` are output and stderr of the clients after the first, `turns` the file of the group's turns, and
+    `beside` the runs that the same servers served at the same time: what they asked and what they printed.
     """
 
     plan: dict[str, Any]
@@ -51,21 +52,29 @@ class Evidence:
     broken: tuple[str, ...] = ()
     others: tuple[tuple[str, str | None], ...] = ()
     turns: str | None = None
+    beside: tuple[Evidence, ...] = ()
 
     @classmethod
     def of(cls, folder: RunFolder) -> Evidence:
         """Read a folder; what can't be read is left empty, and the manifest says so."""
         plan = _mapping(folder.plan)
         first, *others = (_said(folder, number) for number in range(_asked(several.clients, plan)))
+        seen = _mapping(folder.evidence)
         return cls(
             plan=plan,
-            seen=_mapping(folder.evidence),
+            seen=seen,
+            beside=tuple(_beside(one) for one in seen.get("beside") or ()),
             out=first[0],
             err=first[1],
             broken=tuple(folder.verify()),
             others=tuple(others),
             turns=_or(lambda: folder.text(runfolder.TURNS), None),
         )
+
+    @property
+    def served(self) -> tuple[Evidence, ...]:
+        """All runs that the servers served between the two readings of their books, this one first."""
+        return (self, *self.beside)
 
     @property
     def is_in_turns(self) -> bool:
@@ -192,6 +201,12 @@ class Evidence:
         """Tell whether the ledger knows a counter on both sides."""
         ledger = self.seen.get("ledger") or {}
         return all(counter in (ledger.get(side) or {}) for side in ("before", "after"))
+
+
+def _beside(one: Mapping[str, Any]) -> Evidence:
+    """Return a run of the same group by its plan and what its clients printed."""
+    first, *others = ((client["out"], client["err"]) for client in one["clients"])
+    return Evidence(plan=one["plan"], seen={}, out=first[0], err=first[1], others=tuple(others))
 
 
 def log_of(folder: RunFolder) -> SysbenchLog:

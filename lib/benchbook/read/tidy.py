@@ -124,7 +124,7 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
 
 def pilot_ledgers(folders: Iterable[RunFolder]) -> dict[str, list[tuple[int, int, int]]]:
     """Return for each workload with an own script, of every pilot, its threads, by how many statements
-    sysbench counted more than the server's account, and its ignored errors."""
+    sysbench counted more than the server, and its ignored errors."""
     found: dict[str, list[tuple[int, int, int]]] = {}
     for folder in folders:
         if own_scripts.is_own(folder.plan()["script"]):

@@ -194,8 +194,8 @@ class Site(abc.ABC):
         """Bring an arm up, or find it up, proven to be ours; return what (the first) sysbench connects to."""
 
     @abc.abstractmethod
-    def endpoints(self, arm: str, account: int = 0) -> Sequence[Endpoint]:
-        """Bring an arm up; return what each of its clients connects to. `account` 0 is the common one."""
+    def endpoints(self, arm: str) -> Sequence[Endpoint]:
+        """Bring an arm up; return what each of its clients connects to."""
 
     @abc.abstractmethod
     def down(self, arm: str | None = None) -> None:
@@ -297,10 +297,6 @@ class Site(abc.ABC):
         raise SiteError(
             f"a second instance of {arm} is not supported with `site.kind: {self.study.site.kind}`"
         )
-
-    def let_in(self, arm: str, account: int) -> str:
-        """Make one of sysbench's accounts on an arm's servers, counted by itself; return its name there."""
-        raise SiteError(f"turns are not supported with `site.kind: {self.study.site.kind}`")
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> Clock:
         """Start the clock of a group whose arms take turns; `asked` is what it is asked beside them."""

@@ -81,11 +81,6 @@ def lab_id(token: str) -> str:
     return token[:8]
 
 
-def user_of(account: int) -> str:
-    """Return the name of one of sysbench's accounts."""
-    return USER if account == 0 else f"{USER}_{account}"
-
-
 def _loopback() -> Sequence[str]:
     return (LOOPBACK,)
 
@@ -129,10 +124,9 @@ class Lab:
         """sysbench's account: the only place that holds a password."""
         return self.folder / "secrets" / "sysbench.cnf"
 
-    def secret_of(self, account: int, driver: str = "mysql") -> Path:
-        """Return the file of one of sysbench's accounts for a driver; 0 is the one that every lab has."""
-        words = [*([driver] if driver != "mysql" else []), *([str(account)] if account else [])]
-        return self.secret.with_name("-".join(["sysbench", *words]) + ".cnf")
+    def secret_of(self, driver: str) -> Path:
+        """Return the file of sysbench's account for a driver."""
+        return self.secret if driver == "mysql" else self.secret.with_name(f"sysbench-{driver}.cnf")
 
     def pidfile(self, role: str) -> Path:
         """Return the pid file of one role."""
@@ -150,13 +144,13 @@ class Lab:
             )
         return path
 
-    def password(self, account: int = 0, driver: str = "mysql") -> str:
-        """Return the password of one of sysbench's accounts for a driver, drawn when first asked for."""
-        file = self.secret_of(account, driver)
+    def password(self, driver: str = "mysql") -> str:
+        """Return the password of sysbench's account for a driver, drawn when first asked for."""
+        file = self.secret_of(driver)
         if not file.exists():
             self.own("secrets", None)
             word = secrets.token_urlsafe(24)
-            text = f'{driver}-user="{user_of(account)}"\n{driver}-password="{word}"\n'
+            text = f'{driver}-user="{USER}"\n{driver}-password="{word}"\n'
             write_private(file, text)
         return read_secret(file, driver)[1]
 

@@ -219,7 +219,6 @@ def test_a_pod_s_scripts_make_start_set_up_copy_and_end_a_server(server: Postgre
         "got": "4096 x 8kB",
         "from": "study",
     }
-    server.let_in(1)
     with server._connect() as connection:
         connection.execute("CREATE TABLE sbtest1 (id int)")
         connection.execute("INSERT INTO sbtest1 VALUES (7)")
@@ -241,21 +240,19 @@ def test_a_pod_s_scripts_make_start_set_up_copy_and_end_a_server(server: Postgre
 
 @needs
 @pytest.mark.server
-def test_accounts_come_in_by_their_password_alone_and_are_counted(server: PostgreSQL):
+def test_the_account_comes_in_by_its_password_alone_and_is_counted(server: PostgreSQL):
     start(server, "a1")
-    server.let_in(1)
     where = {"host": "127.0.0.1", "port": server.part.port, "dbname": labs.SCHEMA, "sslmode": "disable"}
-    for account in (0, 1):
-        word = server.space.lab.password(account, accounts.DRIVER)
-        with psycopg.connect(user=labs.user_of(account), password=word, **where) as connection:
-            connection.execute("SELECT 1")
+    word = server.space.lab.password(accounts.DRIVER)
+    with psycopg.connect(user=labs.USER, password=word, **where) as connection:
+        connection.execute("SELECT 1")
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         psycopg.connect(user=labs.USER, password="wrong", **where)
     with pytest.raises(psycopg.OperationalError, match=r"no pg_hba\.conf entry|pg_hba\.conf rejects"):
         psycopg.connect(user=labs.USER, password="x", **where | {"dbname": "postgres"})
     with server.admin().connect() as connection:
         words = connection.info["dialect"]
-        assert words.of_account(connection, labs.user_of(1))["Com_select"] == 1
+        assert words.counters(connection)[0]["Com_select"] == 1
         assert connection.info["opened"]() == server._opened
     digest = server._do("who").split()[2]
     text = "".join(server.space.cluster.moved(one) for _, one in server.applied())

@@ -330,7 +330,7 @@ def test_arms_take_turns_in_the_load_pod_and_the_books_of_each_agree(folder: Pat
         state = store.walk()
         assert state.abandoned == [], store.said
         store.assert_complete()
-        # Accounts tell the three arms of one server apart; the fourth has a server of its own.
+        # Three arms share one server and its books; the fourth has a server of its own.
         assert len({folder.evidence()["turns"]["count"] for folder in store.kept()}) == 1
         for run in store.kept():
             assert run.evidence()["turns"]["stopped"] == ["client"]

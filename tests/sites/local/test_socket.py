@@ -15,7 +15,7 @@ from benchbook.core import registry
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.measure import dataset, ledger
-from benchbook.measure.execute import Run, execute, execute_together
+from benchbook.measure.execute import Run, execute_together
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests import rooms
@@ -26,7 +26,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "mysql": {"innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "16M"},
     "postgresql": {"shared_buffers": "32MB", "max_wal_size": "256MB"},
 }
-WHOLE, TURNS = {"discard_s": 1, "run_s": 2}, {"discard_s": 0.3, "run_s": 1}
+TURNS = {"discard_s": 0.3, "run_s": 1}
 OVER = {"mariadb": "--mysql-socket=", "mysql": "--mysql-socket=", "postgresql": "--pgsql-host=/"}
 
 
@@ -42,8 +42,7 @@ def study(name: str = "mariadb", port: int | None = None, **changes: Any) -> Stu
             "dataset": {"tables": 2, "table_size": 500},
             "workloads": {"oltp_read_only": {}},
             "threads": (2,),
-            # An engine that can't tell accounts apart has whole runs, of two seconds at the least.
-            "plan": {"seed": 3, "blocks": 1} | (WHOLE if name in registry.WITHOUT_ACCOUNTS else TURNS),
+            "plan": {"seed": 3, "blocks": 1} | TURNS,
             "warm_up": {"pilot_s": 2},
             "claims": (),
         }
@@ -79,22 +78,12 @@ def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(
     with sites.open_site(asked, open_folder / f"socket-{engine}") as site:
         dataset.load(site, asked)
         planned = schedule.plan_runs("test", asked, {})
-        is_turns = planned[0].order == "turns"
-        assert is_turns == (engine not in registry.WITHOUT_ACCOUNTS)
-        arms = {arm: number for number, arm in enumerate(asked.arms, start=1)}
-        account: dict[str, tuple[int, str | None]] = {}
-        for arm, number in arms.items():
+        assert planned[0].order == "turns"
+        for arm in asked.arms:
             site.up(arm)
-            account[arm] = (number, site.let_in(arm, number)) if is_turns else (0, None)
-        with ledger.sessions(site, asked, list(arms)) as connections:
-            runs = [
-                Run(one, site, one.arm, connections[one.arm][0], LIMITS, (), *account[one.arm])
-                for one in planned
-            ]
-            if is_turns:
-                folders = execute_together(runs, tmp_path, [1] * len(runs))
-            else:
-                folders = [execute(one, tmp_path, 1) for one in runs]
+        with ledger.sessions(site, asked, list(asked.arms)) as connections:
+            runs = [Run(one, site, one.arm, connections[one.arm][0], LIMITS) for one in planned]
+            folders = execute_together(runs, tmp_path, [1] * len(runs))
         assert site.server_of("direct") == site.server_of("socket")
         for folder in folders:
             judged = validity.judge(folder, Limits(**LIMITS))

@@ -21,14 +21,6 @@ COUNTERS = (
     "Innodb_rows_updated", "Innodb_rows_deleted", "Innodb_rows_read", "Innodb_deadlocks",
     "Ssl_accepts", "Aborted_connects", "Aborted_clients", "Questions",
 )  # fmt: skip
-# What MariaDB counts by account (`userstat`), under our names; prepared statements count as what they do.
-OF_ACCOUNT = {
-    "Com_select": "SELECT_COMMANDS",
-    "Account_updates": "UPDATE_COMMANDS",
-    "Account_other": "OTHER_COMMANDS",
-    "Connections": "TOTAL_CONNECTIONS",
-    "Rows_sent": "ROWS_SENT",
-}
 # Item, and columns of what it is, in the measured schema; events of every schema use the machine.
 DEFINITIONS: tuple[tuple[str, str, str, str], ...] = (
     ("table", "tables", "table_name", "table_type, engine, row_format, table_collation, create_options"),
@@ -70,18 +62,14 @@ class Dialect:
             return counters, counters, uptime_s
         status = {str(name): value for name, value in connection.execute(text("SHOW GLOBAL STATUS")).all()}
         counters = {name: int(status[name]) for name in COUNTERS if str(status.get(name, "")).isdigit()}
+        own = connection.execute(text("SHOW SESSION STATUS LIKE 'Questions'")).first()
+        if own is not None and "Questions" in counters:
+            # Whatever this session asks between two readings moves both, and not their difference.
+            counters["Statements"] = counters["Questions"] - int(own[1])
         return counters, status, int(status.get("Uptime", 0))
 
-    def of_account(self, connection: Connection, user: str) -> dict[str, int]:
-        """Return the counters of one account, which others on the same server don't move."""
-        columns = ", ".join(OF_ACCOUNT.values())
-        counted = text(f"SELECT {columns} FROM information_schema.USER_STATISTICS WHERE USER = :user")
-        # An account that was never used has no row yet.
-        row: Any = connection.execute(counted, {"user": user}).first() or (0,) * len(OF_ACCOUNT)
-        return {name: int(value) for name, value in zip(OF_ACCOUNT, row, strict=True)}
-
-    def absent(self, connection: Connection, user: str | None) -> dict[str, str]:
-        """Return the counters that this engine doesn't have (of an account: with `user`), with reasons."""
+    def absent(self, connection: Connection) -> dict[str, str]:
+        """Return the counters that this engine doesn't have, with reasons."""
         return connection.info.get("absent") or {}
 
     def connected(self, connection: Connection) -> int:

@@ -82,12 +82,6 @@ class MariaDB(Server):
                 sqlalchemy.event.listen(self._admin, "connect", self._inform)
         return self._admin
 
-    def let_in(self, account: int) -> None:
-        """Make one more of sysbench's accounts, and count statements by account from now on."""
-        with self._connect() as connection, connection.cursor() as cursor:
-            sql.let_in(cursor, labs.user_of(account), self.lab.password(account), self.place.peers())
-            cursor.execute("SET GLOBAL userstat = 1")
-
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
         try:
             return bool(self._from(machine, address, port, "SELECT @@report_host")[0] == self.word)

@@ -15,7 +15,6 @@ import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import admin_account, settings, sql
-from benchbook.sites import lab as labs
 from benchbook.sites.agent import files
 from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
 from benchbook.sites.machine import here
@@ -87,11 +86,6 @@ class MySQL(MariaDB):
 
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"name": self.name, "tls": "off"}
-
-    def let_in(self, account: int) -> None:
-        """Make one more of sysbench's accounts; MySQL does not count statements by account."""
-        with self._connect() as connection, connection.cursor() as cursor:
-            sql.let_in(cursor, labs.user_of(account), self.lab.password(account), self.place.peers())
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1

@@ -106,11 +106,6 @@ class PostgreSQL(Server):
             self._admin = accounts.engine(self._connect, lambda: self._opened)
         return self._admin
 
-    def let_in(self, account: int) -> None:
-        """Make one more of sysbench's accounts; statements are counted by account always."""
-        with self._connect() as connection:
-            accounts.let_in(connection, labs.user_of(account), self._password(account))
-
     def seen_from(self, machine: Machine, address: str, port: int) -> bool:
         try:
             return accounts.word_seen(machine, address, port) == self.word
@@ -139,8 +134,8 @@ class PostgreSQL(Server):
         versions = {one: accounts.said_version(one, self.machine.says) for one in there}
         return next((one for one in there if sql.is_version(versions[one], self.engine.version)), there[0])
 
-    def _password(self, account: int = 0) -> str:
-        return self.lab.password(account, accounts.DRIVER)
+    def _password(self) -> str:
+        return self.lab.password(accounts.DRIVER)
 
     def _connect(self) -> psycopg.Connection:
         self._opened += 1

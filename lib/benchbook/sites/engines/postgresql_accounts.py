@@ -117,7 +117,7 @@ def let_in(connection: psycopg.Connection, user: str, password: str) -> None:
 
 def word_seen(machine: Machine, address: str, port: int) -> str:
     """Return the word of the server that lets the benchmark's account in, seen from a machine."""
-    account = {"user": labs.USER, "password": machine.lab.password(0, DRIVER), "dbname": labs.SCHEMA}
+    account = {"user": labs.USER, "password": machine.lab.password(DRIVER), "dbname": labs.SCHEMA}
     with machine.connect_pgsql((address, port), **account) as connection:
         row = connection.execute("SELECT current_setting('cluster_name')").fetchone()
         return str(row[0]) if row else ""

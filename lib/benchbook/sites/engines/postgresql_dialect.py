@@ -3,7 +3,7 @@
 Statements come from `pg_stat_statements`, which counts them by account when they end: a statement of
 sysbench's is one call, prepared or not, and the rows of its writes are what sysbench counts as writes.
 PostgreSQL 15 counts a prepared BEGIN or COMMIT once a session, so neither is held.
-Connections come from `pg_stat_database`, which knows databases and no accounts. What a session has not yet
+Connections come from `pg_stat_database`, of all databases. What a session has not yet
 handed over is in it once the session has ended, and of ours at once (`pg_stat_force_next_flush`).
 """
 
@@ -28,11 +28,11 @@ ABSENT = {
     "Com_commit": PREPARED,
     "Com_stmt_execute": "PostgreSQL does not tell prepared statements from others",
 }
-OF_ACCOUNT_ABSENT = {"Connections": "PostgreSQL counts connections by database, not by account"}
 
 STATEMENTS = """
 SELECT upper(substring(ltrim(query, E' \\t\\n(') FROM '^[A-Za-z]+')) AS command, sum(calls), sum(rows)
-FROM pg_stat_statements JOIN pg_roles ON pg_roles.oid = userid WHERE toplevel AND {whose} GROUP BY 1"""
+FROM pg_stat_statements JOIN pg_roles ON pg_roles.oid = userid
+WHERE toplevel AND rolname <> :admin GROUP BY 1"""
 DATABASES = """
 SELECT sum(sessions), sum(deadlocks), sum(sessions_killed), sum(sessions_fatal),
        (SELECT dealloc FROM pg_stat_statements_info),
@@ -107,7 +107,7 @@ class Words(dialect.Dialect):
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
         """Return what all accounts but the administrator did, and the uptime in seconds."""
         sessions, deadlocks, killed, fatal, lost, uptime_s = connection.execute(text(DATABASES)).one()
-        counted = _statements(connection, "rolname <> :name", ADMIN)
+        counted = _statements(connection)
         counted |= {
             "Connections": int(sessions),
             "Deadlocks": int(deadlocks),
@@ -118,11 +118,8 @@ class Words(dialect.Dialect):
         }
         return counted, counted, float(uptime_s)
 
-    def of_account(self, connection: Connection, user: str) -> dict[str, int]:
-        return _statements(connection, "rolname = :name", user)
-
-    def absent(self, connection: Connection, user: str | None) -> dict[str, str]:
-        return ABSENT | (OF_ACCOUNT_ABSENT if user is not None else {})
+    def absent(self, connection: Connection) -> dict[str, str]:
+        return ABSENT
 
     def connected(self, connection: Connection) -> int:
         return 1 + self.foreign_sessions(connection)
@@ -200,10 +197,10 @@ class Words(dialect.Dialect):
 WORDS = Words()
 
 
-def _statements(connection: Connection, whose: str, name: str) -> dict[str, int]:
-    """Return calls and rows of the statements of some accounts under our names; an unused counter is 0."""
+def _statements(connection: Connection) -> dict[str, int]:
+    """Return calls and rows of all statements but the administrator's under our names; an unused one is 0."""
     found = dict.fromkeys((*COMMANDS.values(), "Com_other", "Rows_sent", "Rows_changed"), 0)
-    for command, calls, rows in connection.execute(text(STATEMENTS.format(whose=whose)), {"name": name}):
+    for command, calls, rows in connection.execute(text(STATEMENTS), {"admin": ADMIN}):
         counter = COMMANDS.get(str(command), "Com_other")
         found[counter] += int(calls)
         if counter == "Com_select":

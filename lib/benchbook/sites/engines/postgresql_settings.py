@@ -24,7 +24,7 @@ DEFAULTS: dict[str, tuple[Value, str]] = {
     "huge_pages": ("off", "the same on every machine"),
     "jit": ("off", "no statement of sysbench is long enough to gain from it"),
     "ssl": ("off", "no encryption on loopback"),
-    "shared_preload_libraries": ("pg_stat_statements", "the ledger: it counts statements by account"),
+    "shared_preload_libraries": ("pg_stat_statements", "the ledger: it counts statements"),
     "pg_stat_statements.max": (5000, "above the kinds of statements of any workload"),
     "pg_stat_statements.save": ("off", "every start begins with empty counters"),
     "password_encryption": ("scram-sha-256", "passwords never cross a connection"),

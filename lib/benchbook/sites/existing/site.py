@@ -80,7 +80,7 @@ class ExistingSite(HeldSite):
             self._marked.add((host, port))
         return Endpoint(host, port, self.database, self.secret, tls=self.asked.tls)
 
-    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
+    def endpoints(self, arm: str) -> list[Endpoint]:
         return [self.up(arm)] * self.study.arms[arm].clients
 
     def down(self, arm: str | None = None) -> None:

@@ -86,11 +86,11 @@ class HostsSite(ArrangedSite[OnHosts]):
     def up(self, arm: str) -> Endpoint:
         return self.endpoints(arm)[0]
 
-    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
+    def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
         self._running.persevere(lambda: self._running.ensure(chain))
         driver = registry.driver(engine_of(self.study, arm).name)
-        secret = self.lab.secret_of(0, driver)
+        secret = self.lab.secret_of(driver)
         return [
             Endpoint(
                 *(place.address, place.port, labs.SCHEMA, secret), tls=self.study.site.tls, driver=driver

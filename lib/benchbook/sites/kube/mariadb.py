@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.engines.mariadb import CRASH
 from benchbook.sites.kube import connect
@@ -34,13 +33,6 @@ class MariaDB(Server):
 
     def begun(self) -> None:
         """Do nothing: MariaDB reads all settings and accounts from its files."""
-
-    def let_in(self, account: int) -> None:
-        """Make one more of sysbench's accounts, and count statements by account from now on."""
-        word, lab = self.space.admin_password(), self.space.lab
-        with connect.open_one(self.reach, word) as connection, connection.cursor() as cursor:
-            sql.let_in(cursor, labs.user_of(account), lab.password(account), ("%",))
-            cursor.execute("SET GLOBAL userstat = 1")
 
     def who(self) -> dict[str, Any]:
         return sql.identity(self.admin(), f"{pod_of(self.part)}: the server", with_word=True)

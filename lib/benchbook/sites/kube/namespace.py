@@ -58,17 +58,15 @@ class StudyNamespace:
             labs.USER,
             labs.SCHEMA,
         )
-        accounts = {SERVER_ACCOUNTS: of_server, CLIENT_ACCOUNT: self._client_accounts()}
+        accounts = {SERVER_ACCOUNTS: of_server, CLIENT_ACCOUNT: self._client_account()}
         self.apply("study", manifests.of_study(self.names, accounts))
 
-    def _client_accounts(self) -> dict[str, str]:
-        """Return the files of sysbench's accounts: the common one, and for turns one an arm and a twin."""
-        found, driver = {}, registry.driver(self.study.engine.name)
-        for account in range(1 + len(self.study.arms) + 1):
-            self.lab.password(account, driver)
-            file = self.lab.secret_of(account, driver)
-            found[file.name] = file.read_text(encoding="utf-8")
-        return found
+    def _client_account(self) -> dict[str, str]:
+        """Return the file of sysbench's account by its name."""
+        driver = registry.driver(self.study.engine.name)
+        self.lab.password(driver)
+        file = self.lab.secret_of(driver)
+        return {file.name: file.read_text(encoding="utf-8")}
 
     def apply(self, what: str, objects: list[dict[str, Any]]) -> None:
         """Apply manifests, unless the very same were applied under this name by us already."""

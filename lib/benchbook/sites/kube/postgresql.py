@@ -85,18 +85,11 @@ class PostgreSQL(Server):
 
     def begun(self) -> None:
         try:
-            accounts.set_up(self._connect, self.space.lab.password(0, accounts.DRIVER))
+            accounts.set_up(self._connect, self.space.lab.password(accounts.DRIVER))
         except psycopg.Error as error:
             raise SiteError(
                 f"{pod_of(self.part)}: the server can't be set up: {' '.join(str(error).split())}"
             ) from None
-
-    def let_in(self, account: int) -> None:
-        """Make one more of sysbench's accounts; statements are counted by account always."""
-        with self._connect() as connection:
-            accounts.let_in(
-                connection, labs.user_of(account), self.space.lab.password(account, accounts.DRIVER)
-            )
 
     def who(self) -> dict[str, Any]:
         return accounts.identity(self._connect, f"{pod_of(self.part)}: the server")

@@ -94,20 +94,13 @@ class KubernetesSite(ArrangedSite[InPod]):
             self._clients_outside().must_reach(clients_outside(chain), host, port, self.space.here.wait_s)
         return self._endpoint(host, port, is_inside=bool(clients_inside(chain)))
 
-    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
+    def endpoints(self, arm: str) -> list[Endpoint]:
         places, chain = [self.up(arm)], self._chain(arm)
         for part in chain.others:
             server = self._arms.server(part)
             address = server.address(server.ensure())
             places.append(self._endpoint(address, part.port, is_inside=bool(clients_inside(chain))))
-        secret = self.lab.secret_of(account, registry.driver(self.study.engine.name))
-        places = [replace(place, secret=secret) for place in places]
         return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
-
-    def let_in(self, arm: str, account: int) -> str:
-        for server in self._servers_of(arm):
-            server.let_in(account)
-        return labs.user_of(account)
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
         """Start it in the pod of all clients, where the logs are that it reads; it lets them begin."""
@@ -220,7 +213,7 @@ class KubernetesSite(ArrangedSite[InPod]):
     def _endpoint(self, host: str, port: int, is_inside: bool = False) -> Endpoint:
         name = self.study.engine.name
         path, driver = engines.socket(name, port) if is_inside else None, registry.driver(name)
-        return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(0, driver), path, driver=driver)
+        return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(driver), path, driver=driver)
 
     def _made(self, part: layout.Part) -> Any:
         return self._arms.server(part)

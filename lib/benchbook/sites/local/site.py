@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,19 +107,11 @@ class LocalSite(ArrangedSite[InLab]):
         driver = registry.driver(engine.name)
         return self._endpoint(chain, chain.entry, driver)
 
-    def endpoints(self, arm: str, account: int = 0) -> list[Endpoint]:
+    def endpoints(self, arm: str) -> list[Endpoint]:
         first, chain = self.up(arm), self._chain(arm)
-        secret = self.lab.secret_of(account, first.driver)
         places = [first, *(self._endpoint(chain, part, first.driver) for part in chain.others)]
-        places = [replace(place, secret=secret) for place in places]
         clients = self._arms[arm].clients
         return [places[several.server_of(number, len(places))] for number in range(clients)]
-
-    def let_in(self, arm: str, account: int) -> str:
-        for part in self._chain(arm).parts:
-            if hasattr(self._parts.get(part), "let_in"):
-                self._parts.get(part).let_in(account)
-        return labs.user_of(account)
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
         parts = {name: self.monitored(taker.arm) for name, taker in takers.items()}
@@ -202,4 +193,4 @@ class LocalSite(ArrangedSite[InLab]):
     def _endpoint(self, chain: layout.Chain, part: Part, driver: str) -> Endpoint:
         host, port = self._parts.address(part)
         socket = Path(self._parts.get(part).socket_path) if chain.by_socket else None
-        return Endpoint(*(host, port, labs.SCHEMA, self.lab.secret_of(0, driver), socket), driver=driver)
+        return Endpoint(*(host, port, labs.SCHEMA, self.lab.secret_of(driver), socket), driver=driver)

@@ -60,7 +60,6 @@ class PgBouncer(Proxy):
         self.socket = f"{self.role}/{name}"
         machine.socket(self.socket)
         self.leftovers = (name, f"{name}.lock")
-        self._accounts = {0}
 
     def ensure(self) -> None:
         """Start the proxy if it does not run, and prove that the port is its own without connecting to it."""
@@ -84,13 +83,6 @@ class PgBouncer(Proxy):
         self._configure("\n".join(lines) + "\n")
         self._write_users()
         self._begin([self.binary, str(self.config)], self._is_answering)
-
-    def let_in(self, account: int) -> None:
-        """Make one more of sysbench's accounts known to it."""
-        if account not in self._accounts:
-            self._accounts.add(account)
-            self._write_users()
-            self._ask("RELOAD")
 
     def identity(self) -> dict[str, Any]:
         seen = super().identity()
@@ -129,7 +121,7 @@ class PgBouncer(Proxy):
 
     def _ask(self, command: str) -> list[tuple[Any, ...]]:
         """Ask its console over its socket; it takes plain statements only."""
-        account = {"user": CONSOLE, "password": self.lab.password(0, DRIVER), "dbname": "pgbouncer"}
+        account = {"user": CONSOLE, "password": self.lab.password(DRIVER), "dbname": "pgbouncer"}
         how = {"connect_timeout": 5, "cursor_factory": psycopg.ClientCursor}
         with self.machine.connect_pgsql(self.socket, **account, **how) as connection:
             cursor = connection.execute(command)
@@ -137,7 +129,7 @@ class PgBouncer(Proxy):
 
     def _write_users(self) -> None:
         """Write the accounts with their passwords, which it needs to enter the server; only it reads them."""
-        known = {labs.user_of(one): self.lab.password(one, DRIVER) for one in sorted(self._accounts)}
-        known[CONSOLE] = self.lab.password(0, DRIVER)
+        word = self.lab.password(DRIVER)
+        known = {labs.USER: word, CONSOLE: word}
         lines = [f'"{name}" "{word}"' for name, word in known.items()]
         self.machine.write(f"{self.role}/{USERS}", "\n".join(lines) + "\n", self.user)
