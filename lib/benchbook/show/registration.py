@@ -8,7 +8,6 @@ good order among honest people and prove nothing against others.
 from __future__ import annotations
 
 import datetime
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ import pandas as pd
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from benchbook.core import paths, sizes
+from benchbook.core import git, paths, sizes
 from benchbook.core.study_arm import without_presentation
 from benchbook.show import numbers
 from benchbook.show.doubts import Doubt
@@ -65,7 +64,7 @@ def doubt(study: str, runs: pd.DataFrame) -> Doubt:
         )
     before = [one for one in revisions if one.moment <= first]
     if not before:
-        if _git("rev-parse", "--is-shallow-repository") == "true\n":
+        if git.says("rev-parse", "--is-shallow-repository") == "true\n":
             return Doubt(NAME, "Not known: this clone does not have the history before the first run.", True)
         oldest = revisions[-1]
         return Doubt(
@@ -80,7 +79,7 @@ def doubt(study: str, runs: pd.DataFrame) -> Doubt:
 def _compared(
     name: str, registered: Revision, first: datetime.datetime, promised: Sequence[str] = PROMISED
 ) -> Doubt:
-    then = _keys(_git("show", f"{registered.commit}:{registered.name}"))
+    then = _keys(git.says("show", f"{registered.commit}:{registered.name}"))
     now = _keys((paths.root() / name).read_text(encoding="utf-8"))
     if then is None or now is None:
         return Doubt(NAME, f"Not known: {name} can't be read as it was before the first run.", True)
@@ -129,7 +128,9 @@ def _revisions(study: str) -> list[Revision]:
     like it, and the studies are like each other.
     """
     shown = ("--format=%x00%H %cI", "-c", "--name-status", "--no-renames")
-    listed = _git("-c", "core.quotePath=false", "log", *shown, "--", f":(glob)studies/**/{study}.yaml") or ""
+    listed = (
+        git.says("-c", "core.quotePath=false", "log", *shown, "--", f":(glob)studies/**/{study}.yaml") or ""
+    )
     found: list[Revision] = []
     for one in listed.split("\0")[1:]:
         first, *touched = filter(None, one.splitlines())
@@ -146,16 +147,6 @@ def _keys(text: str | None) -> Mapping[str, Any] | None:
     except YAMLError:
         return None
     return found if isinstance(found, dict) else None
-
-
-def _git(*argv: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(paths.root()), *argv], capture_output=True, text=True, timeout=20
-        )
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        return None
-    return done.stdout if done.returncode == 0 else None
 
 
 def _moment(when: datetime.datetime) -> str:
