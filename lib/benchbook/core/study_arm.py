@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -18,6 +18,8 @@ Access = Annotated[str, known("access", registry.ACCESS), enumeration(registry.A
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
 PRESENTATION = ("name",)
 """What of an arm is for readers alone: neither a run nor what was promised before it depends on it."""
+UNMEASURED = (*PRESENTATION, "stands_in_for", "plays", "illustrates", "price_per_hour")
+"""What of an arm changes no run."""
 
 
 class Cpu(Model):
@@ -165,7 +167,7 @@ class Arm(Model):
         return {"access": self.access} | self.model_dump(
             mode="json",
             exclude_defaults=True,
-            exclude={*PRESENTATION, "stands_in_for", "plays", "illustrates", "price_per_hour"},
+            exclude=set(UNMEASURED),
         )
 
     def role(self, name: str) -> dict[str, str | int | float]:
@@ -174,12 +176,12 @@ class Arm(Model):
         return {"arm": name, **load, **self.plays}
 
 
-def without_presentation(arms: Any) -> Any:
-    """Return a study file's section `arms`, as parsed, without what is for readers alone."""
+def without_presentation(arms: Any, keys: Sequence[str] = PRESENTATION) -> Any:
+    """Return a study file's section `arms`, as parsed, without what is for readers alone, or other keys."""
     if not isinstance(arms, Mapping):
         return arms
     return {
-        name: {key: value for key, value in arm.items() if key not in PRESENTATION}
+        name: {key: value for key, value in arm.items() if key not in keys}
         if isinstance(arm, Mapping)
         else arm
         for name, arm in arms.items()

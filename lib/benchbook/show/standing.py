@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchbook.core import files, paths, record, yamlfile
+from benchbook.core.study_arm import UNMEASURED, without_presentation
 from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
 _MOST_DRAWN = 3
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
-# What of an arm is for readers: it changes nothing that is measured.
-_TOLD = ("name", "stands_in_for", "illustrates")
 _ENGINES = {"mariadb": "MariaDB", "mysql": "MySQL", "tidb": "TiDB", "postgresql": "PostgreSQL"}
 
 
@@ -214,18 +213,13 @@ def _illustrates(given: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _stands_in(given: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
     """Return what each arm stands in for, as the study file says it now where the arm is still the same."""
-    today = now.get("arms") or {}
+    then, today = ({arm: said or {} for arm, said in (one.get("arms") or {}).items()} for one in (given, now))
+    ran, would_run = (without_presentation(arms, UNMEASURED) for arms in (then, today))
     texts = {}
-    for arm, said in (given.get("arms") or {}).items():
-        then, of_today = dict(said or {}), dict(today.get(arm) or {})
-        texts[arm] = then.get("stands_in_for")
-        if _measured_keys(then) == _measured_keys(of_today):
-            texts[arm] = of_today.get("stands_in_for") or texts[arm]
+    for arm, said in then.items():
+        is_same = ran[arm] == would_run.get(arm, {})
+        texts[arm] = (is_same and today.get(arm, {}).get("stands_in_for")) or said.get("stands_in_for")
     return {arm: str(text) for arm, text in texts.items() if text}
-
-
-def _measured_keys(arm: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in arm.items() if key not in _TOLD}
 
 
 def _is_on_one_node(where: paths.StudyPaths) -> bool:
