@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -101,8 +100,7 @@ def place(prefix: str = "calibration-", below: Path | None = None) -> Iterator[P
         try:
             yield base
         finally:
-            if clean.down(base).is_clean:
-                shutil.rmtree(base, ignore_errors=True)
+            clean.clear(base)
     finally:
         signals.leave()
 

@@ -91,8 +91,13 @@ def after_kill(lab: Path) -> None:
 def sweep(lab_root: Path) -> None:
     """Remove what commands that were killed left of labs that nothing is kept of; living ones keep theirs."""
     for folder in filter(temporary.is_abandoned, temporary.folders(lab_root)):
-        if down(folder).is_clean:
-            shutil.rmtree(folder, ignore_errors=True)
+        clear(folder)
+
+
+def clear(folder: Path) -> None:
+    """Take down what a folder's labs left, and remove it unless something is still there."""
+    if down(folder).is_clean:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_labs(lab_root: Path) -> list[Path]:

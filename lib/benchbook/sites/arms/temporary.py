@@ -11,7 +11,7 @@ import re
 from itertools import count
 from pathlib import Path
 
-from benchbook.sites.processes import process, procfs
+from benchbook.sites.processes import process
 
 # Short, since the paths of sockets below it may have 107 bytes.
 FOLDER = ".tmp"
@@ -21,8 +21,8 @@ _numbers = count(1)
 
 def make(root: Path, prefix: str) -> Path:
     """Make a folder for a lab of this process among the labs of a clone; a server's own user may enter it."""
-    me = procfs.stat(os.getpid())
-    folder = root / FOLDER / f"{prefix}{os.getpid()}-{me['started'] if me else 0}-{next(_numbers)}"
+    me = process.known("owner", os.getpid(), "")
+    folder = root / FOLDER / f"{prefix}{me.pid}-{me.started}-{next(_numbers)}"
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     folder.mkdir()
     folder.chmod(0o711)
