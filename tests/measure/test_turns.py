@@ -135,7 +135,8 @@ def test_one_statement_of_a_stranger_in_the_turns_voids_the_group(store: Store):
         store.walk()
     assert done
     store.assert_complete()
-    assert any("V10 ledger: Com_select grew by" in reasons for _, reasons in store.voids().values())
+    told = [reasons for _, reasons in store.voids().values() if reasons.startswith("V10")]
+    assert told and all("Connections grew by 4" in one and "Com_select grew by" in one for one in told)
 
 
 @pytest.mark.server
