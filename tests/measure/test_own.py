@@ -108,7 +108,7 @@ def measured(
         warm_up.warm(site, study)
         own = warm_up.own_found(site, study)
         folders = warm_up.pilots("test", study, site, into / "pilots", limits, lambda _: None)
-        known = statements.record(own, tidy.pilot_totals(folders), tidy.pilot_ledgers(folders))
+        known = statements.record(own, tidy.pilot_totals(folders))
         runs = schedule.plan_runs("test", study, {}, own=statements.of(known))
         judge = partial(validity.judge, limits=limits)
         where = (into / "raw", into / "void")
@@ -140,8 +140,6 @@ def test_an_own_script_is_prepared_proven_and_held_to_the_query(order, of_script
     # BEGIN and COMMIT, a SELECT, an UPDATE that changes a row.
     of_event, of_thread = {"reads": 1, "writes": 1, "other": 2}, {"reads": 1, "writes": 0, "other": 0}
     assert own["statements"] == {"mine": {"event": of_event, "thread": of_thread}}
-    # Each thread begins with a SHOW, which the server counts for no account.
-    assert own["unseen"] == {"mine": 1}
     assert not walk.abandoned, [one.reasons for one in judged]
     valid = [one for one in judged if one.status == "valid"]
     assert len(valid) == 2

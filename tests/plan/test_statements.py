@@ -30,23 +30,7 @@ def test_a_mixture_errors_and_silence_give_no_rule():
 
 def test_plans_carry_digests_and_statements_and_nothing_without_own_scripts():
     own = {"scripts": {"mine": {"text": {"mine.lua": ""}, "sha256": {"mine.lua": "e3b0"}}}, "tables": {}}
-    record = statements.record(own, {"mine": [pilot()]}, {"mine": [(2, 2, 0), (8, 8, 0)]})
-    assert statements.of(record) == {"mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE, "unseen": 1}}
-    assert statements.record({}, {}, {}) == {}
+    record = statements.record(own, {"mine": [pilot()]})
+    assert statements.of(record) == {"mine": {"files": {"mine.lua": "e3b0"}, "statements": RULE}}
+    assert statements.record({}, {}) == {}
     assert statements.of({}) == {}
-
-
-def test_what_no_server_counts_is_so_many_a_thread_or_nothing():
-    assert statements.unseen({"a": [(2, 4, 0), (8, 16, 0)]}) == {"a": 2}
-    # Not the same for each thread; not whole; the server counted more than sysbench.
-    for seen in ([(2, 4, 0), (8, 8, 0)], [(2, 3, 0)], [(2, -2, 0)]):
-        assert statements.unseen({"a": seen}) == {"a": 0}
-
-
-def test_statements_that_ended_in_an_error_leave_what_no_server_counts_to_be_learned():
-    """sysbench-tpcc's pilots here: 55,211 statements by sysbench and 55,207 by the account with 7 errors
-    ignored, then 66,424 and 66,420 with 10: one for each of 4 threads."""
-    assert statements.unseen({"tpcc": [(4, 4, 7), (4, 4, 10)]}) == {"tpcc": 1}
-    # The server may have counted up to 2 failed ones alone: 6 more are 2 for each of 4 threads, 5 can't be.
-    assert statements.unseen({"a": [(4, 6, 2)]}) == {"a": 2}
-    assert statements.unseen({"a": [(4, 5, 2)]}) == {"a": 0}

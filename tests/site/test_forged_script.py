@@ -50,6 +50,7 @@ def run(into: Path, planned: PlannedRun, began: str, tps: int) -> None:
     events = tps * (planned.discard_s + planned.run_s)
     books = {"Com_select": 1, "Statements": 4, "Rows_sent": 1}
     grown = {name: count * events for name, count in books.items()} | {"Connections": planned.threads}
+    grown["Statements"] += planned.threads
     sides = {
         "before": dict.fromkeys(grown, 1000),
         "after": {name: 1000 + count for name, count in grown.items()},
@@ -77,9 +78,7 @@ def honest(tmp_path_factory) -> Path:
     pilots = list(runfolder.listing(where.pilots))
     scripts = {"read": {"text": {"mine.lua": TEXT, "common.lua": MODULE}, "sha256": DIGESTS}}
     tables = {"account": {"rows": 50, "checksum": 1}}
-    learned = statements.record(
-        {"scripts": scripts, "tables": tables}, tidy.pilot_totals(pilots), tidy.pilot_ledgers(pilots)
-    )
+    learned = statements.record({"scripts": scripts, "tables": tables}, tidy.pilot_totals(pilots))
     advice = {
         "analyze": [],
         **asdict(steady.discard_advice(tidy.pilot_series(pilots))),

@@ -296,7 +296,7 @@ def _settled(asked: Asked, site: Any, base: Path) -> tuple[turns.Lengths, dict[s
         update={"warm_up": study.warm_up.model_copy(update={"pilot_s": min(PILOT_S, study.warm_up.pilot_s)})}
     )
     folders = warm_up.pilots(asked.name, short, site, base / "pilots", asked.limits.model_dump(), _quiet)
-    record = statements.record(found, tidy.pilot_totals(folders), tidy.pilot_ledgers(folders))
+    record = statements.record(found, tidy.pilot_totals(folders))
     return turns.of({"turns": turns.settle(study, tidy.pilot_series(folders))}), statements.of(record)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,41 +37,20 @@ def _rule(one: Mapping[str, int]) -> dict[str, dict[str, int]]:
     }
 
 
-def unseen(pilots: Mapping[str, Sequence[tuple[int, int, int]]]) -> dict[str, int]:
-    """Return for each workload how many statements of a thread the server does not count.
-
-    `pilots` has for each workload of every pilot its threads, by how many statements sysbench counted more
-    than the server, and its ignored errors. SHOW at the beginning of a thread is such a statement. One that
-    ended in an error may have been counted by the server alone, so it is the smallest number that all
-    pilots allow; where there is none it is nought, and the ledger says so of each run.
-    """
-    found = {}
-    for workload, seen in pilots.items():
-        number = max(0, *(math.ceil(more / threads) for threads, more, _ in seen))
-        allowed = all(number * threads - spoilt <= more for threads, more, spoilt in seen)
-        found[workload] = number if allowed else 0
-    return found
-
-
-def record(
-    own: Mapping[str, Any],
-    totals: Mapping[str, Sequence[Mapping[str, int]]],
-    ledgers: Mapping[str, Sequence[tuple[int, int, int]]],
-) -> dict[str, Any]:
+def record(own: Mapping[str, Any], totals: Mapping[str, Sequence[Mapping[str, int]]]) -> dict[str, Any]:
     """Return what `warm_up.json` keeps of own scripts, under `own`; nothing where a study has none."""
     if not own:
         return {}
-    return {"own": {**own, "statements": learned(totals), "unseen": unseen(ledgers)}}
+    return {"own": {**own, "statements": learned(totals)}}
 
 
 def of(warm_up: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what plans carry of own scripts, from `warm_up.json`: `files`, `statements` and `unseen`."""
+    """Return what plans carry of own scripts, from `warm_up.json`: `files` and `statements`."""
     own = warm_up.get("own") or {}
     return {
         workload: {
             "files": one["sha256"],
             "statements": own["statements"].get(workload, {}),
-            "unseen": own["unseen"].get(workload, 0),
         }
         for workload, one in own.get("scripts", {}).items()
     }

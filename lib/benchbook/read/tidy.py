@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from benchbook.core import files, own_scripts, runfolder
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
-from benchbook.read import checks_own, rows
-from benchbook.read.evidence import Evidence, Excused, Missing, log_of
+from benchbook.read import rows
+from benchbook.read.evidence import log_of
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import judge
 
@@ -119,22 +119,6 @@ def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]
                 key: sum(getattr(block, name) or 0 for block in log.summaries) for key, name in names.items()
             }
             found.setdefault(plan["workload"], []).append({"threads": plan["threads"], **sums})
-    return found
-
-
-def pilot_ledgers(folders: Iterable[RunFolder]) -> dict[str, list[tuple[int, int, int]]]:
-    """Return for each workload with an own script, of every pilot, its threads, by how many statements
-    sysbench counted more than the server, and its ignored errors."""
-    found: dict[str, list[tuple[int, int, int]]] = {}
-    for folder in folders:
-        if own_scripts.is_own(folder.plan()["script"]):
-            try:
-                run = Evidence.of(folder)
-                more = run.total("total") - checks_own.counted(run)
-                spoilt, threads = run.total("ignored_errors"), run.asked("threads")
-            except (Missing, Excused):
-                continue
-            found.setdefault(folder.plan()["workload"], []).append((threads, more, spoilt))
     return found
 
 
