@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from benchbook.core.model import fingerprint, run_id_of
 from benchbook.core.runfolder import RunFolder
 from benchbook.plan import schedule
 from benchbook.read import evidence
+from tests.read import synthetic
 from tests.site import conftest
 from tests.site.conftest import ROOT, STUDY
 
@@ -677,4 +679,20 @@ def test_a_run_may_carry_further_files_that_its_manifest_lists(honest, here, tmp
     (folder / "turns.parquet").write_bytes(b"PAR2")
     assert prove(root, here).wrong == [
         f"raw/{folder.name}: turns.parquet: its bytes are not those of the manifest"
+    ]
+
+
+def test_what_a_run_keeps_of_those_beside_it_is_what_their_folders_have(tmp_path: Path):
+    plans = [synthetic.planned(arm=arm, run_id=f"b01-{arm}") for arm in ("one", "other")]
+    outs = [synthetic.output(tps=tps) for tps in (100, 50)]
+    beside = [
+        {"plan": plan, "clients": [{"out": out, "err": ""}]} for plan, out in zip(plans, outs, strict=True)
+    ]
+    folders = [
+        synthetic.folder(tmp_path, plans[mine], outs[mine], {"beside": [beside[1 - mine]]}) for mine in (0, 1)
+    ]
+    assert list(proof._of_beside(SimpleNamespace(folders=folders))) == []
+    (folders[1].path / runfolder.OUT).write_text(outs[1].replace("50.00", "51.00"))
+    assert list(proof._of_beside(SimpleNamespace(folders=folders))) == [
+        "raw/b01-one: keeps beside it another b01-other than raw/ has"
     ]

@@ -180,6 +180,20 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
             yield f"{group}: {runfolder.TURNS} is not the same in {' and '.join(of_group.values())}"
 
 
+def _of_beside(held: Unpacked) -> Iterator[str]:
+    """Yield runs that keep another output of a run beside them than its own folder has."""
+    there = {folder.name: folder for folder in held.folders}
+    for folder in held.folders:
+        for one in folder.evidence().get("beside") or ():
+            other = there.get(one["plan"]["run_id"])
+            if other is None:
+                continue
+            said = [client["out"] for client in one["clients"]]
+            own = [other.text(runfolder.of_client(number, runfolder.OUT)) for number in range(len(said))]
+            if said != own or one["plan"] != other.plan():
+                yield f"raw/{folder.name}: keeps beside it another {other.name} than raw/ has"
+
+
 def _of_applied(held: Unpacked) -> Iterator[str]:
     """Yield settings files whose bytes are not those of a digest that facts or runs name."""
     for file, digest in held.settings_files.items():
@@ -200,6 +214,7 @@ CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "pilots and warm_up.json": _of_pilots,
     "moments": _of_moments,
     "turns": _of_turns,
+    "beside": _of_beside,
     "own scripts": _of_own,
     "applied": _of_applied,
     "names": _of_names,
