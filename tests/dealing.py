@@ -18,6 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 FIRST = (
     *("pipeline/test_end_to_end.py", "site/test_the_record.py"),
     *("sites", "measure", "faults", "site", "commands", "compare", "show", "lab", "benchmarks"),
+    *("read/test_sysbench_log.py", "house", "core/test_reference.py", "read"),
 )
 # Each of their tests has a server of its own anyway.
 APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
