@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -22,8 +21,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     surroundings.close()
-    # Nearly all that a command makes stays until it ends; to look for the rest took a tenth of its time.
-    gc.set_threshold(50_000)
     try:
         if command not in (_repro, _stage):
             surroundings.hide()
