@@ -86,9 +86,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let a test marked `alone` have the machine, or the things of it that it names, to itself."""
+    """Let a test hold the machine beside others, and the things of it that its mark `alone` names alone."""
     mark = item.get_closest_marker("alone")
-    with rooms.machine(alone=mark is not None and not mark.args), rooms.things(*(mark.args if mark else ())):
+    with rooms.machine(alone=False), rooms.things(*(mark.args if mark else ())):
         return (yield)
 
 

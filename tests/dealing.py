@@ -14,10 +14,11 @@ from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling
 
-# In this order; what is not named comes after. The last to begin should be short, for the others wait for it.
+# In this order; what is not named comes after: it is short, for all others wait for the last to end.
 FIRST = (
     *("pipeline/test_end_to_end.py", "site/test_the_record.py"),
     *("sites", "measure", "faults", "site", "commands", "compare", "show", "lab", "benchmarks"),
+    *("read/test_sysbench_log.py", "house/test_claims.py", "core/test_reference.py"),
 )
 # Each of their tests has a server of its own anyway.
 APART = ("measure/test_own.py", "measure/test_matrix.py", "measure/test_turns.py", "measure/test_loads.py")
@@ -46,10 +47,10 @@ def workers() -> int:
 
 
 def rank(nodeid: str) -> tuple[int, str]:
-    """Return a test's place in the order: those that wait until all others are done come last."""
+    """Return a test's place in the order: what waits until no other test runs comes when all are short."""
     path = f"{nodeid.partition('::')[0].removeprefix('tests/')}/"
-    place = next((at for at, name in enumerate(FIRST) if path.startswith(f"{name}/")), len(FIRST))
-    return len(FIRST) + 1 if unit(nodeid) == "alone" else place, path
+    place = next((at for at, name in enumerate(FIRST) if path.startswith(f"{name}/")), len(FIRST) + 1)
+    return len(FIRST) if unit(nodeid) == "alone" else place, path
 
 
 def turned(found: list[Any], worker: str, workers: int) -> list[Any]:

@@ -14,6 +14,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
@@ -53,6 +54,8 @@ def port(offset: int) -> int:
 
 
 PATIENCE_S = 300.0
+# The two files of the lock by which a test holds the machine.
+_machine: ContextVar[tuple[int, int] | None] = ContextVar("machine", default=None)
 
 
 @contextlib.contextmanager
@@ -62,11 +65,33 @@ def machine(alone: bool) -> Iterator[None]:
     A test that waits to be alone holds the door meanwhile, so that the others' tests end and none begins.
     """
     with opened("door") as door, opened("inside") as inside:
-        deadline = time.monotonic() + PATIENCE_S
-        _take(door, fcntl.LOCK_EX, deadline)
-        _take(inside, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline)
-        fcntl.flock(door, fcntl.LOCK_UN)
+        _enter(door, inside, alone)
+        before = _machine.set((door, inside))
+        try:
+            yield
+        finally:
+            _machine.reset(before)
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Hold this machine alone for a part of a test: for what is timed, not for what is prepared before it."""
+    held = _machine.get()
+    assert held is not None, "no test holds the machine here"
+    _enter(*held, alone=True)
+    try:
         yield
+    finally:
+        _enter(*held, alone=False)
+
+
+def _enter(door: int, inside: int, alone: bool) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    # Two that hold it beside each other and want it alone would wait for each other.
+    fcntl.flock(inside, fcntl.LOCK_UN)
+    _take(door, fcntl.LOCK_EX, deadline)
+    _take(inside, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline)
+    fcntl.flock(door, fcntl.LOCK_UN)
 
 
 @contextlib.contextmanager

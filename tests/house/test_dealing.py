@@ -19,11 +19,13 @@ def test_a_file_is_dealt_out_whole_but_where_each_test_stands_by_itself():
     assert dealing.unit("tests/show/test_record.py::test_a") == "published", "the first that names it"
 
 
-def test_tests_that_are_alone_come_last_wherever_they_stand(request: pytest.FixtureRequest):
+def test_tests_that_are_alone_come_when_all_others_are_short_wherever_they_stand(
+    request: pytest.FixtureRequest,
+):
     assert dealing.alone(), "none is found; does the mark look otherwise now?"
     alone = "tests/pipeline/test_end_to_end.py::" + min(dealing.alone())
-    others = ["tests/core/test_paths.py::test_a", "tests/pipeline/test_end_to_end.py::test_a"]
-    assert max(others, key=dealing.rank) == others[0] and dealing.rank(alone) > dealing.rank(others[0])
+    short, *long = ["tests/core/test_paths.py::test_a", *(f"tests/{name}::test_a" for name in dealing.FIRST)]
+    assert max(map(dealing.rank, long)) < dealing.rank(alone) < dealing.rank(short)
     collected = {
         item.originalname
         for item in request.session.items

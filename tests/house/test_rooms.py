@@ -60,6 +60,32 @@ def test_one_that_is_alone_waits_for_the_others_and_they_for_it(
         order.append("two beside each other")
 
 
+def test_a_part_of_a_test_is_alone_and_two_such_do_not_wait_for_each_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(rooms.tempfile, "gettempdir", lambda: str(tmp_path))
+    order: list[str] = []
+    both = threading.Barrier(2, timeout=10)
+
+    def measure(name: str) -> None:
+        with rooms.machine(alone=False):
+            both.wait()
+            with rooms.alone():
+                order.append(f"{name} begins")
+                time.sleep(0.1)
+                order.append(f"{name} ends")
+
+    several = [threading.Thread(target=measure, args=(name,)) for name in "ab"]
+    for one in several:
+        one.start()
+    for one in several:
+        one.join(10)
+    assert order in (
+        ["a begins", "a ends", "b begins", "b ends"],
+        ["b begins", "b ends", "a begins", "a ends"],
+    )
+
+
 def test_a_thing_is_held_by_one_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(rooms.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(rooms, "PATIENCE_S", 1.0)

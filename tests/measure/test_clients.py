@@ -83,7 +83,7 @@ def after(seconds: float, act: Callable[[], None]) -> threading.Thread:
 
     def wait() -> None:
         while not _are_three():
-            time.sleep(0.02)
+            time.sleep(0.1)
         time.sleep(seconds)
         act()
 

@@ -52,7 +52,8 @@ def in_the_turns(act: Callable[[], None]) -> Iterator[list[bool]]:
     stop, done = threading.Event(), []
 
     def wait() -> None:
-        while not stop.wait(0.01):
+        # To look through all processes costs more than a turn lasts.
+        while not stop.wait(0.1):
             if clock() is not None and len(clients()) == 3:
                 # 1 s of discard, then 3 x 1 s of turns.
                 time.sleep(2.2)

@@ -117,7 +117,8 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
     yield from (f"pilots/{name}: due and not there" for name in due if name not in found)
     for folder in held.pilots:
         yield from (f"pilots/{folder.name}: {fault}" for fault in folder.verify())
-        yield from (f"pilots/{folder.name}: {fault}" for fault in _of_evidence(held, folder, 0))
+        run = Evidence.of(folder)
+        yield from (f"pilots/{folder.name}: {fault}" for fault in _of_evidence(held, folder, run, 0))
     # In the order in which they ran: a mean over arms that tie depends on nothing else.
     in_order = sorted(held.pilots, key=lambda folder: found[folder.name]["position"])
     series = tidy.pilot_series(in_order)
@@ -231,11 +232,11 @@ def _of_run(held: Unpacked, folder: RunFolder) -> Iterator[str]:
     yield from planned.of_name(folder.name, folder.plan(), "raw")
     judged = held.judged[folder.name]
     yield from (f"{place}: {judged.status}: {reason}" for reason in judged.reasons)
-    yield from (f"{place}: {fault}" for fault in _of_evidence(held, folder, held.voided[folder.name]))
+    voided = held.voided[folder.name]
+    yield from (f"{place}: {fault}" for fault in _of_evidence(held, folder, judged.evidence, voided))
 
 
-def _of_evidence(held: Unpacked, folder: RunFolder, voided: int) -> Iterator[str]:
-    run = Evidence.of(folder)
+def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) -> Iterator[str]:
     yield from measured.of_times(run)
     yield from measured.of_attempt(run, folder.manifest(), voided)
     yield from measured.of_client(run)
@@ -282,9 +283,9 @@ def _of_reasons(held: Unpacked, note: Path) -> Iterator[str]:
     folder = RunFolder(note.with_name(note.name.removesuffix(f".{runfolder.VOID}")))
     if record["status"] not in ("invalid", "indeterminate") or folder.verify():
         return
-    at_run = folder.evidence()["limits"]
+    at_run, run = folder.evidence()["limits"], Evidence.of(folder)
     # A check may have become another since; or a good run was set aside because it did not please.
-    judged = [validity.judge(folder, limits) for limits in (held.params.limits, at_run)]
+    judged = [validity.judge(run, limits) for limits in (held.params.limits, at_run)]
     reasons = [reason for one in judged for reason in one.reasons]
     said = f"void/{folder.name}: its note says {record['status']}: {short(record['reasons'])}"
     if not reasons:

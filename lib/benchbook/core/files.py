@@ -155,15 +155,23 @@ def read_plain(path: Path) -> bytes:
         return stream.read()
 
 
+def tree(folder: Path | str, above: str = "") -> Iterator[tuple[str, str | None]]:
+    """Yield the path of everything below a folder and what it is, by name; None for a plain file."""
+    with os.scandir(folder) as listed:
+        entries = sorted(listed, key=lambda entry: entry.name)
+    for entry in entries:
+        # The folder's own list tells plain files apart: nothing more is asked about each of them.
+        found = None if entry.is_file(follow_symlinks=False) else kind(Path(entry.path))
+        yield f"{above}{entry.name}", found
+        if found == FOLDER:
+            yield from tree(entry.path, f"{above}{entry.name}/")
+
+
 def irregular(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield everything below a folder that is neither plain file nor folder, with what it is, by name."""
-    for name in sorted(os.listdir(folder)):
-        path = folder / name
-        found = kind(path)
-        if found == FOLDER:
-            yield from irregular(path)
-        elif found is not None:
-            yield path, found
+    for name, found in tree(folder):
+        if found is not None and found != FOLDER:
+            yield folder / name, found
 
 
 def sha256(path: Path) -> str:

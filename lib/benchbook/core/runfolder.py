@@ -77,9 +77,11 @@ class RunFolder:
         try:
             if self.path.is_symlink():
                 return ["the run folder is a symbolic link; put the folder itself here"]
+            there = dict(files.tree(self.path))
             odd = [
-                f"{path.relative_to(self.path)}: it is {found}; a run folder holds plain files only"
-                for path, found in files.irregular(self.path)
+                f"{name}: it is {found}; a run folder holds plain files only"
+                for name, found in there.items()
+                if found is not None and found != files.FOLDER
             ]
             if odd:
                 return odd
@@ -96,13 +98,12 @@ class RunFolder:
             problems.append(f"{MANIFEST}: it is the folder of {manifest.get('run_id')}")
         for name, (digest, size) in recorded.items():
             file = self.path / name
-            if not file.is_file():
+            if there.get(name, files.FOLDER) is not None:
                 problems.append(f"{name}: missing")
             elif file.stat().st_size != size or files.sha256(file) != digest:
                 problems.append(f"{name}: its bytes are not those of the manifest")
-        there = {path.relative_to(self.path).as_posix() for path in self.path.rglob("*")}
         folders = {str(Path(name).parent) for name in recorded}
-        extra = sorted(there - set(recorded) - folders - {MANIFEST})
+        extra = sorted(set(there) - set(recorded) - folders - {MANIFEST})
         problems += [f"{name}: not listed in the manifest" for name in extra]
         return problems
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import pandas as pd
 from pydantic import Field, model_validator
 
 from benchbook.core import paths, yamlfile
@@ -16,6 +15,9 @@ from benchbook.core.claim import Claim
 from benchbook.core.errors import InputErrors, did_you_mean
 from benchbook.core.explain import validate
 from benchbook.core.study import Model
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SLUG = r"^[a-z0-9][a-z0-9._-]{0,59}$"
 Slug = Annotated[str, Field(pattern=SLUG)]

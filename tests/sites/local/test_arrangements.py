@@ -160,12 +160,13 @@ def test_the_poor_server_shares_its_core_with_the_neighbour_and_the_guaranteed_o
         "sure": {"qos": "guaranteed", "neighbour": noisy},
     }
     taken = {}
-    with arranged(**arms) as site:
+    with arranged(**arms) as site, contextlib.ExitStack() as stack:
+        endpoints = {arm: site.up(arm) for arm in arms}
+        stack.enter_context(rooms.alone())
         for arm in arms:
-            endpoint = site.up(arm)
             with site.during(arm) as record:
                 begun = time.monotonic()
-                ask(endpoint, "SELECT BENCHMARK(1500000, MD5('x'))")
+                ask(endpoints[arm], "SELECT BENCHMARK(1500000, MD5('x'))")
                 taken[arm] = time.monotonic() - begun
                 busy = [
                     child for child in clean.find_processes(site.lab.folder, set()) if "sysbench" in child.exe
@@ -178,6 +179,7 @@ def test_the_poor_server_shares_its_core_with_the_neighbour_and_the_guaranteed_o
             if arm != "bare":
                 assert record["neighbour"]["stayed"] and record["neighbour"]["threads"] == 1
                 assert not psutil.pid_exists(busy[0].pid)
+        stack.close()
         share = {arm: site.identity(arm)["server_group"] for arm in ("poor", "sure")}
     assert share["poor"].get("shares", 2) == 2 and share["sure"].get("shares", 1024) == 1024
     assert taken["poor"] > 1.3 * taken["sure"], taken
