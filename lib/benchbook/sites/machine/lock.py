@@ -46,11 +46,11 @@ class Lock:
             self.fd = -1
 
 
-def acquire(folder: Path, patience_s: float = PATIENCE_S) -> Lock:
+def acquire(folder: Path) -> Lock:
     """Take the machine's lock for a lab, or raise LockHeld within a second, naming the holder."""
     path = lock_file()
     fd = _open(path)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
