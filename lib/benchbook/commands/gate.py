@@ -182,7 +182,7 @@ def _measure(
         f"{max(0.0, end_s - time.monotonic()) / 60:.1f} minutes left"
     )
     stop = _Stop(asked, found, runs, base, end_s, say)
-    walk = _walk(asked, of, runs, site, base, stop, say=_quiet)
+    walk = _walk(asked, of, runs, site, base, stop)
     stop.look(is_over=True)
     found.ended = walk.stopped or found.ended or f"all {blocks} blocks are made"
 
@@ -222,7 +222,7 @@ def _trial(
         of_turns = f", turns of {turn_ms} ms" if turn_ms else ""
         say(f"gate: trial block of {len(plan)} runs, not counted{of_turns}")
         into = base / f"trial-{turn_ms or 'settled'}"
-        walk = _walk(asked, trial, plan, site, into, lambda _: None, say=_quiet)
+        walk = _walk(asked, trial, plan, site, into, lambda _: None)
         overhead_s = max(2.0, time.monotonic() - began - _seconds(plan))
         if not walk.abandoned:
             break
@@ -328,12 +328,11 @@ def _walk(
     site: Any,
     into: Path,
     stop: Callable[[int], str | None],
-    say: Callable[[str], None],
 ) -> matrix.Walk:
     judge = partial(validity.judge, limits=asked.limits)
     where = (into / "raw", into / "void")
     return matrix.walk(
-        matrix.Walk(study, runs, site, *where, judge, asked.limits.model_dump(), say, stop=stop)
+        matrix.Walk(study, runs, site, *where, judge, asked.limits.model_dump(), _quiet, stop=stop)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -87,9 +86,7 @@ def read(file: Path) -> pd.DataFrame:
 
 def text(table: pd.DataFrame) -> str:
     """Return a series as CSV: eight digits, so that the same measurement is the same line everywhere."""
-    stream = io.StringIO()
-    table.to_csv(stream, index=False, float_format="%.8g", lineterminator="\n")
-    return stream.getvalue()
+    return table.to_csv(index=False, float_format="%.8g", lineterminator="\n")
 
 
 def machine(arms: Mapping[str, Mapping[str, Any]]) -> str:

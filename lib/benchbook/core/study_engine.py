@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from benchbook.core import registry
 from benchbook.core.study_cluster import ArmCluster
-from benchbook.core.study_sections import Model, check_settings, enumeration, known
-
-EngineName = Annotated[str, known("engine", registry.ENGINES), enumeration(registry.ENGINES)]
+from benchbook.core.study_sections import EngineName, Model, Settings
 
 
 class ArmEngine(Model):
@@ -22,15 +19,10 @@ class ArmEngine(Model):
     """Another version, from the left; null: as the study says."""
     binary: str | None = None
     """Path of another server binary; null: as the study says."""
-    settings: dict[str, int | float | str | bool] = Field({})
+    settings: Settings = Field({})
     """Settings of this arm, on top of the study's."""
     cluster: ArmCluster | None = None
     """What this arm changes of the study's cluster; null: nothing."""
-
-    @field_validator("settings")
-    @classmethod
-    def _settings(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return check_settings(values)
 
 
 class ArmData(Model):

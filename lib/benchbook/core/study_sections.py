@@ -32,6 +32,20 @@ def _shipped(value: str) -> str:
     return value
 
 
+def _settings(values: dict[str, Any]) -> dict[str, Any]:
+    """Return a server's settings, or refuse names and values that no settings file can carry."""
+    for key, value in values.items():
+        if not re.fullmatch(r"[a-z][a-z0-9_.-]{0,63}", key):
+            raise ValueError(f"{key!r} is not the name of a server variable; use lower case, digits and _")
+        if isinstance(value, str) and not re.fullmatch(r"[\w.,:/@%+= -]{0,200}", value):
+            raise ValueError(
+                f"{key}: {value!r} holds characters that a settings file cannot carry; use plain text"
+            )
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{key}: {value} is not finite; write a number")
+    return values
+
+
 SiteKind = Annotated[str, known("site", registry.SITES), enumeration(registry.SITES)]
 EngineName = Annotated[str, known("engine", registry.ENGINES), enumeration(registry.ENGINES)]
 Script = Annotated[
@@ -39,6 +53,7 @@ Script = Annotated[
     AfterValidator(lambda value: value if own_scripts.is_own(value) else _shipped(value)),
     Field(examples=[*sorted(registry.SCRIPTS), "../sysbench-tpcc/tpcc.lua"]),
 ]
+Settings = Annotated[dict[str, int | float | str | bool], AfterValidator(_settings)]
 Threads = Annotated[int, Field(ge=1, le=65535, examples=[8])]
 
 
@@ -96,31 +111,12 @@ class Engine(Model):
     TiDB it builds the newest."""
     binary: str | None = None
     """Path of another server binary of the same engine; null takes the one of the OS package."""
-    settings: dict[str, int | float | str | bool] = Field({})
+    settings: Settings = Field({})
     """Server variables, in the server's own names and units; each is read back from the server and
     compared. For `tidb` a name with a dot or a dash is an item of its settings file (`log.level`)."""
     cluster: Cluster | None = None
     """A TiDB cluster on this machine, for `tidb` 5.0: PD, stores and TiDB as programs of their own; null: one
     TiDB with its embedded storage."""
-
-    @field_validator("settings")
-    @classmethod
-    def _settings(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return check_settings(values)
-
-
-def check_settings(values: dict[str, Any]) -> dict[str, Any]:
-    """Return a server's settings, or refuse names and values that no settings file can carry."""
-    for key, value in values.items():
-        if not re.fullmatch(r"[a-z][a-z0-9_.-]{0,63}", key):
-            raise ValueError(f"{key!r} is not the name of a server variable; use lower case, digits and _")
-        if isinstance(value, str) and not re.fullmatch(r"[\w.,:/@%+= -]{0,200}", value):
-            raise ValueError(
-                f"{key}: {value!r} holds characters that a settings file cannot carry; use plain text"
-            )
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{key}: {value} is not finite; write a number")
-    return values
 
 
 class TwinArm(Model):

@@ -92,7 +92,7 @@ def test_a_tidb_has_its_settings_and_nobody_enters_without_a_password():
     written = tomllib.loads(files["tidb.toml"])
     assert written["log"]["level"] == "warn" and written["enable-telemetry"] is False
     assert "-status-host=127.0.0.1" in files["engine.sh"]
-    made = engines.accounts(PASSWORD, "admin", PASSWORD, "benchbook", "sbtest", "tidb")
+    made = engines.accounts(PASSWORD, PASSWORD, "tidb")
     assert made.rstrip().endswith("DROP USER IF EXISTS 'root'@'%';")
     with pytest.raises(ValidationError, match="not a study's to set"):
         kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}})
@@ -198,7 +198,7 @@ def test_a_changed_setting_is_another_pod():
 
 def test_no_pod_has_an_account_but_as_a_file_and_no_kept_page_shows_it():
     study = kubernetes_study.make()
-    made = engines.accounts(PASSWORD, "admin", PASSWORD + "2", "benchbook", "sbtest")
+    made = engines.accounts(PASSWORD, PASSWORD + "2", "mariadb")
     shared = manifests.of_study(NAMES, {"server-accounts": {"init.sql": made}})
     everything = [*shared, *(one for name in study.arms for one in arm(name).values())]
     for manifest in everything:

@@ -81,7 +81,7 @@ def test_the_administrator_comes_from_the_pod_alone_and_nobody_without_a_passwor
 
 
 def test_a_server_s_pod_has_the_administrator_s_password_as_a_file_and_no_other():
-    held = engines.secret("postgresql", PASSWORD, ADMIN, "other", labs.USER, labs.SCHEMA)
+    held = engines.secret("postgresql", PASSWORD, "other")
     assert held == {engines.PASSWORD_FILE: "other"}
     shared = manifests.of_study(NAMES, {"server-accounts": held})
     everything = [*shared, *manifests.of_arm(study(), NAMES, layout.chains(study())["pod"])]

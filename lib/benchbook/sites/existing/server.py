@@ -15,6 +15,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study_existing import Existing
 from benchbook.sites import lab as labs
 from benchbook.sites import settings
+from benchbook.sites.engines.dialect import MYSQL
 
 MARK = "benchbook_lab"
 WHO = ("version", "hostname", "port", "server_uid", "server_uuid", "datadir")
@@ -81,13 +82,13 @@ def mark(connection: Connection, database: str, token: str) -> None:
 
 def identity(connection: Connection) -> dict[str, Any]:
     """Return what tells this server from any other."""
-    known = _variables(connection)
+    known = MYSQL.variables(connection)
     return {name: known[name] for name in WHO if name in known}
 
 
 def facts(connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the engine, the rights of our account, and what differs from the study's settings."""
-    known = _variables(connection)
+    known = MYSQL.variables(connection)
     told = sorted(
         (name, value)
         for name, value in known.items()
@@ -111,10 +112,6 @@ def facts(connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
         },
         "differing": settings.differences(asked, known),
     }
-
-
-def _variables(connection: Connection) -> dict[str, str]:
-    return {str(name): str(value) for name, value in connection.execute(text("SHOW GLOBAL VARIABLES"))}
 
 
 def _quoted(database: str) -> str:

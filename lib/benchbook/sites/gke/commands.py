@@ -54,7 +54,7 @@ def wanted_operator(study: Study) -> str | None:
     return None if tidb is None else tidb.operator_version
 
 
-def _install(version: str, tool: steps.Gcloud, say: Callable[[str], None] = print) -> None:
+def _install(version: str, tool: steps.Gcloud) -> None:
     """Install the operator unless this version is there; SiteError if another one is."""
     for number, step in enumerate(operator.steps(version)):
         code, said = tool.run(step.look, tool.reached)
@@ -65,9 +65,9 @@ def _install(version: str, tool: steps.Gcloud, say: Callable[[str], None] = prin
                 f"`helm uninstall {operator.RELEASE} --namespace {operator.NAMESPACE}`"
             )
         if there or (number == 0 and code == 0):
-            say(f"{step.resource}: there already")
+            print(f"{step.resource}: there already")
             continue
-        say(f"{step.resource}: {shlex.join(step.make)}")
+        print(f"{step.resource}: {shlex.join(step.make)}")
         tool.must(step.make, f"{step.resource}: could not be installed", tool.reached)
 
 

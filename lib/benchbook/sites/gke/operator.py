@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +39,7 @@ def installed(said: str) -> str | None:
     return next((str(one["chart"]).removeprefix(f"{RELEASE}-v") for one in found), None)
 
 
-def must_have_programs(is_installed: bool, which: Callable[[str], str | None] = shutil.which) -> None:
+def must_have_programs(is_installed: bool, which: Callable[[str], str | None]) -> None:
     """Raise SiteError if a program that makes and reaches a cluster is not on this machine, or one that
     installs the operator where `is_installed` says that it will be: before anything costs money."""
     needed = [*REACHING, *(INSTALLING if is_installed else ())]

@@ -9,8 +9,8 @@ from typing import Any
 import pymysql
 
 from benchbook.sites import sql
+from benchbook.sites.engines.postgresql_dialect import ADMIN
 
-ADMIN = "benchbook_admin"
 # A connection that was silent for longer is tried before it is used: what is between may have dropped it.
 SILENT_S = 5.0
 

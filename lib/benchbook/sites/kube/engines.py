@@ -161,18 +161,14 @@ def status_port(port: int) -> int:
     return port + STATUS_PORTS if port + STATUS_PORTS < 1 << 16 else port - STATUS_PORTS
 
 
-def secret(
-    engine: str, password: str, admin: str, admin_password: str, user: str, schema: str
-) -> dict[str, str]:
+def secret(engine: str, password: str, admin_password: str) -> dict[str, str]:
     """Return the files of the Secret from which an engine's server has its accounts."""
     if engine == "postgresql":
         return {PASSWORD_FILE: admin_password}
-    return {"init.sql": accounts(password, admin, admin_password, user, schema, engine)}
+    return {"init.sql": accounts(password, admin_password, engine)}
 
 
-def accounts(
-    password: str, admin: str, admin_password: str, user: str, schema: str, engine: str = "mariadb"
-) -> str:
+def accounts(password: str, admin_password: str, engine: str) -> str:
     """Return the statements with which a server makes its schema and its two accounts before it listens.
 
     The administrator is let in from the pod itself alone, where a forwarded port comes out. MariaDB does this
@@ -180,10 +176,10 @@ def accounts(
     """
     made = []
     for name, host, word, right in (
-        (user, "%", password, f"ALL PRIVILEGES ON {schema}.*"),
-        (admin, "127.0.0.1", admin_password, "ALL PRIVILEGES ON *.*"),
+        (labs.USER, "%", password, f"ALL PRIVILEGES ON {labs.SCHEMA}.*"),
+        (ADMIN, "127.0.0.1", admin_password, "ALL PRIVILEGES ON *.*"),
     ):
-        further = " WITH GRANT OPTION" if name == admin else ""
+        further = " WITH GRANT OPTION" if name == ADMIN else ""
         account = f"'{name}'@'{host}'"
         made += [
             f"CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{word}';",
@@ -191,7 +187,7 @@ def accounts(
             f"GRANT {right} TO {account}{further};",
         ]
     closed = ["DROP USER IF EXISTS 'root'@'%';"] if engine == "tidb" else []
-    return "\n".join([f"CREATE DATABASE IF NOT EXISTS {schema};", *made, *closed]) + "\n"
+    return "\n".join([f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA};", *made, *closed]) + "\n"
 
 
 def _mariadb_shell(engine: Any) -> str:

@@ -152,16 +152,11 @@ def _template(
 def _affinity(part: Part) -> dict[str, Any]:
     """Put a neighbour on its server's node; client and proxy away from servers where there is a choice."""
     if part.where.beside is not None:
-        term = _term([part.where.beside])
+        term = _term("In", part.where.beside)
         return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     if part.kind == "server":
         return {}
-    term = {
-        "labelSelector": {
-            "matchExpressions": [{"key": "benchbook/part", "operator": "NotIn", "values": [part.name]}]
-        },
-        "topologyKey": HOSTNAME,
-    }
+    term = _term("NotIn", part.name)
     return {
         "podAntiAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
@@ -169,8 +164,6 @@ def _affinity(part: Part) -> dict[str, Any]:
     }
 
 
-def _term(parts: list[str]) -> dict[str, Any]:
-    return {
-        "labelSelector": {"matchExpressions": [{"key": "benchbook/part", "operator": "In", "values": parts}]},
-        "topologyKey": HOSTNAME,
-    }
+def _term(operator: str, part: str) -> dict[str, Any]:
+    asked = {"key": "benchbook/part", "operator": operator, "values": [part]}
+    return {"labelSelector": {"matchExpressions": [asked]}, "topologyKey": HOSTNAME}

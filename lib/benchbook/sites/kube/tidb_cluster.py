@@ -145,9 +145,7 @@ class TidbCluster:
         password = self.space.admin_password()
         if connect.ask(self.parts.reach, password, "SELECT 1") is not None:
             return
-        statements = engines.accounts(
-            self.space.lab.password(), connect.ADMIN, password, labs.USER, labs.SCHEMA, "tidb"
-        )
+        statements = engines.accounts(self.space.lab.password(), password, "tidb")
         with self._first() as connection, connection.cursor() as cursor:
             for statement in statements.splitlines():
                 cursor.execute(statement)

@@ -23,7 +23,6 @@ def ready(
     name: str,
     look: Callable[[], Mapping[str, Any]],
     wait_s: float,
-    say: Callable[[str], None] = print,
 ) -> dict[str, list[Any]]:
     """Wait until a cluster is ready, and return its pods by part; `look` returns the custom resource.
 
@@ -52,7 +51,7 @@ def ready(
                 why = "the operator takes no notice of it: does it run, and does it look at this namespace?"
             raise SiteError(f"TidbCluster {name} is not ready after {now - began:.0f} s: {state}. {why}")
         if (state != told and now - began > 3) or now - told_at > wait.TOLD_EVERY_S:
-            say(f"TidbCluster {name}: {state}, {now - began:.0f} s")
+            print(f"TidbCluster {name}: {state}, {now - began:.0f} s")
             told, told_at = state, now
         time.sleep(PAUSE_S)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from benchbook.core.errors import SiteError
@@ -20,14 +19,7 @@ PAUSE_S = 0.2
 TOLD_EVERY_S = 15.0
 
 
-def running(
-    cluster: Cluster,
-    namespace: str,
-    pod: str,
-    digest: str | None,
-    wait_s: float,
-    say: Callable[[str], None] = print,
-) -> Any:
+def running(cluster: Cluster, namespace: str, pod: str, digest: str | None, wait_s: float) -> Any:
     """Wait until a pod made of the right files runs, and return it; SiteError with its events if it won't."""
     began = time.monotonic()
     told = ""
@@ -47,7 +39,7 @@ def running(
                 f"It said: {last_words(cluster, namespace, pod) or 'nothing'}"
             )
         if (lacking != told and now - began > 3) or now - told_at > TOLD_EVERY_S:
-            say(f"{pod}: {lacking}, {now - began:.0f} s")
+            print(f"{pod}: {lacking}, {now - began:.0f} s")
             told, told_at = lacking, now
         time.sleep(PAUSE_S)
 

@@ -30,15 +30,14 @@ GIB = 1 << 30
 FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "timebase"}
 
 
-def examine(clone: Path | None = None, port: int = 23060) -> list[Ability]:
+def examine(port: int = 23060) -> list[Ability]:
     """Return all abilities, needed ones first; never raises because something is missing."""
-    clone = clone or Path.cwd()
-    found = [_system(), _python(), *map(_tool, ("sysbench", "mariadbd", "haproxy")), _memory(), _disk(clone)]
+    found = [_system(), _python(), *map(_tool, ("sysbench", "mariadbd", "haproxy")), _memory(), _disk()]
     if sys.platform == "linux":
         found += [_cores(), _rights(), _open_files(), _port(port), _port(port + 1), _lock()]
         found += [_clock(), _congestion(), *abilities.network(), abilities.cpu_quota()]
-    found += [_optional("go", "version", "only for TiDB, which is built from its Go module")]
     found += [
+        _go(),
         _postgresql(),
         _tidb(),
         *(_proxy(name) for name in registry.PROXIES if name != "haproxy"),
@@ -75,8 +74,8 @@ def _memory() -> Ability:
     return judge("memory", total >= 1900, f"{total} MiB", "use a machine with 2 GiB or more")
 
 
-def _disk(clone: Path) -> Ability:
-    root = lab_root(clone)
+def _disk() -> Ability:
+    root = lab_root(Path.cwd())
     free = free_bytes(root)
     remedy = "free some space, or name a folder on another disk in BENCHBOOK_LAB_DIR"
     return judge("disk", free >= 5 * GIB, f"{free / GIB:.1f} GiB free for {root}", remedy)
@@ -168,7 +167,7 @@ def _postgresql() -> Ability:
     return judge("postgresql", bool(found), detail, remedy, is_needed=False)
 
 
-def _optional(name: str, flag: str, purpose: str) -> Ability:
-    found = machine.tool_version(name, flag)
-    detail = f"{found or 'not installed'}; {purpose}"
-    return judge(name, found is not None, detail, install_command(name), is_needed=False)
+def _go() -> Ability:
+    found = machine.tool_version("go", "version")
+    detail = f"{found or 'not installed'}; only for TiDB, which is built from its Go module"
+    return judge("go", found is not None, detail, install_command("go"), is_needed=False)

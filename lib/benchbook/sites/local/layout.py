@@ -76,7 +76,7 @@ def chains(
     found = {
         name: _chain(
             *(arms[name], cpus, share, is_cable, engine, prepared[name], (ports or {}).get(name, 0)),
-            alone=(name,) if name in apart else (),
+            (name,) if name in apart else (),
         )
         for name in turned
     }
@@ -91,7 +91,7 @@ def _chain(
     engine: str,
     prepared: str,
     wide: int,
-    alone: tuple[str, ...] = (),
+    alone: tuple[str, ...],
 ) -> Chain:
     rooms = {part: _room(arm.cpu.get(part), cpus[part]) for part in ("server", "proxy", "client")}
     cores, quota = rooms["server"]

@@ -18,7 +18,6 @@ class Service:
     ) -> None:
         self.network, self.role, self.rank, self.port = network, name, rank, port
         self.address, self.server_port = address, server_port
-        self.log = None
 
     def ensure(self) -> None:
         """Make the rule unless it is there."""
@@ -27,9 +26,6 @@ class Service:
     def stop(self) -> bool:
         """Do nothing: a rule costs nothing while it is unused, and goes when the site is closed."""
         return True
-
-    def virtual(self) -> str:
-        return self.network.virtual(self.rank)
 
     def packets(self) -> int:
         """Return how many connections took the rule since it was made."""

@@ -15,7 +15,6 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from benchbook.core.errors import LockHeld, SiteError
 from benchbook.sites.lab import noted
@@ -47,18 +46,18 @@ class Lock:
             self.fd = -1
 
 
-def acquire(folder: Path, patience_s: float = PATIENCE_S) -> Lock:
+def acquire(folder: Path) -> Lock:
     """Take the machine's lock for a lab, or raise LockHeld within a second, naming the holder."""
     path = lock_file()
     fd = _open(path)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
         except BlockingIOError:
             if time.monotonic() > deadline:
-                message = _describe(path, fd)
+                message = _describe(path)
                 os.close(fd)
                 raise LockHeld(message) from None
             time.sleep(0.05)
@@ -76,11 +75,6 @@ def acquire(folder: Path, patience_s: float = PATIENCE_S) -> Lock:
     except OSError:
         pass  # Another user's file, open for reading: the hold counts, the note is only for people.
     return Lock(path, fd)
-
-
-def holder(path: Path | None = None) -> dict[str, Any]:
-    """Return what the last holder wrote about itself; empty if nothing readable is there. Only for people."""
-    return noted(path or lock_file())
 
 
 def _open(path: Path) -> int:
@@ -101,8 +95,8 @@ def _open(path: Path) -> int:
     )
 
 
-def _describe(path: Path, fd: int) -> str:
-    record = holder(path)
+def _describe(path: Path) -> str:
+    record = noted(path)
     pid, since, started = record.get("pid"), record.get("since"), record.get("started")
     if isinstance(pid, int) and procfs.is_alive(pid, started if isinstance(started, int) else None):
         return (

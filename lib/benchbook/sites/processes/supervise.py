@@ -75,10 +75,10 @@ def _watch(argv: Sequence[str], signals: Signals, watched: list[int]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def end_descendants(child: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> list[int]:
+def end_descendants(child: subprocess.Popen[bytes]) -> list[int]:
     """End every descendant of this process: TERM, three seconds, KILL; reap them and return who is left."""
-    for signum, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, grace_s)):
-        deadline = time.monotonic() + wait_s
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + GRACE_S
         told: set[int] = set()
         while (left := procfs.descendants(os.getpid())) and time.monotonic() < deadline:
             # Each gets the signal once, so that it can clean up, also those that appear while others end.
