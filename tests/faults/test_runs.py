@@ -57,7 +57,7 @@ CLIENT = (
     *(Fault("F23", f"sysbench ended with {signum.name}", acts.send("client", signum), ("V1",))
       for signum in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)),
     Fault("F24", "sysbench stopped for 2.5 s", acts.pause("client"), ("V7", "V20")),
-    Fault("F19", "sysbench allowed four open files", acts.few_files, ("V1", "V2", "V3"), when="before"),
+    Fault("F19", "sysbench allowed three open files", acts.few_files, ("V1", "V2", "V3"), when="before"),
     Fault("F17", "a second sysbench on the server", acts.second_client, ("V10", "V14"), is_long=False,
           words="Connections grew"),
     Fault("F1", "wrong password", acts.wrong_password, ("V1", "V3"), when="before",
