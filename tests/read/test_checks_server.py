@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.params import Limits
-from benchbook.read import checks_server, evidence
+from benchbook.read import checks_server, evidence, validity
 from benchbook.read.evidence import Excused, Missing
 from tests.read import corpus, synthetic
 
@@ -46,10 +46,11 @@ def test_the_books_agree_to_the_query():
 def test_a_server_is_held_against_all_runs_that_it_served_at_once():
     """Twice the recorded run in one pair of readings: each counter grew by twice as much."""
     alone = bracket("00_baseline_ok", {name: 2 * count for name, count in BASELINE.items()})
-    both = replace(alone, beside=(replace(alone, seen={}),))
+    other = {"plan": alone.plan, "clients": [{"out": alone.out, "err": alone.err}]}
+    both = replace(alone, seen=alone.seen | {"beside": [other]})
     assert checks_server.ledger(both, LIMITS) == []
     assert len(checks_server.ledger(alone, LIMITS)) == len(BASELINE)
-    silent = replace(alone, beside=(replace(alone, seen={}, out=""),))
+    silent = replace(alone, seen=alone.seen | {"beside": [other | {"clients": [{"out": "", "err": ""}]}]})
     with pytest.raises(Missing):
         checks_server.ledger(silent, LIMITS)
 
@@ -61,7 +62,14 @@ def test_the_runs_beside_are_read_from_the_evidence(tmp_path: Path):
     found = evidence.Evidence.of(run)
     # 2 s of discard and 5 s of measuring, with 14 reads in each transaction.
     assert [one.total("reads") for one in found.served] == [100 * 7 * 14, 50 * 7 * 14]
-    assert found.beside[0].asked("arm") == "other"
+    assert found.served[1].asked("arm") == "other"
+
+
+@pytest.mark.parametrize("beside", [5, ["x"], [{}], [{"plan": {}, "clients": []}]])
+def test_runs_beside_that_cannot_be_read_leave_the_ledger_open(tmp_path: Path, beside: object):
+    run = synthetic.folder(tmp_path, synthetic.planned(), synthetic.output(), {"beside": beside})
+    found = {check.id: check for check in validity.judge(run).checks}
+    assert found["V10"].passed is None and not found["V10"].is_excused
 
 
 @pytest.mark.parametrize("counter", BASELINE)

@@ -228,9 +228,12 @@ def _beside(making: Sequence[Making]) -> None:
 
 def _said(one: Making, place: int) -> dict[str, str]:
     """Return output and stderr of a client as they stand in its run's folder."""
-    names = {"out": runfolder.OUT, "err": runfolder.ERR}
-    paths = {key: one.part / runfolder.of_client(place, name) for key, name in names.items()}
-    return {key: path.read_text("utf-8", "replace") if path.exists() else "" for key, path in paths.items()}
+    folder = runfolder.RunFolder(one.part)
+    names = {
+        "out": runfolder.of_client(place, runfolder.OUT),
+        "err": runfolder.of_client(place, runfolder.ERR),
+    }
+    return {key: folder.text(name) if (one.part / name).exists() else "" for key, name in names.items()}
 
 
 def _sealed(one: Making, into: Path, of_servers: Mapping[str, Any]) -> runfolder.RunFolder:

@@ -99,23 +99,21 @@ def hits(run: Evidence, limits: Limits) -> list[str]:
         faults.append(f"{run.total('writes')} of {one.writes * done} writes changed a row")
     if faults and run.absent("Rows_sent"):
         return faults
-    served = (run,) if run.has_counter("Account_updates") else run.served
-    if one.reads and None not in [rows for each in served for rows in _known_rows(each)]:
+    ranges = [rows for each in run.served if (rows := _rows(each)) is not None]
+    if one.reads and len(ranges) == len(run.served):
         sent = run.grown("Rows_sent")
-        low, high = (sum(limits) for limits in zip(*map(_rows, served), strict=True))
+        low, high = (sum(ends) for ends in zip(*ranges, strict=True))
         if not low <= sent <= high + OWN_ROWS:
             faults.append(f"the server sent {sent} rows, {low:.0f} to {high + OWN_ROWS:.0f} expected")
     return faults
 
 
-def _known_rows(run: Evidence) -> tuple[float | None, float | None]:
-    return run.transaction.fewest_rows, run.transaction.most_rows
-
-
-def _rows(run: Evidence) -> tuple[float, float]:
-    """Return how many rows a run was sent at the least and at the most."""
-    one, done, spoilt = run.transaction, run.total("transactions"), run.total("ignored_errors")
-    fewest, most = one.fewest_rows or 0, one.most_rows or 0
+def _rows(run: Evidence) -> tuple[float, float] | None:
+    """Return how many rows a run was sent at the least and at the most, or None where that is up to data."""
+    fewest, most = run.transaction.fewest_rows, run.transaction.most_rows
+    if fewest is None or most is None:
+        return None
+    done, spoilt = run.total("transactions"), run.total("ignored_errors")
     return fewest * done * (1 if fewest == most else ROW_SHARE), most * (done + spoilt)
 
 

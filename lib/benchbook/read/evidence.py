@@ -41,8 +41,7 @@ class Excused(Exception):
 class Evidence:
     """A run folder taken apart: plan, what was seen, sysbench's output, and what its manifest refuses.
 
-    `others` are output and stderr of the clients after the first, `turns` the file of the group's turns, and
-    `beside` the runs that the same servers served at the same time: what they asked and what they printed.
+    `others` are output and stderr of the clients after the first, `turns` the file of the group's turns.
     """
 
     plan: dict[str, Any]
@@ -52,18 +51,15 @@ class Evidence:
     broken: tuple[str, ...] = ()
     others: tuple[tuple[str, str | None], ...] = ()
     turns: str | None = None
-    beside: tuple[Evidence, ...] = ()
 
     @classmethod
     def of(cls, folder: RunFolder) -> Evidence:
         """Read a folder; what can't be read is left empty, and the manifest says so."""
         plan = _mapping(folder.plan)
         first, *others = (_said(folder, number) for number in range(_asked(several.clients, plan)))
-        seen = _mapping(folder.evidence)
         return cls(
             plan=plan,
-            seen=seen,
-            beside=tuple(_beside(one) for one in seen.get("beside") or ()),
+            seen=_mapping(folder.evidence),
             out=first[0],
             err=first[1],
             broken=tuple(folder.verify()),
@@ -71,10 +67,10 @@ class Evidence:
             turns=_or(lambda: folder.text(runfolder.TURNS), None),
         )
 
-    @property
+    @cached_property
     def served(self) -> tuple[Evidence, ...]:
         """All runs that the servers served between the two readings of their books, this one first."""
-        return (self, *self.beside)
+        return (self, *map(_beside, self.seen.get("beside") or ()))
 
     @property
     def is_in_turns(self) -> bool:
