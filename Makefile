@@ -52,10 +52,10 @@ pages: ## Rebuild the measured record and its pages from data/record; no databas
 	@sh tools/as_owner.sh benchbook pages $(ARGS)
 	@sh tools/report.sh where
 
-# How many processes `make test` has: two a core, for tests wait for servers as often as they compute; 0: this one.
+# How many processes `make test` has: two a core and one over, for tests wait for servers as often as they compute; 0: this one.
 WORKERS ?= auto
 
-test: setup ## Fast tests, real servers included, in two processes a core; WORKERS=0: in one
+test: setup ## Fast tests, real servers included, in two processes a core and one over; WORKERS=0: in one
 	@BENCHBOOK_REQUIRE_SERVER=1 sh tools/as_owner.sh python -m pytest -n $(WORKERS) -m 'not slow and not browser and not faults' $(ARGS)
 
 test-all: setup ## Every test: the whole pipeline, and the browser where there is one
