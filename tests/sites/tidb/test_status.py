@@ -22,6 +22,9 @@ tidb_server_disconnection_total{result="error"} 1
 tidb_server_handshake_error_total 4
 tidb_server_affected_rows{sql_type="Insert"} 10
 tidb_server_affected_rows{sql_type="Update"} 20
+tidb_session_retry_num_bucket{le="+Inf"} 5
+tidb_session_retry_num_sum 6
+tidb_session_retry_num_count 5
 process_start_time_seconds 1.67e+09
 """
 
@@ -34,6 +37,8 @@ def test_counters_are_sums_over_results_under_the_names_that_the_checks_know() -
     # 8 + 1 ended, 4 never got in.
     assert found["Connections"] == 13 and found["Aborted_connects"] == 4
     assert found["Questions"] == 19783 + 5 + 7 + 2
+    # Five transactions were done again, one of them twice.
+    assert found["Retries"] == 6
     assert "Rows_sent" not in found and "Rows_sent" in status.ABSENT
 
 

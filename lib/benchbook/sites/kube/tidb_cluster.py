@@ -181,9 +181,7 @@ class TidbCluster:
     def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
         connection.tell(record)
         books: Callable[[], Any] = self.parts.books
-        record.info.update(
-            books=books, absent=ABSENT, uncounted=UNCOUNTED, connected=self.parts.connected
-        )
+        record.info.update(books=books, absent=ABSENT, uncounted=UNCOUNTED, connected=self.parts.connected)
 
     def _count(self) -> None:
         self.record["reconnects"] = self.record.get("reconnects", 0) + 1

@@ -92,6 +92,8 @@ def counters(samples: Samples) -> dict[str, int]:
         "Aborted_connects": refused,
         "Questions": total(samples, "tidb_server_query_total"),
         "Affected_rows": total(samples, "tidb_server_affected_rows"),
+        # Of optimistic transactions that met others; their writes are counted again.
+        "Retries": total(samples, "tidb_session_retry_num_sum"),
     }
     return {name: round(value) for name, value in found.items()}
 
