@@ -109,6 +109,16 @@ def test_the_zones_have_three_clients_and_one_in_each_zone():
     assert placed == {(("benchbook-pool", "load-one"),), (("benchbook-pool", "load-several"),)}
 
 
+def test_a_pod_of_the_baselines_own_class_without_a_neighbour_shows_nothing_of_classes():
+    """Of MySQL without Kubernetes a cluster can make a pod alone: it is BestEffort, as the arm beside it."""
+    asked = study("mysql-kubernetes-qos")
+    classes = {arm: chain.server.where.room.qos_class for arm, chain in layout.chains(asked).items()}
+    assert classes == {"bare-metal": "BestEffort", "best-effort": "BestEffort", "guaranteed": "Guaranteed"}
+    arm = asked.arms["best-effort"]
+    assert arm.neighbour is None and not arm.illustrates
+    assert "no difference is expected" in (arm.stands_in_for or "")
+
+
 @pytest.mark.parametrize("name", PUBLISHED_MINUTES)
 def test_plan_and_manifests_of_each_are_made(name: str):
     text = plan.text(name, study(name)) + cluster.summary(study(name))
@@ -116,3 +126,6 @@ def test_plan_and_manifests_of_each_are_made(name: str):
     assert "kind: " in plan.yaml(name, study(name))
     if name.startswith("tidb"):
         assert "TiDB Operator 1.3.10 for TiDB v3.0.1" in text and "helm upgrade --install" in text
+        # 16 × 10,000,000 rows of 250 bytes, three times over three TiKVs.
+        assert "about 37 GiB in each TiKV of a cluster, of which no copy is kept" in text
+        assert "enableDynamicConfiguration: false" in plan.yaml(name, study(name))

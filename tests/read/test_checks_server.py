@@ -81,6 +81,29 @@ def test_one_more_or_less_is_found(counter, off):
     assert len(faults) == 1 and faults[0].startswith(counter)
 
 
+@pytest.mark.parametrize(
+    ("counter", "more", "is_found"),
+    [
+        # Each of 3 retries does both updates of a transaction again, its insert, its BEGIN and its COMMIT.
+        ("Com_update", 2 * 3, False),
+        ("Com_update", 2 * 3 + 1, True),
+        ("Com_insert", 3, False),
+        ("Com_begin", 3, False),
+        ("Com_commit", 4, True),
+        ("Com_update", -1, True),
+        # Reads are not done again, and the client sent no more than before.
+        ("Com_select", 1, True),
+        ("Com_stmt_execute", 1, True),
+        ("Connections", 1, True),
+    ],
+)
+def test_what_a_server_did_again_by_itself_may_be_counted_again(counter: str, more: int, is_found: bool):
+    """As optimistic TiDB does where `tidb_disable_txn_auto_retry` is off."""
+    books = {**BASELINE, counter: BASELINE[counter] + more}
+    assert bool(checks_server.ledger(bracket("00_baseline_ok", {**books, "Retries": 3}), LIMITS)) is is_found
+    assert checks_server.ledger(bracket("00_baseline_ok", {**books, "Retries": 0}), LIMITS)
+
+
 def lacking(grown: dict[str, int], *absent: str):
     """Return the recorded run as an engine counts it that says that it lacks some counters."""
     run = bracket("00_baseline_ok", {name: count for name, count in grown.items() if name not in absent})

@@ -23,6 +23,8 @@ from benchbook.sites import settings
         ("yes", "ON"),
         (False, "OFF"),
         (0, "OFF"),
+        (False, "0"),  # of TiDB before 5.0
+        (True, "1"),
         ("o_direct", "O_DIRECT"),
         ("STRICT_TRANS_TABLES,NO_ZERO_DATE", "NO_ZERO_DATE,STRICT_TRANS_TABLES"),
         ("/tmp/x", "/tmp/x/"),
@@ -42,6 +44,8 @@ def test_the_same_value_written_differently_is_taken(asked, got: str) -> None:
         ("100M", "100663296"),
         ("utf8mb4", "utf8mb3"),
         ("", "ON"),
+        (False, "1"),
+        (True, "2"),
     ],
 )
 def test_another_value_is_not_taken(asked, got: str) -> None:

@@ -105,6 +105,8 @@ def between(connection: Connection) -> Record:
     reason = connection.info.get("no_ledger")
     if reason is None and own is None:
         reason = "how many connections are our own is not counted on this site"
+    elif reason is None and "Connections" not in now["counters"]:
+        reason = dialect.of(connection).absent(connection).get("Connections")
     return {
         "seconds": round(now["at_s"] - was["at_s"], 3),
         "uptime_s": now["uptime_s"] - was["uptime_s"],

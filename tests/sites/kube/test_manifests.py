@@ -321,6 +321,16 @@ def test_a_tidb_cluster_has_three_of_each_part_with_their_own_settings_and_nodes
     assert kept_apart == {"instance": ["server"], "component": ["tikv"]}
 
 
+@pytest.mark.parametrize(
+    ("version", "takes_it"),
+    [("v3.0.1", False), ("v3.1.2", False), ("v4.0.0", False), ("v4.0.1", True), ("v7.5.1", True)],
+)
+def test_tikv_is_passed_its_status_address_where_its_version_takes_one(version: str, takes_it: bool):
+    """TiKV before 4.0.1 has no `--advertise-status-addr`, and ends where the operator passes it."""
+    study = kubernetes_study.make(("pod", "host"), {"tidb": {"version": version}}, engine={"name": "tidb"})
+    assert tidb.cluster(study, NAMES, "pod")["spec"]["enableDynamicConfiguration"] is takes_it
+
+
 def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
     """On the host's network two clusters would meet on their ports."""
     study = tidb_study(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchbook.core import reserved
+from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import config, status
 
 METRICS = """# HELP tidb_executor_statement_total Counter of StmtNode.
@@ -21,6 +22,9 @@ tidb_server_disconnection_total{result="error"} 1
 tidb_server_handshake_error_total 4
 tidb_server_affected_rows{sql_type="Insert"} 10
 tidb_server_affected_rows{sql_type="Update"} 20
+tidb_session_retry_num_bucket{le="+Inf"} 5
+tidb_session_retry_num_sum 6
+tidb_session_retry_num_count 5
 process_start_time_seconds 1.67e+09
 """
 
@@ -33,7 +37,27 @@ def test_counters_are_sums_over_results_under_the_names_that_the_checks_know() -
     # 8 + 1 ended, 4 never got in.
     assert found["Connections"] == 13 and found["Aborted_connects"] == 4
     assert found["Questions"] == 19783 + 5 + 7 + 2
+    # Five transactions were done again, one of them twice.
+    assert found["Retries"] == 6
     assert "Rows_sent" not in found and "Rows_sent" in status.ABSENT
+
+
+def test_connections_that_an_old_server_does_not_count_are_not_counted_as_none() -> None:
+    old = "".join(f"{line}\n" for line in METRICS.splitlines() if "disconnection" not in line)
+    found = status.counters(status.parse(old))
+    assert "Connections" not in found and "Connections" in status.UNCOUNTED
+    assert found["Aborted_connects"] == 4 and found["Com_select"] == 12
+
+
+@pytest.mark.parametrize("path", ["/config", "/settings"])
+def test_settings_are_read_from_the_path_that_a_version_has(path: str) -> None:
+    class Server:
+        def request(self, address: str, port: int, asked: Request) -> str:
+            if asked.path != path:
+                raise OSError(f"{asked.path}: 404")
+            return '{"log": {"level": "error"}}'
+
+    assert status.Status("db1", 4001, Server()).config() == {"log.level": "error"}
 
 
 def test_a_label_with_quotes_and_braces_is_read_whole() -> None:

@@ -5,6 +5,7 @@ An engine gives its connections its own words (`info["dialect"]`); those of MySQ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,8 @@ DEFINITIONS: tuple[tuple[str, str, str, str], ...] = (
     ("event", "events", "event_schema, event_name", "status, event_definition"),
 )
 OF_SCHEMA = {"triggers": "trigger_schema", "events": None}
+# TiDB tells a `max_connections` of 151 that it does not hold anybody to, until this version.
+OF_TIDB, HELD_TO_CONNECTIONS = re.compile(r"TiDB-v(\d+)\.(\d+)"), (6, 2)
 
 
 class Dialect:
@@ -69,8 +72,11 @@ class Dialect:
         return counters, status, int(status.get("Uptime", 0))
 
     def absent(self, connection: Connection) -> dict[str, str]:
-        """Return the counters that this engine doesn't have, with reasons."""
-        return connection.info.get("absent") or {}
+        """Return the counters that this engine doesn't have, with reasons, after the last reading of them."""
+        read = connection.info.get("moment", {}).get("counters", {})
+        uncounted = connection.info.get("uncounted") or {}
+        lacking = {name: why for name, why in uncounted.items() if name not in read}
+        return {**(connection.info.get("absent") or {}), **lacking}
 
     def connected(self, connection: Connection) -> int:
         """Return how many sessions the server says are open, ours with them."""
@@ -138,11 +144,17 @@ class Dialect:
         """Return those of some limits that the server has."""
         listed = ", ".join(f"'{name}'" for name in names)
         rows = connection.execute(text(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")).all()
-        return {str(name): int(value) for name, value in rows}
+        found = {str(name): int(value) for name, value in rows}
+        version = OF_TIDB.search(str(connection.execute(text("SELECT VERSION()")).scalar_one()))
+        if version is not None and (int(version[1]), int(version[2])) < HELD_TO_CONNECTIONS:
+            found.pop("max_connections", None)
+        return found
 
     def is_read_only(self, connection: Connection) -> bool:
         """Say whether the server takes no writes."""
-        return bool(connection.execute(text("SELECT @@global.read_only")).scalar_one())
+        # A number, or its text: all variables of TiDB before 5.0 are text.
+        said = connection.execute(text("SELECT @@global.read_only")).scalar_one()
+        return str(said).upper() not in ("0", "OFF")
 
     def variables(self, connection: Connection) -> Items:
         """Return all settings of the server by name."""

@@ -15,6 +15,8 @@ UNKNOWN = "0" * 32
 GIB = 1 << 30
 # What a row of sysbench's tables takes with both indexes, roughly: MariaDB's pages are not full.
 ROW_BYTES = 250
+# Stores that each row is on, as PD has it by itself.
+REPLICAS = 3
 
 
 def lines(name: str, study: Study) -> list[str]:
@@ -26,7 +28,7 @@ def lines(name: str, study: Study) -> list[str]:
         "  cluster   one that BENCHBOOK_KUBECONFIG, KUBECONFIG or ~/.kube/config names"
         + (f", context {here.context}" if here.context else ""),
         f"  images    {', '.join(_images(study))}",
-        f"  data      about {_data_gib(study):.0f} GiB for each server, twice with its copy",
+        f"  data      {_data(study)}",
     ]
     if here.outside is not None and any(clients_outside(chain) for chain in chains.values()):
         found.append(f"  outside   hosts of the inventory {here.outside} with the role client")
@@ -91,9 +93,15 @@ def _nodes(study: Study, arm: str) -> Iterable[tuple[str, str]]:
             yield role, ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def _data_gib(study: Study) -> float:
-    data = study.dataset
-    return max(1.0, data.tables * data.table_size * ROW_BYTES / GIB)
+def _data(study: Study) -> str:
+    """Say how much room the tables take, and where: no copy of a TiKV's is kept."""
+    data, cluster = study.dataset, asked(study).tidb
+    whole = data.tables * data.table_size * ROW_BYTES / GIB
+    if cluster is None:
+        return f"about {max(1.0, whole):.0f} GiB for each server, twice with its copy"
+    stores = cluster.tikv.replicas
+    share = whole * min(stores, REPLICAS) / stores
+    return f"about {max(1.0, share):.0f} GiB in each TiKV of a cluster, of which no copy is kept"
 
 
 def _room(manifest: dict[str, Any], chains: Iterable[layout.Chain]) -> str:

@@ -27,6 +27,9 @@ ZONE = "topology.kubernetes.io/zone"
 INSTANCE, COMPONENT = "app.kubernetes.io/instance", "app.kubernetes.io/component"
 MYSQL_PORT = 4000
 STORED = ("pd", "tikv")
+# The first TiKV that takes `--advertise-status-addr`, which `enableDynamicConfiguration` makes the operator
+# pass; an older one ends with a word about an unknown argument.
+TELLS_STATUS_ADDRESS = (4, 0, 1)
 
 
 def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
@@ -56,7 +59,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
         "configUpdateStrategy": "RollingUpdate",
         # Removed with the study: all of it can be loaded again.
         "pvReclaimPolicy": "Delete",
-        "enableDynamicConfiguration": True,
+        "enableDynamicConfiguration": _release(here.tidb.version) >= TELLS_STATUS_ADDRESS,
         "hostNetwork": arm.network == "host",
         "imagePullPolicy": here.images.pull,
         "discovery": {},
@@ -98,6 +101,11 @@ def balancer(names: Names, chain: Chain) -> dict[str, Any]:
         "ports": [{"name": "mysql", "port": MYSQL_PORT, "targetPort": MYSQL_PORT, "protocol": "TCP"}],
     }
     return names.manifest("Service", service_of(chain) or "", spec=spec)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return a version such as v3.0.1 as numbers."""
+    return tuple(int(number) for number in version.removeprefix("v").split("."))
 
 
 def _part(

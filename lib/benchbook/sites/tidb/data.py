@@ -24,7 +24,7 @@ from benchbook.sites.machine.contract import Machine, Process
 from benchbook.sites.processes.before_exec import ANYWHERE
 from benchbook.sites.settings import Value, same
 from benchbook.sites.tidb.config import VOLATILE, assignment
-from benchbook.sites.tidb.status import ABSENT, Status
+from benchbook.sites.tidb.status import ABSENT, UNCOUNTED, Status
 
 # Of a server's sockets the one that it keeps, and that of its first start.
 SOCKET, FIRST = "t.sock", "b.sock"
@@ -92,7 +92,10 @@ def admit(cursor: pymysql.cursors.Cursor, password: str, peers: tuple[str, ...])
 
 def must_be_closed(cursor: pymysql.cursors.Cursor) -> None:
     """Raise SiteError if any account of the server has no password."""
-    cursor.execute("SELECT user, host FROM mysql.user WHERE authentication_string = ''")
+    # Before 5.0 the column had MySQL's old name.
+    known = cursor.execute("SHOW COLUMNS FROM mysql.user LIKE 'authentication_string'")
+    column = "authentication_string" if known else "Password"
+    cursor.execute(f"SELECT user, host FROM mysql.user WHERE {column} = ''")
     if open_accounts := [f"{user}@{host}" for user, host in cursor.fetchall()]:
         raise SiteError(
             f"these accounts have no password: {', '.join(open_accounts)}; run the prepare stage again"
@@ -173,7 +176,8 @@ def admin(
     """Return an administrative account whose counters are those of some servers, added up.
 
     Each connection has in `info` its own number in the list of sessions (`session`), what counts sessions
-    (`connected`), what reads counters and uptime (`books`), and the counters that there are not (`absent`).
+    (`connected`), what reads counters and uptime (`books`), the counters that there are not (`absent`), and
+    those that old versions do not have (`uncounted`).
     """
     made = sql.engine(connect, opened)
 
@@ -182,7 +186,9 @@ def admin(
             cursor.execute("SELECT CONNECTION_ID()")
             record.info["session"] = int(cursor.fetchone()[0])
         connected = lambda: sum(status.connected() for status in statuses)  # noqa: E731
-        record.info.update(books=books or partial(added, statuses), absent=ABSENT, connected=connected)
+        record.info.update(
+            books=books or partial(added, statuses), absent=ABSENT, uncounted=UNCOUNTED, connected=connected
+        )
 
     sqlalchemy.event.listen(made, "connect", inform)
     return made
