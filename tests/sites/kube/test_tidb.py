@@ -26,7 +26,7 @@ from ruamel.yaml import YAML
 
 from benchbook import sites
 from benchbook.core.errors import SettingsDiffer, SiteError
-from benchbook.measure import dataset, warm_up
+from benchbook.measure import dataset, execute, warm_up
 from benchbook.measure.ledger import session
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
@@ -194,7 +194,7 @@ def definition(cluster: Cluster) -> Iterator[None]:  # noqa: F811
 KILL = ["sh", "-c", "kill -TERM 1"]
 
 
-def operated(**site: Any) -> Any:
+def operated(plan: dict[str, Any] | None = None, **site: Any) -> Any:
     """Return a study on one PD, three stores and two TiDB; settings of PD are those of the lab's cluster."""
     pd = tidb_members.PD_DEFAULTS | {"replication.max-replicas": 3}
     parts = {
@@ -203,9 +203,11 @@ def operated(**site: Any) -> Any:
         "tidb": {"replicas": site.pop("tidbs", 2)},
     }
     images = dict.fromkeys(("server", "client", "proxy"), PARTS)
+    other = {"plan": plan} if plan is not None else {}
     section = {"images": images, "tidb": {"version": "v5.0.0", **parts}, "wait_s": 300, **site}
     arms = {"service": {"network": "pod", "access": "service"}, "direct": {"network": "pod"}}
-    return study(arms, section, engine={"name": "tidb", "settings": {"tidb_hashagg_final_concurrency": 1}})
+    engine = {"name": "tidb", "settings": {"tidb_hashagg_final_concurrency": 1}}
+    return study(arms, section, engine=engine, **other)
 
 
 @needs_parts
@@ -270,8 +272,9 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
     folder: Path,  # noqa: F811
     root: Path,  # noqa: F811
     definition: None,
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    spec = operated()
+    spec = operated(plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
@@ -290,8 +293,14 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
         # Seven selects on each of the two.
         assert after["Com_select"] - before["Com_select"] == 14
         own = Cluster()
-        killing = threading.Timer(2.0, lambda: own.run(site.space.namespace, "server-tikv-1", KILL))
-        killing.start()
+        killing = threading.Timer(0.5, lambda: own.run(site.space.namespace, "server-tikv-1", KILL))
+        begin = execute._start
+
+        def begun(one: Any) -> None:
+            begin(one)
+            killing.start()
+
+        monkeypatch.setattr(execute, "_start", begun)
         _, judged = run(site, spec, "direct", into)
         killing.join()
         assert judged.status != "valid"
