@@ -11,7 +11,7 @@ here=$(dirname "$0")
 . /etc/os-release
 if [ ! -e "$folder/usr/bin/sysbench" ]; then
   debootstrap --variant=minbase \
-    --include=mariadb-server,haproxy,sysbench,python3,busybox "${VERSION_CODENAME:-bookworm}" "$folder" ${2:+"$2"}
+    --include=mariadb-server,haproxy,sysbench,python3,wget,bind9-dnsutils "${VERSION_CODENAME:-bookworm}" "$folder" ${2:+"$2"}
   rm -rf "$folder/var/cache/apt/archives" "$folder/var/lib/apt/lists" "$folder/var/lib/mysql"
 fi
 put() { [ -z "$1" ] || install -m 0755 "$1" "$folder/usr/${3:-local/bin}/$2"; }
@@ -22,7 +22,6 @@ put "${STORE:-}" unistore-server bin
 if [ -n "${PD:-}${STORE:-}" ]; then
   # The operator's scripts call the programs of the top folder (they lie over /usr/local/bin), in bash's words.
   for name in pd-server tikv-server tidb-server; do ln -f "$folder/usr/local/bin/$name" "$folder/$name"; done
-  for name in nslookup wget; do ln -sf busybox "$folder/usr/bin/$name"; done
   ln -sf bash "$folder/usr/bin/sh"
 fi
 put "${OPERATOR:-}" tidb-controller-manager
