@@ -118,6 +118,8 @@ K
   start kube-proxy "$B/kube-proxy" --kubeconfig="$KUBECONFIG" --proxy-mode=iptables --hostname-override=node1 --cluster-cidr=10.88.0.0/16 --conntrack-max-per-core=0
   # Kubernetes' own rules let nothing to loopback that was not sent on there, as this is.
   iptables -t nat -A PREROUTING -i cni0 -d 10.96.0.1 -p tcp --dport 443 -m comment --comment CNI-API -j DNAT --to-destination 127.0.0.1:6443
+  # What is sent to a Service before kube-proxy knows it is refused: out there something else might answer.
+  for chain in FORWARD OUTPUT; do iptables -I $chain -d 10.96.0.0/16 -m comment --comment CNI-SERVICES -j REJECT; done
   echo "$KUBECONFIG"
 }
 

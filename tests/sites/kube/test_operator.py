@@ -1,6 +1,6 @@
 """TiDB Operator itself, in a pod of its own: it makes our TidbCluster of its start scripts, by its discovery.
 
-They need what the other tests of TiDB in a cluster need, and CoreDNS in it, the images `pingcap/{pd,tikv,tidb}`
+They need what the other tests of TiDB in a cluster need, and CoreDNS in it, the images pingcap/{pd,tikv,tidb}
 of v5.0.0, and BENCHBOOK_TEST_OPERATOR_IMAGE, which names one with the operator's controller-manager and its
 discovery in /usr/local/bin. `tools/images` makes all of them; unistore is in TiKV's place there.
 """
@@ -28,7 +28,7 @@ from benchbook.sites.arms import clean
 from benchbook.sites.kube import tidb
 from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from tests.sites.kube.test_site import cluster, folder, ours, root, run  # noqa: F401
-from tests.sites.kube.test_tidb import CRD, PARTS, operated
+from tests.sites.kube.test_tidb import CRD, PARTS, defined, operated, withdraw
 
 IMAGE = os.environ.get("BENCHBOOK_TEST_OPERATOR_IMAGE")
 pytestmark = [
@@ -127,7 +127,7 @@ def volumes(cluster: Cluster) -> list[Any]:  # noqa: F811
 def operator(cluster: Cluster) -> Iterator[Path]:  # noqa: F811
     """The operator at work, and storage for one cluster; return the folder of its volumes."""
     extensions = client.ApiextensionsV1Api(cluster.api)
-    before = {one.metadata.name for one in extensions.list_custom_resource_definition().items}
+    before = defined(extensions)
     # Kubernetes itself removes volumes of nodes below /tmp alone.
     where = Path(tempfile.mkdtemp(prefix="benchbook-operator-", dir="/tmp"))
     try:
@@ -149,14 +149,18 @@ def operator(cluster: Cluster) -> Iterator[Path]:  # noqa: F811
         ):
             with contextlib.suppress(client.ApiException):
                 remove(NAME)
-        for one in extensions.list_custom_resource_definition().items:
-            if one.metadata.name not in before and one.metadata.name.endswith(".pingcap.com"):
-                extensions.delete_custom_resource_definition(one.metadata.name)
+        withdraw(extensions, {name for name in defined(extensions) - before if name.endswith(".pingcap.com")})
         gone = wait_for(
             lambda: NAME not in [one.metadata.name for one in core.list_namespace().items], 60, pause_s=1
         )
         shutil.rmtree(where, ignore_errors=True)
         assert gone
+
+
+def of_one_node(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Leave out what our manifest asks for and one node can't give: a node for each pod of a part."""
+    if len(cluster.core.list_node().items) < VOLUMES - 1:
+        monkeypatch.setattr(tidb, "_apart", lambda name, part: {})
 
 
 def told(cluster: Cluster) -> str:  # noqa: F811
@@ -172,9 +176,7 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(
     root: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ):
-    if len(cluster.core.list_node().items) < VOLUMES - 1:
-        # What our manifest asks for and one node can't give: a node for each pod of a part.
-        monkeypatch.setattr(tidb, "_apart", lambda name, part: {})
+    of_one_node(cluster, monkeypatch)
     spec = operated(storage={"storage_class": NAME, "size_gib": 20})
     into = root / "raw"
     into.mkdir()
@@ -226,3 +228,35 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(
     assert wait_for(lambda: not volumes(cluster), 60, pause_s=1)
     assert not list(operator.iterdir())
     assert namespace not in [one.metadata.name for one in cluster.core.list_namespace().items]
+
+
+def test_settings_that_change_between_two_stages_are_in_force_before_the_cluster_is_said_to_be_up(
+    operator: Path,
+    cluster: Cluster,  # noqa: F811
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+):
+    of_one_node(cluster, monkeypatch)
+    asked = {"storage": {"storage_class": NAME, "size_gib": 20}}
+    with sites.open_site(operated(**asked), folder) as site:
+        dataset.load(site, site.study)
+        before = site.identity("direct")
+    for part, item, value in (
+        ("tidb", "performance.stmt-count-limit", 4321),
+        ("tikv", "server.log-level", "warn"),
+    ):
+        changed = operated(**asked)
+        getattr(changed.site.kubernetes.tidb, part).config[item] = value
+        with sites.open_site(changed, folder) as site:
+            site.up("direct")
+            after = site.identity("direct")
+            pods = {name for name in before if name.startswith(f"server-{part}")}
+            assert len(pods) == getattr(changed.site.kubernetes.tidb, part).replicas
+            assert not any(before[name] == after[name] for name in pods), told(cluster)
+            if part == "tidb":
+                assert site.facts("direct")["engine"]["settings"][item]["got"] == str(value)
+            with session(site) as connection:
+                assert dataset.describe(connection, changed)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+            assert site.identity("direct") == after
+            before = after

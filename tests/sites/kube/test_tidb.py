@@ -31,7 +31,7 @@ from benchbook.measure.ledger import session
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
 from benchbook.sites.kube import tidb, tidb_cluster
-from benchbook.sites.kube.api import VARIABLES, Cluster
+from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from benchbook.sites.kube.layout import pod_of
 from benchbook.sites.local import tidb_members
 from tests.sites import kubernetes_study
@@ -173,6 +173,18 @@ def test_a_tidb_that_lets_anybody_in_at_first_is_refused_by_name(folder: Path, r
         assert site.able == [] and "before it has accounts" in site.missing("pod")
 
 
+def withdraw(api: client.ApiextensionsV1Api, names: set[str]) -> None:
+    """Remove definitions, and wait until they are gone: what is made of one that ends is lost with it."""
+    for name in names:
+        api.delete_custom_resource_definition(name)
+    assert wait_for(lambda: not names & defined(api), 60), f"still there: {names & defined(api)}"
+
+
+def defined(api: client.ApiextensionsV1Api) -> set[str]:
+    """Return the names of all definitions in the cluster."""
+    return {one.metadata.name for one in api.list_custom_resource_definition().items}
+
+
 @pytest.fixture
 def definition(cluster: Cluster) -> Iterator[None]:  # noqa: F811
     """The operator's own definition of a TidbCluster, in the cluster as long as it is needed."""
@@ -180,14 +192,14 @@ def definition(cluster: Cluster) -> Iterator[None]:  # noqa: F811
     whole = YAML(typ="safe").load(Path(CRD).read_text(encoding="utf-8"))
     api = client.ApiextensionsV1Api(cluster.api)
     name = whole["metadata"]["name"]
-    was_there = any(one.metadata.name == name for one in api.list_custom_resource_definition().items)
+    was_there = name in defined(api)
     cluster.apply(whole)
     deadline = time.monotonic() + 30
     while tidb_cluster.PLURAL not in (cluster.raw(f"/apis/{tidb.API}") or "") and time.monotonic() < deadline:
         time.sleep(0.2)
     yield
     if not was_there:
-        api.delete_custom_resource_definition(name)
+        withdraw(api, {name})
 
 
 # The first process of a pod's namespace takes no SIGKILL from inside it; of SIGTERM it ends by itself.
@@ -341,7 +353,7 @@ def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(
     """Without images of PD and without a storage class it gets no further, and says why."""
     assert OPERATOR is not None and CRD is not None
     api = client.ApiextensionsV1Api(cluster.api)
-    before = {one.metadata.name for one in api.list_custom_resource_definition().items}
+    before = defined(api)
     for path in sorted(Path(CRD).parent.glob("pingcap.com_*.yaml")):
         cluster.apply(YAML(typ="safe").load(path.read_text(encoding="utf-8")))
     log = root / "operator.log"
@@ -359,6 +371,4 @@ def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(
         operator.kill()
         operator.wait()
         clean.down(folder)
-        for one in api.list_custom_resource_definition().items:
-            if one.metadata.name not in before and one.metadata.name.endswith(".pingcap.com"):
-                api.delete_custom_resource_definition(one.metadata.name)
+        withdraw(api, {name for name in defined(api) - before if name.endswith(".pingcap.com")})
