@@ -5,13 +5,15 @@
 #   one-machine.sh build              install Debian packages, compile Kubernetes (10 minutes, once)
 #   one-machine.sh up                 start the cluster; prints the path of its kubeconfig
 #   one-machine.sh image NAME FOLDER  make an image of a folder (rootfs.sh) and load it, as localhost/NAME
+#   one-machine.sh name NAME OTHER    give the image localhost/NAME another name, such as docker.io/pingcap/pd:v5.0.0
 #   one-machine.sh status             nodes and pods
 #   one-machine.sh down               stop all that it started, remove its interfaces and its state; images stay
 #
 # KUBE_DIR is its folder, /var/lib/benchbook-kube otherwise. The API listens on loopback; its token is in the kubeconfig.
-# The kubelet listens on the machine's own address, and answers nobody but this API server.
+# Pods reach it by its Service. The kubelet listens on the machine's own address, and answers nobody but this API server;
+# CoreDNS listens there too, and answers nobody but pods and this machine.
 set -euo pipefail
-V=1.31.4
+V=1.31.4; DNS=1.11.3
 D=${KUBE_DIR:-/var/lib/benchbook-kube}; B=$D/bin; export KUBECONFIG=$D/kubeconfig
 SOCK=$D/containerd/containerd.sock
 mkdir -p "$D"/{bin,etcd,certs,logs,kubelet,containerd,run}
@@ -31,6 +33,8 @@ build() {
     go build -mod=mod -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=v$V -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=31" \
       -o "$B/$c" "k8s.io/kubernetes/cmd/$c"; echo "built $c"
   done
+  cd "$(go mod download -json github.com/coredns/coredns@v$DNS | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')"
+  go build -trimpath -buildvcs=false -ldflags='-s -w' -o "$B/coredns" . && echo "built coredns"
 }
 
 up() {
@@ -60,7 +64,8 @@ K
     --token-auth-file=tokens.csv --authorization-mode=RBAC --allow-privileged=true --kubelet-preferred-address-types=InternalIP
   for _ in $(seq 60); do kubectl get --raw /readyz >/dev/null 2>&1 && break; sleep 1; done
   start controller-manager "$B/kube-controller-manager" --kubeconfig="$KUBECONFIG" --service-account-private-key-file=sa.key \
-    --leader-elect=false --use-service-account-credentials=true --allocate-node-cidrs=true --cluster-cidr=10.88.0.0/16
+    --leader-elect=false --use-service-account-credentials=true --allocate-node-cidrs=true --cluster-cidr=10.88.0.0/16 \
+    --root-ca-file="$D/certs/apiserver.crt"
   start scheduler "$B/kube-scheduler" --kubeconfig="$KUBECONFIG" --leader-elect=false
   mkdir -p /etc/cni/net.d /opt/cni/bin; cp -n /usr/lib/cni/* /opt/cni/bin/ || true
   cat >/etc/cni/net.d/10-rig.conflist <<K
@@ -90,11 +95,31 @@ containerRuntimeEndpoint: unix://$SOCK
 enforceNodeAllocatable: []
 evictionHard: {}
 localStorageCapacityIsolation: false
+clusterDNS: ["$ip"]
+clusterDomain: cluster.local
 K
   sed -i "s/^address: .*/address: $ip/" kubelet.yaml
+  cat >Corefile <<K
+. {
+  bind $ip
+  acl {
+    allow net 10.88.0.0/16 $ip/32
+    block
+  }
+  kubernetes cluster.local {
+    kubeconfig $KUBECONFIG
+  }
+  forward . /etc/resolv.conf
+}
+K
+  start coredns "$B/coredns" -conf "$D/Corefile"
   start kubelet "$B/kubelet" --config=kubelet.yaml --kubeconfig="$KUBECONFIG" --hostname-override=node1 --root-dir="$D/kubelet" --cert-dir="$D/certs" --node-ip="$ip"
   for _ in $(seq 60); do kubectl get node node1 2>/dev/null | grep -q ' Ready' && break; sleep 1; done
   start kube-proxy "$B/kube-proxy" --kubeconfig="$KUBECONFIG" --proxy-mode=iptables --hostname-override=node1 --cluster-cidr=10.88.0.0/16 --conntrack-max-per-core=0
+  # Kubernetes' own rules let nothing to loopback that was not sent on there, as this is.
+  iptables -t nat -A PREROUTING -i cni0 -d 10.96.0.1 -p tcp --dport 443 -m comment --comment CNI-API -j DNAT --to-destination 127.0.0.1:6443
+  # What is sent to a Service before kube-proxy knows it is refused: out there something else might answer.
+  for chain in FORWARD OUTPUT; do iptables -I $chain -d 10.96.0.0/16 -m comment --comment CNI-SERVICES -j REJECT; done
   echo "$KUBECONFIG"
 }
 
@@ -121,7 +146,7 @@ K
 
 down() {
   kubectl delete all --all --all-namespaces --grace-period=1 --timeout=30s >/dev/null 2>&1 || true
-  for n in kube-proxy kubelet containerd scheduler controller-manager apiserver etcd; do
+  for n in kube-proxy coredns kubelet containerd scheduler controller-manager apiserver etcd; do
     [ -f "$D/run/$n.pid" ] && kill "$(cat "$D/run/$n.pid")" 2>/dev/null || true; rm -f "$D/run/$n.pid"
   done
   sleep 1
@@ -135,6 +160,7 @@ down() {
 case ${1:-} in
   build|up|down|pause) "$1" ;;
   image) image "$2" "$3" ;;
+  name) ctr -a "$SOCK" -n k8s.io image tag --force "localhost/$2" "$3" ;;
   status) kubectl get nodes,pods -A -o wide ;;
-  *) sed -n 2,12p "$0"; exit 2 ;;
+  *) sed -n 2,14p "$0"; exit 2 ;;
 esac

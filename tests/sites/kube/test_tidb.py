@@ -26,12 +26,12 @@ from ruamel.yaml import YAML
 
 from benchbook import sites
 from benchbook.core.errors import SettingsDiffer, SiteError
-from benchbook.measure import dataset, warm_up
+from benchbook.measure import dataset, execute, warm_up
 from benchbook.measure.ledger import session
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
 from benchbook.sites.kube import tidb, tidb_cluster
-from benchbook.sites.kube.api import VARIABLES, Cluster
+from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from benchbook.sites.kube.layout import pod_of
 from benchbook.sites.local import tidb_members
 from tests.sites import kubernetes_study
@@ -173,6 +173,18 @@ def test_a_tidb_that_lets_anybody_in_at_first_is_refused_by_name(folder: Path, r
         assert site.able == [] and "before it has accounts" in site.missing("pod")
 
 
+def withdraw(api: client.ApiextensionsV1Api, names: set[str]) -> None:
+    """Remove definitions, and wait until they are gone: what is made of one that ends is lost with it."""
+    for name in names:
+        api.delete_custom_resource_definition(name)
+    assert wait_for(lambda: not names & defined(api), 60), f"still there: {names & defined(api)}"
+
+
+def defined(api: client.ApiextensionsV1Api) -> set[str]:
+    """Return the names of all definitions in the cluster."""
+    return {one.metadata.name for one in api.list_custom_resource_definition().items}
+
+
 @pytest.fixture
 def definition(cluster: Cluster) -> Iterator[None]:  # noqa: F811
     """The operator's own definition of a TidbCluster, in the cluster as long as it is needed."""
@@ -180,21 +192,21 @@ def definition(cluster: Cluster) -> Iterator[None]:  # noqa: F811
     whole = YAML(typ="safe").load(Path(CRD).read_text(encoding="utf-8"))
     api = client.ApiextensionsV1Api(cluster.api)
     name = whole["metadata"]["name"]
-    was_there = any(one.metadata.name == name for one in api.list_custom_resource_definition().items)
+    was_there = name in defined(api)
     cluster.apply(whole)
     deadline = time.monotonic() + 30
     while tidb_cluster.PLURAL not in (cluster.raw(f"/apis/{tidb.API}") or "") and time.monotonic() < deadline:
         time.sleep(0.2)
     yield
     if not was_there:
-        api.delete_custom_resource_definition(name)
+        withdraw(api, {name})
 
 
 # The first process of a pod's namespace takes no SIGKILL from inside it; of SIGTERM it ends by itself.
 KILL = ["sh", "-c", "kill -TERM 1"]
 
 
-def operated(**site: Any) -> Any:
+def operated(plan: dict[str, Any] | None = None, **site: Any) -> Any:
     """Return a study on one PD, three stores and two TiDB; settings of PD are those of the lab's cluster."""
     pd = tidb_members.PD_DEFAULTS | {"replication.max-replicas": 3}
     parts = {
@@ -203,9 +215,11 @@ def operated(**site: Any) -> Any:
         "tidb": {"replicas": site.pop("tidbs", 2)},
     }
     images = dict.fromkeys(("server", "client", "proxy"), PARTS)
+    other = {"plan": plan} if plan is not None else {}
     section = {"images": images, "tidb": {"version": "v5.0.0", **parts}, "wait_s": 300, **site}
     arms = {"service": {"network": "pod", "access": "service"}, "direct": {"network": "pod"}}
-    return study(arms, section, engine={"name": "tidb", "settings": {"tidb_hashagg_final_concurrency": 1}})
+    engine = {"name": "tidb", "settings": {"tidb_hashagg_final_concurrency": 1}}
+    return study(arms, section, engine=engine, **other)
 
 
 @needs_parts
@@ -270,8 +284,9 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
     folder: Path,  # noqa: F811
     root: Path,  # noqa: F811
     definition: None,
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    spec = operated()
+    spec = operated(plan={"seed": 1, "blocks": 1, "discard_s": 1, "run_s": 6})
     into = root / "raw"
     into.mkdir()
     with sites.open_site(spec, folder) as site, Operator(site.space.namespace, PARTS):
@@ -290,8 +305,14 @@ def test_a_store_that_is_killed_in_a_run_voids_it_and_the_books_of_all_tidbs_are
         # Seven selects on each of the two.
         assert after["Com_select"] - before["Com_select"] == 14
         own = Cluster()
-        killing = threading.Timer(2.0, lambda: own.run(site.space.namespace, "server-tikv-1", KILL))
-        killing.start()
+        killing = threading.Timer(0.5, lambda: own.run(site.space.namespace, "server-tikv-1", KILL))
+        begin = execute._start
+
+        def begun(one: Any) -> None:
+            begin(one)
+            killing.start()
+
+        monkeypatch.setattr(execute, "_start", begun)
         _, judged = run(site, spec, "direct", into)
         killing.join()
         assert judged.status != "valid"
@@ -332,7 +353,7 @@ def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(
     """Without images of PD and without a storage class it gets no further, and says why."""
     assert OPERATOR is not None and CRD is not None
     api = client.ApiextensionsV1Api(cluster.api)
-    before = {one.metadata.name for one in api.list_custom_resource_definition().items}
+    before = defined(api)
     for path in sorted(Path(CRD).parent.glob("pingcap.com_*.yaml")):
         cluster.apply(YAML(typ="safe").load(path.read_text(encoding="utf-8")))
     log = root / "operator.log"
@@ -350,6 +371,4 @@ def test_the_operator_itself_takes_our_cluster_and_begins_with_its_pd(
         operator.kill()
         operator.wait()
         clean.down(folder)
-        for one in api.list_custom_resource_definition().items:
-            if one.metadata.name not in before and one.metadata.name.endswith(".pingcap.com"):
-                api.delete_custom_resource_definition(one.metadata.name)
+        withdraw(api, {name for name in defined(api) - before if name.endswith(".pingcap.com")})

@@ -1,0 +1,262 @@
+"""TiDB Operator itself, in a pod of its own: it makes our TidbCluster of its start scripts, by its discovery.
+
+They need what the other tests of TiDB in a cluster need, and CoreDNS in it, the images pingcap/{pd,tikv,tidb}
+of v5.0.0, and BENCHBOOK_TEST_OPERATOR_IMAGE, which names one with the operator's controller-manager and its
+discovery in /usr/local/bin. `tools/images` makes all of them; unistore is in TiKV's place there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+from kubernetes import client
+from ruamel.yaml import YAML
+
+from benchbook import sites
+from benchbook.core.errors import SiteError
+from benchbook.measure import dataset
+from benchbook.measure.ledger import session
+from benchbook.sites.arms import clean
+from benchbook.sites.kube import tidb
+from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
+from tests.sites.kube.test_site import cluster, folder, ours, root, run  # noqa: F401
+from tests.sites.kube.test_tidb import CRD, PARTS, defined, operated, withdraw
+
+IMAGE = os.environ.get("BENCHBOOK_TEST_OPERATOR_IMAGE")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not any(os.environ.get(name) for name in VARIABLES),
+        reason=f"no cluster: neither {' nor '.join(VARIABLES)} is set",
+    ),
+    pytest.mark.skipif(
+        None in (CRD, PARTS, IMAGE),
+        reason="BENCHBOOK_TIDB_CRD, BENCHBOOK_TEST_PARTS_IMAGE or BENCHBOOK_TEST_OPERATOR_IMAGE is not set",
+    ),
+]
+NAME = "benchbook-test-operator"
+# One for PD, three for the stores.
+VOLUMES = 4
+
+
+def definitions() -> list[Any]:
+    """Return the operator's definitions: it does not start without all of them."""
+    assert CRD is not None
+    files = sorted(Path(CRD).parent.glob("pingcap.com_*.yaml"))
+    return [YAML(typ="safe").load(path.read_text(encoding="utf-8")) for path in files]
+
+
+def installed() -> list[dict[str, Any]]:
+    """Return what the operator's chart makes, with the rights of the whole cluster."""
+    meta, labels = {"name": NAME, "namespace": NAME}, {"app": NAME}
+    container = {
+        "name": "operator",
+        "image": IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        # A part that stops is to be seen, not to be replaced; the operator looks again after a few seconds.
+        "command": [
+            "/usr/local/bin/tidb-controller-manager",
+            f"-tidb-discovery-image={IMAGE}",
+            "-auto-failover=false",
+            "-resync-duration=5s",
+        ],
+        "env": [{"name": "NAMESPACE", "value": NAME}],
+    }
+    pod = {"serviceAccountName": NAME, "containers": [container], "terminationGracePeriodSeconds": 1}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    account = {"kind": "ServiceAccount", **meta}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": NAME},
+            "roleRef": role,
+            "subjects": [account],
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": meta,
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        },
+    ]
+
+
+def storage(where: Path) -> list[dict[str, Any]]:
+    """Return a class and its volumes, which are folders of the node and removed with their claims."""
+    found: list[dict[str, Any]] = [
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": NAME},
+            "provisioner": "kubernetes.io/no-provisioner",
+        }
+    ]
+    for number in range(VOLUMES):
+        spec = {
+            "capacity": {"storage": "20Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": NAME,
+            # The operator is to make it Delete, as our TidbCluster asks.
+            "persistentVolumeReclaimPolicy": "Retain",
+            "hostPath": {"path": str(where / str(number)), "type": "DirectoryOrCreate"},
+        }
+        meta = {"name": f"{NAME}-{number}"}
+        found.append({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": spec})
+    return found
+
+
+def volumes(cluster: Cluster) -> list[Any]:  # noqa: F811
+    """Return what is there of our volumes."""
+    found = cluster.core.list_persistent_volume().items
+    return [one for one in found if one.spec.storage_class_name == NAME]
+
+
+@pytest.fixture
+def operator(cluster: Cluster) -> Iterator[Path]:  # noqa: F811
+    """The operator at work, and storage for one cluster; return the folder of its volumes."""
+    extensions = client.ApiextensionsV1Api(cluster.api)
+    before = defined(extensions)
+    # Kubernetes itself removes volumes of nodes below /tmp alone.
+    where = Path(tempfile.mkdtemp(prefix="benchbook-operator-", dir="/tmp"))
+    try:
+        for manifest in [*definitions(), *installed(), *storage(where)]:
+            cluster.apply(manifest)
+        apps = client.AppsV1Api(cluster.api)
+        assert wait_for(
+            lambda: apps.read_namespaced_deployment(NAME, NAME).status.ready_replicas, 60, pause_s=1
+        ), "the operator does not start"
+        yield where
+    finally:
+        core, rights = cluster.core, client.RbacAuthorizationV1Api(cluster.api)
+        for one in volumes(cluster):
+            core.delete_persistent_volume(one.metadata.name)
+        for remove in (
+            rights.delete_cluster_role_binding,
+            client.StorageV1Api(cluster.api).delete_storage_class,
+            core.delete_namespace,
+        ):
+            with contextlib.suppress(client.ApiException):
+                remove(NAME)
+        withdraw(extensions, {name for name in defined(extensions) - before if name.endswith(".pingcap.com")})
+        gone = wait_for(
+            lambda: NAME not in [one.metadata.name for one in core.list_namespace().items], 60, pause_s=1
+        )
+        shutil.rmtree(where, ignore_errors=True)
+        assert gone
+
+
+def of_one_node(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Leave out what our manifest asks for and one node can't give: a node for each pod of a part."""
+    if len(cluster.core.list_node().items) < VOLUMES - 1:
+        monkeypatch.setattr(tidb, "_apart", lambda name, part: {})
+
+
+def told(cluster: Cluster) -> str:  # noqa: F811
+    """Return the last lines of the operator's log."""
+    pod = cluster.core.list_namespaced_pod(NAME).items[0].metadata.name
+    return str(cluster.core.read_namespaced_pod_log(pod, NAME, tail_lines=30))
+
+
+def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(
+    operator: Path,
+    cluster: Cluster,  # noqa: F811
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+):
+    of_one_node(cluster, monkeypatch)
+    spec = operated(storage={"storage_class": NAME, "size_gib": 20})
+    into = root / "raw"
+    into.mkdir()
+    with sites.open_site(spec, folder) as site:
+        assert site.able == ["service", "direct"]
+        try:
+            dataset.load(site, spec)
+        except SiteError:
+            print(told(cluster))
+            raise
+        namespace = site.space.namespace
+        seen = {}
+        for arm in spec.arms:
+            made, judged = run(site, spec, arm, into)
+            assert judged.status == "valid", (arm, judged.reasons)
+            assert judged.ledger == "agrees"
+            seen[arm] = made.evidence()
+        leads = seen["service"]["identity_before"]["service_leads_to"]
+        assert leads == site._arms.server(site.chains["service"].server).parts.addresses and len(leads) == 2
+        facts = site.facts("service")["engine"]
+        assert {part: (one["pods"], one["images"]) for part, one in facts["parts"].items()} == {
+            "pd": (1, ["pingcap/pd:v5.0.0"]),
+            "tikv": (3, ["pingcap/tikv:v5.0.0"]),
+            "tidb": (2, ["pingcap/tidb:v5.0.0"]),
+        }
+        assert facts["settings"]["tidb_hashagg_final_concurrency"]["got"] == "1"
+        assert facts["settings"]["log.level"]["got"] == "error"
+        assert [one.rpartition(" ")[2] for one in facts["stores"]] == ["Up", "Up", "Up"]
+        looks = seen["direct"]["arrangement"]["cluster"]
+        # Its stores are known by the names that its DNS gives them.
+        stores = {f"server-tikv-{number}" for number in range(3)}
+        for when in ("before", "after"):
+            assert looks[when]["ended"] == [] and set(looks[when]["stores"]) == stores
+            assert list(looks[when]["replicas"]) == ["3"]
+        with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+            pymysql.connect(host=leads[0], port=4000, user="root", password="", ssl_disabled=True)
+        assert {one.spec.persistent_volume_reclaim_policy for one in volumes(cluster)} == {"Delete"}
+    with sites.open_site(spec, folder) as site:
+        # The next stage finds it as it was left: the operator made nothing of it again.
+        site.restore(dataset.label(spec))
+        with session(site) as connection:
+            assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+        again = site.identity("service")
+        pods = {name for name in again if name.startswith("server-")}
+        assert pods and all(again[name] == seen["direct"]["identity_after"][name] for name in pods)
+    clean.down(folder)
+    assert ours(cluster, folder) == []
+    # Nor are the volumes and what was in them: removed with their claims, as asked.
+    assert wait_for(lambda: not volumes(cluster), 60, pause_s=1)
+    assert not list(operator.iterdir())
+    assert namespace not in [one.metadata.name for one in cluster.core.list_namespace().items]
+
+
+def test_settings_that_change_between_two_stages_are_in_force_before_the_cluster_is_said_to_be_up(
+    operator: Path,
+    cluster: Cluster,  # noqa: F811
+    folder: Path,  # noqa: F811
+    root: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+):
+    of_one_node(cluster, monkeypatch)
+    asked = {"storage": {"storage_class": NAME, "size_gib": 20}}
+    with sites.open_site(operated(**asked), folder) as site:
+        dataset.load(site, site.study)
+        before = site.identity("direct")
+    for part, item, value in (
+        ("tidb", "performance.stmt-count-limit", 4321),
+        ("tikv", "server.log-level", "warn"),
+    ):
+        changed = operated(**asked)
+        getattr(changed.site.kubernetes.tidb, part).config[item] = value
+        with sites.open_site(changed, folder) as site:
+            site.up("direct")
+            after = site.identity("direct")
+            pods = {name for name in before if name.startswith(f"server-{part}")}
+            assert len(pods) == getattr(changed.site.kubernetes.tidb, part).replicas
+            assert not any(before[name] == after[name] for name in pods), told(cluster)
+            if part == "tidb":
+                assert site.facts("direct")["engine"]["settings"][item]["got"] == str(value)
+            with session(site) as connection:
+                assert dataset.describe(connection, changed)["rows"] == {"sbtest1": 500, "sbtest2": 500}
+            assert site.identity("direct") == after
+            before = after
