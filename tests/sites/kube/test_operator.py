@@ -204,6 +204,7 @@ def test_the_operator_itself_makes_our_cluster_which_is_measured_and_removed(
     load(spec, folder, cluster, operator)
     with sites.open_site(spec, folder) as site:
         assert site.able == ["service", "direct"]
+        site.restore(dataset.label(spec))
         namespace = site.space.namespace
         seen = {}
         for arm in spec.arms:
