@@ -135,7 +135,7 @@ class Operator(threading.Thread):
             "image": self.image or "localhost/nowhere:1",
             "imagePullPolicy": "IfNotPresent" if self.image else "Never",
             "command": ["sh", "-c", COMMANDS[part].replace("KNOWN", known)],
-            "env": [{"name": "POD_IP", "valueFrom": own_address}],
+            "env": [{"name": "POD_IP", "valueFrom": own_address}, *spec[part]["env"]],
             "readinessProbe": {"tcpSocket": {"port": PORTS[part]}, "periodSeconds": 1},
             "volumeMounts": [
                 {"name": "config", "mountPath": "/etc/part"},

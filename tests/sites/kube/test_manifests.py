@@ -331,6 +331,28 @@ def test_tikv_is_passed_its_status_address_where_its_version_takes_one(version: 
     assert tidb.cluster(study, NAMES, "pod")["spec"]["enableDynamicConfiguration"] is takes_it
 
 
+def test_pods_of_the_operators_tell_what_they_were_made_of_but_not_how_many_they_are():
+    def made_as(change: str | None = None, value: Any = None) -> dict[str, str]:
+        study = tidb_study(pod={"network": "pod", "access": "service"})
+        if change == "settings":
+            study.site.kubernetes.tidb.tikv.config["server.grpc-concurrency"] = value
+        elif change is not None:
+            whole = study.site.kubernetes.tidb
+            object.__setattr__(whole.tikv if change == "replicas" else whole, change, value)
+        spec = tidb.cluster(study, NAMES, "pod")["spec"]
+        for part in tidb.PARTS:
+            assert [one["name"] for one in spec[part]["env"]] == [tidb.MADE_AS]
+        return {part: spec[part]["env"][0]["value"] for part in tidb.PARTS}
+
+    first = made_as()
+    assert len(set(first.values())) == 3
+    assert made_as("replicas", 5) == first
+    other = made_as("settings", 7)
+    assert other["tikv"] != first["tikv"] and other | {"tikv": ""} == first | {"tikv": ""}
+    newer = made_as("version", "v5.0.1")
+    assert not any(newer[part] == first[part] for part in tidb.PARTS)
+
+
 def test_arms_that_differ_in_access_alone_share_a_tidb_cluster():
     """On the host's network two clusters would meet on their ports."""
     study = tidb_study(

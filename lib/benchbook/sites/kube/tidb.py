@@ -7,6 +7,8 @@ in access alone share a cluster: on the network of their nodes two would meet on
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 from benchbook.core.errors import SiteError
@@ -30,6 +32,9 @@ STORED = ("pd", "tikv")
 # The first TiKV that takes `--advertise-status-addr`, which `enableDynamicConfiguration` makes the operator
 # pass; an older one ends with a word about an unknown argument.
 TELLS_STATUS_ADDRESS = (4, 0, 1)
+# The variable of its pods that tells them from those of earlier settings: a TidbCluster says that it is ready
+# until the operator has seen that it was changed.
+MADE_AS = "BENCHBOOK_MADE_AS"
 
 
 def manifests(study: Study, names: Names) -> list[dict[str, Any]]:
@@ -77,6 +82,8 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
     spec["tidb"]["separateSlowLog"] = False
     spec["tidb"]["config"] = config.toml(dict(asked_of(study, name).items) | wanted["tidb"])
     spec["tidb"]["service"] = {"type": "ClusterIP", "exposeStatus": True}
+    for part in PARTS:
+        spec[part]["env"] = [{"name": MADE_AS, "value": _made_as(spec, part)}]
     return names.manifest(KIND, server.name, api=API, spec=spec)
 
 
@@ -128,6 +135,13 @@ def _part(
     if here.tolerations:
         found["tolerations"] = tolerations(here)
     return found
+
+
+def _made_as(spec: dict[str, Any], part: str) -> str:
+    """Return the digest of all that a part's pods are made of; how many there are is no part of it."""
+    shared = {key: value for key, value in spec.items() if key not in PARTS}
+    own = {key: value for key, value in spec[part].items() if key != "replicas"}
+    return hashlib.sha256(json.dumps([shared, own], sort_keys=True).encode()).hexdigest()
 
 
 def _nodes(here: Kubernetes, arm: Arm, role: str) -> Selector:

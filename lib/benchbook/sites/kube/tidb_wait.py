@@ -38,7 +38,7 @@ def ready(
         if state is None:
             return found
         now = time.monotonic()
-        running = sum(wait.state(pod) is None for part in found.values() for pod in part)
+        running = sum(_running(resource["spec"], found).values())
         if running > most:
             most, moved = running, now
         stuck = [pod for part in found.values() for pod in part if _is_hopeless(pod)]
@@ -69,13 +69,23 @@ def lacking(resource: Mapping[str, Any], found: Mapping[str, list[Any]]) -> str 
     """Return how far a cluster is, in words; None if it is ready and all its pods run."""
     spec, status = resource["spec"], resource.get("status") or {}
     wanted = {part: int(spec[part]["replicas"]) for part in PARTS}
-    running = {part: sum(wait.state(pod) is None for pod in found[part]) for part in PARTS}
+    running = _running(spec, found)
     ready = (one for one in status.get("conditions") or () if one["type"] == "Ready")
     said: Mapping[str, Any] = next(ready, {})
     if said.get("status") == "True" and running == wanted and not _is_moving(status):
         return None
     counts = ", ".join(f"{NAMES[part]} {running[part]} of {wanted[part]}" for part in PARTS)
     return f"{counts}; the operator says: {said.get('message') or said.get('reason') or 'nothing yet'}"
+
+
+def _running(spec: Mapping[str, Any], found: Mapping[str, list[Any]]) -> dict[str, int]:
+    """Return how many pods of each part run that were made of what is asked now."""
+    return {part: sum(_is_as_asked(pod, spec[part]) for pod in found[part]) for part in PARTS}
+
+
+def _is_as_asked(pod: Any, asked: Mapping[str, Any]) -> bool:
+    env = {one.name: one.value for container in pod.spec.containers for one in container.env or ()}
+    return wait.state(pod) is None and all(env.get(one["name"]) == one["value"] for one in asked["env"])
 
 
 def _is_moving(status: Mapping[str, Any]) -> bool:
