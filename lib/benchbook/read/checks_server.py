@@ -24,7 +24,7 @@ WITH_ERRORS = frozenset({"Com_stmt_prepare", "Rows_changed"})
 """Counters of writes that hold whether statements ended in errors or not."""
 RETRIES = "Retries"
 """Times that a server did the writes of a transaction again by itself, and counted them again, as optimistic
-TiDB does; a counter of those servers alone."""
+TiDB 3.0 does; a counter of those servers alone."""
 UPTIME_SLACK_S = 5.0
 """Seconds by which the server's uptime may grow more than the run lasted: our looks before and after it."""
 UPTIME_ROUNDING_S = 1.5
@@ -58,11 +58,14 @@ def ledger(run: Evidence, limits: Limits) -> list[str]:
 def _again(run: Evidence) -> Counter[str]:
     """Return how many of each statement a server may have counted once more, by the retries it counted.
 
-    A transaction that is done again is done without its reads.
+    A transaction that is done again is done without its reads. Statements that are not prepared are counted
+    where they come in, once. Retries of the server's own sessions are told too, so this is the most.
     """
     most: Counter[str] = Counter()
     retries = run.grown(RETRIES) if run.has_counter(RETRIES) else 0
     for one in run.served if retries else ():
+        if not one.transaction.is_prepared:
+            continue
         again = {name: each for name, each in one.transaction.counters.items() if name != "Com_select"}
         again |= {"Com_begin": 1, "Com_commit": 1} if one.transaction.has_transaction else {}
         for name, each in again.items():
