@@ -78,10 +78,14 @@ OPERATORS: tuple[tuple[tuple[int, int], tuple[str, ...]], ...] = (
 NEWEST = {"1.6": "1.6.5", "1.5": "1.5.5", "1.4": "1.4.7", "1.3": "1.3.10"}
 
 
+def release(version: str) -> tuple[int, ...]:
+    """Return a version of TiDB such as v3.0.1 as numbers."""
+    return tuple(int(number) for number in version.removeprefix("v").split("."))
+
+
 def operators(version: str) -> tuple[str, ...]:
     """Return the versions of TiDB Operator for a version of TiDB such as v3.0.1, the recommended first."""
-    major, minor, *_ = (int(number) for number in version.removeprefix("v").split("."))
-    return next((named for since, named in OPERATORS if (major, minor) >= since), ())
+    return next((named for since, named in OPERATORS if release(version)[:2] >= since), ())
 
 
 class TidbPart(Model):

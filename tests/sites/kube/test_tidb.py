@@ -222,6 +222,24 @@ def operated(plan: dict[str, Any] | None = None, **site: Any) -> Any:
     return study(arms, section, engine=engine, **other)
 
 
+def must_be_as_asked(facts: dict[str, Any], seen: dict[str, Any], leads: list[str]) -> None:
+    """Hold a cluster of `operated`, by its facts and what a run saw, against what it was asked to be."""
+    assert {part: one["pods"] for part, one in facts["parts"].items()} == {"pd": 1, "tikv": 3, "tidb": 2}
+    assert facts["settings"]["tidb_hashagg_final_concurrency"]["got"] == "1"
+    assert facts["settings"]["log.level"]["got"] == "error"
+    assert [one.rpartition(" ")[2] for one in facts["stores"]] == ["Up", "Up", "Up"]
+    looks = seen["arrangement"]["cluster"]
+    # By the names of their pods, whether they are known by addresses or by names of a DNS.
+    stores = {f"server-tikv-{number}" for number in range(3)}
+    for when in ("before", "after"):
+        assert looks[when]["ended"] == [] and set(looks[when]["stores"]) == stores
+        # Each region is on all three stores and has a leader on one of them.
+        assert list(looks[when]["replicas"]) == ["3"]
+        assert set(looks[when]["leaders"].values()) <= stores
+    with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+        pymysql.connect(host=leads[0], port=4000, user="root", password="", ssl_disabled=True)
+
+
 @needs_parts
 def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_study(
     cluster: Cluster,  # noqa: F811
@@ -249,24 +267,8 @@ def test_a_cluster_of_the_operators_is_loaded_once_measured_and_gone_with_its_st
         leads = seen["service"]["identity_before"]["service_leads_to"]
         assert leads == site._arms.server(site.chains["service"].server).parts.addresses
         facts = site.facts("service")["engine"]
-        assert {part: one["pods"] for part, one in facts["parts"].items()} == {
-            "pd": 1,
-            "tikv": 3,
-            "tidb": 2,
-        }
-        assert facts["settings"]["tidb_hashagg_final_concurrency"]["got"] == "1"
-        assert facts["settings"]["log.level"]["got"] == "error"
+        must_be_as_asked(facts, seen["service"], leads)
         assert "no copy" in facts["data"]
-        assert [one.rpartition(" ")[2] for one in facts["stores"]] == ["Up", "Up", "Up"]
-        looks = seen["service"]["arrangement"]["cluster"]
-        stores = {f"server-tikv-{number}" for number in range(3)}
-        for when in ("before", "after"):
-            assert looks[when]["ended"] == [] and set(looks[when]["stores"]) == stores
-            # Each region is on all three stores and has a leader on one of them.
-            assert list(looks[when]["replicas"]) == ["3"]
-            assert set(looks[when]["leaders"].values()) <= stores
-        with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
-            pymysql.connect(host=leads[0], port=4000, user="root", password="", ssl_disabled=True)
         assert site.has_snapshot(dataset.label(spec)) and not site.has_snapshot("another")
         site.restore(dataset.label(spec))
     with sites.open_site(spec, folder) as site:

@@ -14,7 +14,7 @@ from typing import Any
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
-from benchbook.core.study_kubernetes import Kubernetes, Selector
+from benchbook.core.study_kubernetes import Kubernetes, Selector, release
 from benchbook.sites.kube import layout
 from benchbook.sites.kube.layout import Chain, Names, asked, room, service_of
 from benchbook.sites.kube.pods import HOSTNAME, resources, tolerations
@@ -64,7 +64,7 @@ def cluster(study: Study, names: Names, name: str) -> dict[str, Any]:
         "configUpdateStrategy": "RollingUpdate",
         # Removed with the study: all of it can be loaded again.
         "pvReclaimPolicy": "Delete",
-        "enableDynamicConfiguration": _release(here.tidb.version) >= TELLS_STATUS_ADDRESS,
+        "enableDynamicConfiguration": release(here.tidb.version) >= TELLS_STATUS_ADDRESS,
         "hostNetwork": arm.network == "host",
         "imagePullPolicy": here.images.pull,
         "discovery": {},
@@ -108,11 +108,6 @@ def balancer(names: Names, chain: Chain) -> dict[str, Any]:
         "ports": [{"name": "mysql", "port": MYSQL_PORT, "targetPort": MYSQL_PORT, "protocol": "TCP"}],
     }
     return names.manifest("Service", service_of(chain) or "", spec=spec)
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """Return a version such as v3.0.1 as numbers."""
-    return tuple(int(number) for number in version.removeprefix("v").split("."))
 
 
 def _part(

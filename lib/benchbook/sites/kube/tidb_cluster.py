@@ -21,7 +21,7 @@ from benchbook.sites.kube.layout import Part
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.tidb_parts import ADMIN, PORT, Parts
 from benchbook.sites.tidb import data
-from benchbook.sites.tidb.status import ABSENT, UNCOUNTED
+from benchbook.sites.tidb.status import NOT_COUNTED
 
 PLURAL = "tidbclusters"
 LISTENING_S = 60.0
@@ -181,7 +181,7 @@ class TidbCluster:
     def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
         connection.tell(record)
         books: Callable[[], Any] = self.parts.books
-        record.info.update(books=books, absent=ABSENT, uncounted=UNCOUNTED, connected=self.parts.connected)
+        record.info.update(books=books, connected=self.parts.connected, **NOT_COUNTED)
 
     def _count(self) -> None:
         self.record["reconnects"] = self.record.get("reconnects", 0) + 1

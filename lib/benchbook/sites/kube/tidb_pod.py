@@ -18,7 +18,7 @@ from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import HOME
 from benchbook.sites.kube.server import Server
 from benchbook.sites.tidb import build, data
-from benchbook.sites.tidb.status import ABSENT, Status
+from benchbook.sites.tidb.status import NOT_COUNTED, Status
 
 
 class TidbPod(Server):
@@ -82,4 +82,4 @@ class TidbPod(Server):
 
     def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
         connection.tell(record)
-        record.info.update(books=self.status.books, absent=ABSENT, connected=self.status.connected)
+        record.info.update(books=self.status.books, connected=self.status.connected, **NOT_COUNTED)

@@ -24,7 +24,7 @@ from benchbook.sites.machine.contract import Machine, Process
 from benchbook.sites.processes.before_exec import ANYWHERE
 from benchbook.sites.settings import Value, same
 from benchbook.sites.tidb.config import VOLATILE, assignment
-from benchbook.sites.tidb.status import ABSENT, UNCOUNTED, Status
+from benchbook.sites.tidb.status import NOT_COUNTED, Status
 
 # Of a server's sockets the one that it keeps, and that of its first start.
 SOCKET, FIRST = "t.sock", "b.sock"
@@ -186,9 +186,7 @@ def admin(
             cursor.execute("SELECT CONNECTION_ID()")
             record.info["session"] = int(cursor.fetchone()[0])
         connected = lambda: sum(status.connected() for status in statuses)  # noqa: E731
-        record.info.update(
-            books=books or partial(added, statuses), absent=ABSENT, uncounted=UNCOUNTED, connected=connected
-        )
+        record.info.update(books=books or partial(added, statuses), connected=connected, **NOT_COUNTED)
 
     sqlalchemy.event.listen(made, "connect", inform)
     return made

@@ -31,6 +31,8 @@ ABSENT = {"Rows_sent": "TiDB doesn't count the rows it sends"}
 # What only newer ones count: the metric came in July 2020, and stands at 0 from the start where it is known.
 ENDED = "tidb_server_disconnection_total"
 UNCOUNTED = {"Connections": f"this version of TiDB doesn't count connections ({ENDED})"}
+# Both, as a connection tells of them.
+NOT_COUNTED = {"absent": ABSENT, "uncounted": UNCOUNTED}
 
 Samples = list[tuple[str, dict[str, str], float]]
 
