@@ -27,6 +27,9 @@ VARIABLES = ("BENCHBOOK_KUBECONFIG", "KUBECONFIG")
 LOST = (WebSocketException, urllib3.exceptions.HTTPError, OSError)
 OUT, ERR, STATUS = 1, 2, 3
 CALL_S = 30
+# A node takes a moment to find a container that the API already calls running.
+FIND_S = 5.0
+PAUSE_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,19 @@ class Cluster:
         return next(iter(found["items"]), None)
 
     def run(self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes = b"") -> Done:
-        """Run a command in a pod's container to its end; SiteError if it can't be run there."""
+        """Run a command in a pod's container to its end; SiteError if it can't be run there.
+
+        A container that its node does not find is asked for again for some seconds: nothing was run there.
+        """
+        deadline = time.monotonic() + FIND_S
+        while (done := self._try(namespace, pod, argv, stdin)) is None:
+            if time.monotonic() > deadline:
+                raise SiteError(f"{pod}: {argv[0]} can't be run there: the container is not there now")
+            time.sleep(PAUSE_S)
+        return done
+
+    def _try(self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes) -> Done | None:
+        """Run a command in a pod's container; None if its node doesn't find the container."""
         try:
             opened = self.open(namespace, pod, argv, bool(stdin))
             # The command takes no more of it than its first line: not every API can end it.
@@ -140,9 +155,11 @@ class Cluster:
             code = opened.returncode
         except ApiException as error:
             raise SiteError(f"{pod}: {argv[0]} can't be run there: {_said(error)}") from None
-        except ValueError:
+        except ValueError as error:
             # In place of an exit code the API says why there is none.
-            raise SiteError(f"{pod}: {argv[0]} can't be run there: the container is not there now") from None
+            if "container not found" in str(error):
+                return None
+            raise SiteError(f"{pod}: {argv[0]} can't be run there: {error}") from None
         except (*LOST, TypeError) as error:
             raise SiteError(f"{pod}: the connection to it was lost: {error}") from None
         if code is None:
