@@ -101,6 +101,17 @@ def test_before_the_first_look_the_answer_is_that_there_is_none_yet(made):
     assert line == "Nothing is decided yet: 2 of the 5\xa0blocks that the first look needs are complete."
 
 
+def test_a_study_of_fewer_blocks_than_a_decision_needs_says_what_its_runs_did(made):
+    early = {"blocks": {"planned": 2, "complete": 2}, "look": {"n": 0, "level": 0.98, "next": 5, "note": ""}}
+    why = (
+        "This describes runs and decides nothing: 2\xa0blocks are planned, and a decision needs 5\xa0blocks."
+    )
+    (line,) = prose.headline({**made.findings, **early})
+    assert line == why
+    (line,) = prose.headline({**made.findings, **early, "described": ["A stood still for 9 s."]})
+    assert line == f"A stood still for 9 s. {why}"
+
+
 def test_an_aa_pair_without_an_interval_is_no_comfort(made):
     aa = {**made.findings["aa"], "low": None, "high": None, "n": 2, "label": "not shown"}
     text = _text(prose.doubts({**made.findings, "aa": aa}, made.runs))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchbook.commands import again, archive, made_again, publish, rebuild, record
-from benchbook.core import files, paths
+from benchbook.core import files, load, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
 from tests.show import notebooks
@@ -175,7 +175,28 @@ def test_an_unfinished_study_is_refused_whatever_is_said(at: Path, tmp_path: Pat
         (tmp_path / run.name).rename(run)
 
 
-QUIET = {"aa": {"low": -0.01, "high": 0.012, "label": "not shown"}, "warnings": [], "checks": []}
+def test_blocks_that_are_missing_keep_a_study_out_and_blocks_that_were_never_planned_do_not(
+    at: Path, monkeypatch: pytest.MonkeyPatch
+):
+    study, whole = load.study("made"), files.read_json(paths.study("made").findings)
+    early = {"look": {**whole["look"], "n": 0, "next": 5}}
+    planned = {**whole, **early, "blocks": {"planned": 5, "complete": 4}}
+    monkeypatch.setattr(files, "read_json", lambda path: planned)
+    assert list(record.unfinished("made", study)) == [
+        "4 complete blocks are fewer than the first look needs, so nothing is decided"
+    ]
+    planned["blocks"] = {"planned": 2, "complete": 2}
+    assert list(record.unfinished("made", study)) == []
+    (found,) = record.against({**QUIET, **early}, "Held: x")
+    assert found == "nothing is decided: it plans fewer blocks than the first look needs (5)"
+
+
+QUIET = {
+    "aa": {"low": -0.01, "high": 0.012, "label": "not shown"},
+    "look": {"n": 5},
+    "warnings": [],
+    "checks": [],
+}
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,10 @@ def unfinished(name: str, study: Study) -> Iterator[str]:
     is_decided = study.plan.stop == "decided" and found["blocks"]["complete"] == found["look"]["n"]
     if not planned or (kept != planned and not (is_decided and found["look"]["n"])):
         yield f"{kept} of {planned} runs are there; run `make repro STUDY={name}` again, it goes on"
-    if not found["look"]["n"]:
-        complete = found["blocks"]["complete"]
+    blocks, look = found["blocks"], found["look"]
+    # Fewer by the plan itself is a doubt: such a study describes its runs and decides nothing.
+    if not look["n"] and blocks["planned"] >= look["next"]:
+        complete = blocks["complete"]
         yield f"{complete} complete blocks are fewer than the first look needs, so nothing is decided"
     if not found["findings"]:
         yield "no finding could be computed; its page says why"
@@ -115,6 +117,8 @@ def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
 
     if not registered.startswith(registration.HELD):
         yield f"pre-registration: {registered}"
+    if not found["look"]["n"]:
+        yield f"nothing is decided: it plans fewer blocks than the first look needs ({found['look']['next']})"
     aa = found.get("aa")
     if aa is None:
         yield "there is no A/A pair (aa), so how far apart equal arms come out on this machine is not known"

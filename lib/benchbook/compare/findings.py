@@ -18,6 +18,7 @@ from benchbook.compare import (
     arrangements,
     conditions,
     costs,
+    described,
     doubts,
     ladders,
     partners,
@@ -109,6 +110,7 @@ def make(
             ],
             "scaling": _scalings(study, runs),
             **_asked(evidence, twins, context, others),
+            **described.findings(study, runs, tidy.get("intervals"), facts, looks[0], names["arms"]),
         }
     )
 

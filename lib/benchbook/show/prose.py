@@ -100,12 +100,16 @@ def _claim(found: Finding) -> Html:
 def headline(findings: Mapping[str, Any], with_levels: bool = True) -> list[object]:
     """Write one sentence for each treatment and metric, workload by workload; `Html` and plain parts.
 
-    Before the first look there is nothing to say but that. Without levels it leaves out how an effect
+    Before the first look there is nothing to say but that, or what single runs did where a study plans no
+    more. Without levels it leaves out how an effect
     differs between thread counts, for a page whose next lines say that.
     """
     blocks, look = findings["blocks"], findings["look"]
     if not look["n"] and look["next"]:
         needed = numbers.count(look["next"], "block")
+        if blocks["planned"] < look["next"]:
+            told = "".join(f"{sentence} " for sentence in findings.get("described", ()))
+            return [f"{told}This describes runs and decides nothing: {_too_few(blocks['planned'], needed)}."]
         shown = f"{blocks['complete']} of the {needed} that the first look needs are complete"
         return [f"Nothing is decided yet: {shown}."]
     groups: dict[tuple[str, str, str], dict[object, Finding]] = {}
@@ -120,6 +124,11 @@ def headline(findings: Mapping[str, Any], with_levels: bool = True) -> list[obje
             *_named(sentences.headline(list(own.values()), with_levels), own.values()),
         ]
     return parts
+
+
+def _too_few(planned: int, needed: str) -> str:
+    verb = "is" if planned == 1 else "are"
+    return f"{numbers.count(planned, 'block')} {verb} planned, and a decision needs {needed}"
 
 
 def _named(text: str, group: Iterable[Finding]) -> list[object]:
