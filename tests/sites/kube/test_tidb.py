@@ -227,6 +227,7 @@ def must_be_as_asked(facts: dict[str, Any], seen: dict[str, Any], leads: list[st
     assert {part: one["pods"] for part, one in facts["parts"].items()} == {"pd": 1, "tikv": 3, "tidb": 2}
     assert facts["settings"]["tidb_hashagg_final_concurrency"]["got"] == "1"
     assert facts["settings"]["log.level"]["got"] == "error"
+    assert facts["cluster"]["stored"]["pd.replication.max-replicas"] == {"asked": "3", "got": ["3"]}
     assert [one.rpartition(" ")[2] for one in facts["stores"]] == ["Up", "Up", "Up"]
     looks = seen["arrangement"]["cluster"]
     # By the names of their pods, whether they are known by addresses or by names of a DNS.

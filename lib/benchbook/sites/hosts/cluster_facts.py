@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-import sqlalchemy
-from sqlalchemy import Connection, text
-
 from benchbook.core.errors import SettingsDiffer
 from benchbook.core.study_hosts import Numa
 from benchbook.sites import settings as values
@@ -19,7 +16,6 @@ from benchbook.sites.tidb import data
 from benchbook.sites.tidb.status import Status
 
 STORAGE = "TiKV, as tiup made it; no copy of the tables is kept"
-NOT_READ = "not read back: this version doesn't tell"
 
 
 def pids(hosts: Mapping[str, Host], part: Part, numa: Numa | None = None) -> dict[str, dict[str, list[int]]]:
@@ -44,7 +40,7 @@ def facts(cluster: Any, shown: dict[str, Any]) -> dict[str, Any]:
         raise SettingsDiffer(differing)
     variables = sql.variables(cluster.admin())
     with cluster.admin().connect() as connection:
-        kept = stored(connection, cluster.configs)
+        kept = data.stored(connection, cluster.configs)
     parts = [{key: one.get(key) for key in ("id", "role", "status")} for one in shown["instances"]]
     return data.facts(cluster.engine.version, STORAGE, told, variables, PurePath("DATA")) | {
         "config_hash": cluster.config_hash,
@@ -75,21 +71,6 @@ def settings(cluster: Any, statuses: Sequence[Status]) -> tuple[dict[str, Any], 
         }
         for key, value in sorted((asked.items | asked.variables).items()):
             got = asked.got(key, items, variables)
-            said = {"asked": values.text(value), "got": got if got is not None else NOT_READ}
+            said = {"asked": values.text(value), "got": got if got is not None else data.NOT_READ}
             told.setdefault(key, said | {"from": "study" if key in mine else "benchbook"})
     return told, differing
-
-
-def stored(connection: Connection, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return asked and got of the settings of TiKV and PD, which SQL tells since 4.0."""
-    found: dict[str, Any] = {}
-    for role in ("tikv", "pd"):
-        for name, value in configs[role].items():
-            said = "SHOW CONFIG WHERE type = :role AND name = :name"
-            try:
-                rows = connection.execute(text(said), {"role": role, "name": name}).mappings().all()
-                got: Any = sorted({str(row["Value"]) for row in rows}) or NOT_READ
-            except sqlalchemy.exc.SQLAlchemyError:
-                got = NOT_READ
-            found[f"{role}.{name}"] = {"asked": values.text(value), "got": got}
-    return found

@@ -20,7 +20,7 @@ from benchbook.sites.kube import connect, engines, tidb, tidb_wait
 from benchbook.sites.kube.layout import Part
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.tidb_parts import ADMIN, PORT, Parts
-from benchbook.sites.tidb import data
+from benchbook.sites.tidb import config, data
 from benchbook.sites.tidb.status import NOT_COUNTED
 
 PLURAL = "tidbclusters"
@@ -105,8 +105,11 @@ class TidbCluster:
         return {"cluster": self.uid(), **self.parts.identity()}
 
     def facts(self) -> dict[str, Any]:
-        variables = sql.variables(self.admin())
-        return self.parts.facts(self.asked, self.space.study.engine, variables)
+        study, admin = self.space.study, self.admin()
+        variables = sql.variables(admin)
+        with admin.connect() as connection:
+            kept = data.stored(connection, config.of_parts(self.space.here.tidb, study.arms[self.arm].parts))
+        return self.parts.facts(self.asked, study.engine, variables) | {"cluster": {"stored": kept}}
 
     def applied(self) -> list[tuple[str, str]]:
         """Return nothing more than its manifests, which hold all its settings."""

@@ -31,6 +31,7 @@ SOCKET, FIRST = "t.sock", "b.sock"
 # Whom it runs as on this machine, the first that there is; on hosts, where either may be missing, the last.
 USERS, OTHERWISE = ("mysql",), "nobody"
 FIRST_START_S, STOP_S, LAST_LINES = 180.0, 60.0, 5
+NOT_READ = "not read back: this version doesn't tell"
 
 
 def connect(part: Any, socket: str = SOCKET, password: str | None = None, **how: Any) -> pymysql.Connection:
@@ -207,6 +208,21 @@ def facts(
         "variables": len(variables),
         "variables_sha256": settings.digest(kept, folder),
     }
+
+
+def stored(connection: sqlalchemy.Connection, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return asked and got of the settings of TiKV and PD, which SQL tells since 4.0."""
+    found: dict[str, Any] = {}
+    said = sqlalchemy.text("SHOW CONFIG WHERE type = :role AND name = :name")
+    for role in ("tikv", "pd"):
+        for name, value in configs[role].items():
+            try:
+                rows = connection.execute(said, {"role": role, "name": name}).mappings().all()
+                got: Any = sorted({str(row["Value"]) for row in rows}) or NOT_READ
+            except sqlalchemy.exc.SQLAlchemyError:
+                got = NOT_READ
+            found[f"{role}.{name}"] = {"asked": settings.text(value), "got": got}
+    return found
 
 
 def close(cursor: pymysql.cursors.Cursor, password: str, hosts: Sequence[str] = ("localhost",)) -> None:
