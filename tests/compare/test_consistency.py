@@ -268,3 +268,20 @@ def test_numbers_that_agree_and_levels_that_lack_are_counted_and_listed():
     few = [("two", "b", n, "qps", "7.5") for n in (1, 2, 3, 4)]
     (lack,) = tables.missing_cells(cells([*ROWS, *few]), [("a", "b")], {})
     assert lack["detail"] == "No numbers at 5, 6 threads, where a has them."
+
+
+def test_a_window_that_cuts_through_transactions_may_move_their_statements():
+    """32 threads end what they had begun before a window of 3 s: half of 20 statements each were sent before
+    it, 320 of 6,720 in 336 transactions, 19.05 each. 32 of 336 transactions may have been cut; of 3,360 in
+    30 s they are 1 %, and 5 % is too much."""
+    line = {
+        "run_id": "r1", "arm": "direct", "workload": "load", "threads": 32, "block": 1, "measured_s": 3.0,
+        "qps": 2133.3, "tps": 112.0, "queries": 6400, "transactions": 336,
+    }  # fmt: skip
+    many = line | {"run_id": "r2", "threads": 1, "qps": 2240.0, "queries": 672000, "transactions": 33600}
+    found = consistency.of_runs(pd.DataFrame([line, many]))
+    assert not failed(found)
+    (told,) = (one for one in found if one["check"] == "statements per transaction")
+    assert told["detail"] == "Cells that agree within 1 % or what their windows cut through: 2."
+    (wrong,) = failed(consistency.of_runs(pd.DataFrame([line | {"measured_s": 30.0}, many])))
+    assert wrong["check"] == "statements per transaction" and "= 19.047 statements" in wrong["detail"]

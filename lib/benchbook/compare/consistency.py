@@ -76,10 +76,12 @@ def from_runs(runs: pd.DataFrame) -> pd.DataFrame:
     """Return our own runs as cells; each run is its own row, and only sysbench's mean latency is uncertain.
 
     It is rounded, and a window cuts through one transaction of each thread at both ends, which moves the mean
-    by as large a share as a transaction has of the measured seconds.
+    by as large a share as a transaction has of the measured seconds. `cut` is how large a share of a run's
+    transactions those are.
     """
     metrics = [name for name in runs.columns if name in ("qps", "tps") or name.startswith("latency_")]
-    ids = ["run_id", "arm", "workload", "threads", "block", "measured_s"]
+    runs = runs.assign(cut=(runs["threads"] / (runs["tps"] * runs["measured_s"])).where(runs["tps"] > 0, 0.0))
+    ids = ["run_id", "arm", "workload", "threads", "block", "measured_s", "cut"]
     long = runs.melt(ids, metrics, "metric", "value")
     long["printed"] = [f"{value:.6g}" for value in long["value"]]
     long = long.assign(
