@@ -37,11 +37,11 @@ def study(
 
 
 def test_an_arm_changes_what_it_names_and_keeps_the_rest_and_gets_data_of_its_own() -> None:
-    changed = {"replicas": 1, "store_settings": {"engine.block-cache-size": 4096}}
+    changed = {"replicas": 1, "store_settings": {"raftstore.raft-base-tick-interval": "1s"}}
     made = study(arms={"one": {}, "other": {"engine": {"cluster": changed}}})
     cluster = engine_of(made, "other").cluster
     assert cluster is not None and (cluster.stores, cluster.replicas) == (3, 1)
-    assert cluster.store_settings == {"engine.sync-write": True, "engine.block-cache-size": 4096}
+    assert cluster.store_settings == {"engine.sync-write": True, "raftstore.raft-base-tick-interval": "1s"}
     assert engine_of(made, "one").cluster == made.engine.cluster
     assert data_groups(made.arms) == [["one"], ["other"]]
 
@@ -62,6 +62,10 @@ def test_clusters_side_by_side_get_ports_that_do_not_meet() -> None:
     [
         ({"cluster": {"stores": 2, "replicas": 3}}, "there are 2 stores"),
         ({"cluster": {"pd": 3}}, "less than or equal to 1"),
+        (
+            {"cluster": {"store_settings": {"engine.block-cache-size": 4194304}}},
+            "engine.block-cache-size: unistore then caches indexes, too; write engine.index-cache-size",
+        ),
         ({"engine": {"version": "6.6"}}, "engine.version: 6.6: a cluster can be made of 5.0"),
         ({"engine": {"name": "mariadb", "version": None}}, "engine.cluster: made of TiDB"),
         ({"engine": {"binary": "/bin/true"}}, "engine.binary: /bin/true: the parts of a cluster"),

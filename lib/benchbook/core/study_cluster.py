@@ -18,6 +18,8 @@ VERSIONS = ("5.0",)
 ACCESS = ("direct", "haproxy")
 PD, STORES, TIDB, REPLICAS = 1, 3, 1, 3
 
+# unistore makes both caches or none, and ends at its start where the second has no size.
+BLOCKS, INDEXES = "engine.block-cache-size", "engine.index-cache-size"
 
 # Seconds of a run that an event needs before it, so that there is a level to fall from, and after it.
 BEFORE_EVENT_S, AFTER_EVENT_S = 20, 20
@@ -54,7 +56,7 @@ class Cluster(Model):
     no zones."""
     pd_settings: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
     """Settings of PD by its own names; each is read back and compared."""
-    store_settings: dict[Item, Scalar] = Field({}, examples=[{"engine.block-cache-size": 67108864}])
+    store_settings: dict[Item, Scalar] = Field({}, examples=[{"raftstore.raft-base-tick-interval": "1s"}])
     """Settings of the stores by unistore's names; each is read back and compared."""
     event: Event | None = None
     """What is done to the cluster in the middle of each run; null: nothing."""
@@ -65,6 +67,14 @@ class Cluster(Model):
             raise ValueError(
                 f"replicas: {self.replicas}: there are {self.stores} stores, and a store holds one replica "
                 f"of a region; write {self.stores} or fewer, or raise stores"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _both_caches(self) -> Cluster:
+        if self.store_settings.get(BLOCKS) and not self.store_settings.get(INDEXES):
+            raise ValueError(
+                f"store_settings: {BLOCKS}: unistore then caches indexes, too; write {INDEXES} as well"
             )
         return self
 
@@ -88,7 +98,7 @@ class ArmCluster(Model):
     """Milliseconds added each way between zones; null: as the study says."""
     pd_settings: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
     """Settings of PD, on top of the study's."""
-    store_settings: dict[Item, Scalar] = Field({}, examples=[{"engine.block-cache-size": 67108864}])
+    store_settings: dict[Item, Scalar] = Field({}, examples=[{"raftstore.raft-base-tick-interval": "1s"}])
     """Settings of the stores, on top of the study's."""
     event: Event | None = None
     """What is done to this arm's cluster in the middle of each run; null: as the study says."""
