@@ -253,6 +253,10 @@ def test_clusters_with_zones_find_their_prepared_data_in_each_others_place(
                 beside = one.zones.facts([*one.stores], one.size.tidb)["tidb_beside"]
                 near = [one.stores[store].place.address for store in beside]
                 assert [server.place.address for server in one.servers] == near
+        site.up("far")
+        hops = [hop.child.pid for hop in clusters["far"].hops.values()]
+        # What makes the distance is no other program: its time is told apart from that of the cluster.
+        assert hops and sorted(site.monitored("far")["proxy"]) == sorted(hops)
     assert made[0] == made[1]
     assert clean.down(open_folder / "zones").is_clean
 

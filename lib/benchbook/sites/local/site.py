@@ -143,6 +143,9 @@ class LocalSite(ArrangedSite[InLab]):
                     [pid for its in pids.values() for pid in its] or [child.pid]
                 )
                 found |= {name: its for name, its in pids.items() if its}
+            hops = getattr(self._parts.get(part), "hops", {}).values()
+            if between := [hop.child.pid for hop in hops if hop.child]:
+                found.setdefault("proxy", []).extend(between)
         return found
 
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
