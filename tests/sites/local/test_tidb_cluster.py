@@ -27,6 +27,7 @@ from benchbook.measure import dataset, execute, ledger
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import lab as labs
+from benchbook.sites import settings
 from benchbook.sites.arms import clean
 from benchbook.sites.tidb import build
 from tests import rooms
@@ -232,6 +233,29 @@ def test_leaders_that_are_evicted_from_a_store_void_the_run(site: Any, study: St
         urllib.request.urlopen(urllib.request.Request(name, method="DELETE"), timeout=5).close()
     assert of(verdict, "V24").passed is False
     assert f"moved from {store} to" in of(verdict, "V24").detail
+
+
+def test_proxies_of_clusters_that_changed_places_keep_the_digests_of_their_settings(
+    study: Study, open_folder: Path
+) -> None:
+    arms = {
+        "one": {"access": "haproxy"},
+        "three": {"access": "haproxy", "engine": {"cluster": {"tidb": 3}}},
+    }
+    engine = {"name": "tidb", "version": VERSION, "cluster": {"stores": 3, "tidb": 1}}
+    apart = Study.model_validate(study.model_dump(exclude_defaults=True) | {"arms": arms, "engine": engine})
+    with sites.open_site(apart, open_folder / "proxies") as site:
+        said: list[dict[str, str]] = []
+        for block in (1, 2):
+            site.change_places(block)
+            said.append({})
+            for arm in arms:
+                proxy = site._parts.get(site.chains[arm].proxy)
+                text = settings.lasting(proxy.text(), proxy.folder, proxy.moved)
+                said[-1][arm] = "\n".join(line for line in text.splitlines() if "socket" not in line)
+    # Two clusters of other sizes: three servers behind the second proxy, in either place.
+    assert said[0] == said[1]
+    assert [said[0][arm].count("    server db") for arm in arms] == [1, 3]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: zones are network namespaces")

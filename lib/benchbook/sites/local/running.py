@@ -169,9 +169,15 @@ class Parts:
             assert there.to is not None
             # A proxy's own interface is on the port after its own.
             proxy.moved = {f"{labs.LOOPBACK}:{part.port + 1}": f"{labs.LOOPBACK}:{there.port + 1}"}
-            for now, then in ((part.to, there.to), (part, there)):
-                proxy.moved[":".join(map(str, self.address(now)))] = ":".join(map(str, self.address(then)))
+            then = [*self._addresses_at(part.to, there.to), self.address(there)]
+            for one, first in zip([*self.addresses(part.to), self.address(part)], then, strict=True):
+                proxy.moved[":".join(map(str, one))] = ":".join(map(str, first))
         return proxy
+
+    def _addresses_at(self, part: Part, there: Part) -> list[tuple[str, int]]:
+        """Return where a part would be reached in the place of another: a cluster's places go with it."""
+        several = getattr(self.get(part), "addresses_at", None) if part.kind == "server" else None
+        return several(there.port, there.rank) if several is not None else [self.address(there)]
 
     def _peers(self, part: Part) -> tuple[str, ...]:
         """Return where a server's connections come from: loopback, its socket, the bridge of pods."""

@@ -123,6 +123,14 @@ class Cluster:
         """Where its TiDB are reached."""
         return [(one.place.address, one.place.port) for one in self.servers]
 
+    def addresses_at(self, port: int, rank: int) -> list[tuple[str, int]]:
+        """Return where they would be reached in the place of another cluster; arms change places."""
+        zones = replace(self.zones, rank=rank) if self.zones is not None else None
+        return [
+            (zones.address(number % self.size.stores) if zones else self.place.address, port + 2 * number)
+            for number in range(self.size.tidb)
+        ]
+
     @property
     def below(self) -> dict[str, list[tuple[str, int]]]:
         """Where stores (`tikv`) and PD are reached."""

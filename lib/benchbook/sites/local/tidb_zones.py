@@ -33,6 +33,10 @@ class Zones:
         namespace, address = self.network.pod(self._number(zone))
         return replace(place, address=address, where=replace(place.where, namespace=namespace))
 
+    def address(self, zone: int) -> str:
+        """Return the address of a zone; nothing is made for it."""
+        return self.network.address(self._number(zone))
+
     def addresses(self, zone: int) -> list[str]:
         """Return the addresses of a zone wherever its cluster may be: arms change places between blocks."""
         return [self.network.address(FIRST + MOST * rank + zone) for rank in range(CLUSTERS)]
