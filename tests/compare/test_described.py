@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import described
+from benchbook.compare.study_claims import Evidence
+from benchbook.core.params import Analysis
 
 NAMES = {"steady": "the whole cluster", "lost": "the cluster that loses a store"}
 LOST = {"lost": {"engine": {"cluster": {"event": {"what": "kill_store", "at_s": 30, "back_after_s": 20}}}}}
@@ -28,7 +30,8 @@ def said(make_study):
             for second, qps in enumerate(values, start=1)
         ]
         study = make_study(blocks=blocks)
-        return described.findings(study, runs, pd.DataFrame(rows), facts, 5, NAMES)
+        evidence = Evidence(study, runs, Analysis(), pd.DataFrame(rows), None, facts)
+        return described.findings(evidence, NAMES)
 
     return say
 
@@ -69,6 +72,8 @@ def test_a_long_run_is_told_by_its_levels_and_stalls(said) -> None:
     assert "stayed at one level (median 102 queries per second, slowest second 100, 0 stalls in 447 s)" in one
 
 
-def test_a_study_that_can_decide_is_not_described(said) -> None:
+def test_a_study_that_can_decide_is_not_described(said, make_study) -> None:
+    assert described.tables(make_study(blocks=4), Analysis()) == ["intervals"]
+    assert described.tables(make_study(blocks=5), Analysis()) == []
     assert said([("lost", [100.0] * 30 + [0.0] * 30)], LOST, blocks=5) == {}
     assert said([("steady", [100.0] * 60)], {}) == {}

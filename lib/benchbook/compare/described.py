@@ -8,33 +8,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from benchbook.compare import dips, stability
 from benchbook.compare.sentences import listing
+from benchbook.compare.study_claims import Evidence
 from benchbook.compare.words import sentence_case
+from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 
 
-def findings(
-    study: Study,
-    runs: pd.DataFrame,
-    intervals: pd.DataFrame | None,
-    facts: Mapping[str, Any],
-    first_look: int,
-    names: Mapping[str, str],
-) -> dict[str, Any]:
-    """Return {"described": sentences} for a study that plans fewer blocks than the first look needs.
+def is_all(study: Study, analysis: Analysis) -> bool:
+    """Tell whether a study plans fewer blocks than the first look needs, so that it describes its runs."""
+    return study.plan.blocks < min(analysis.looks)
 
-    Nothing for another study, and for one without an event in its runs and without a long run. `runs` and
-    `intervals` are as for `dips.of_runs` and `stability.of_runs`, `facts` one nested mapping by arm, `names`
-    what the arms are called.
+
+def tables(study: Study, analysis: Analysis) -> list[str]:
+    """Return the tidy tables that a description needs beside those of any findings."""
+    return ["intervals"] if is_all(study, analysis) else []
+
+
+def findings(evidence: Evidence, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return {"described": sentences} for a study that only describes; `names` are what the arms are called.
+
+    Nothing for another study, and for one without an event in its runs and without a long run.
     """
-    if study.plan.blocks >= first_look or intervals is None:
+    runs, intervals = evidence.runs, evidence.intervals
+    if intervals is None or not is_all(evidence.study, evidence.analysis):
         return {}
     arms = dict(zip(runs["run_id"], runs["arm"], strict=True))
-    cost = dips.of_runs(runs, intervals, dips.events({"arms": facts}))
+    cost = dips.of_runs(runs, intervals, dips.events({"arms": evidence.facts}))
     told = _events([(names[arms[one.run_id]], one) for one in cost]) or [
         _steadiness(names[arms[one.run_id]], one) for one in stability.of_runs(runs, intervals)
     ]

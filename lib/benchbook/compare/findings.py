@@ -109,8 +109,7 @@ def make(
                 *_on_claims(unanswered, left),
             ],
             "scaling": _scalings(study, runs),
-            **_asked(evidence, twins, context, others),
-            **described.findings(study, runs, tidy.get("intervals"), facts, looks[0], names["arms"]),
+            **_asked(evidence, twins, context, others, behind),
         }
     )
 
@@ -140,12 +139,17 @@ def _verdicts(judged: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _asked(
-    evidence: Evidence, twins: Sequence[Judged], context: Context, others: Sequence[Mapping[str, Any]]
+    evidence: Evidence,
+    twins: Sequence[Judged],
+    context: Context,
+    others: Sequence[Mapping[str, Any]],
+    behind: study_claims.Evidence,
 ) -> dict[str, Any]:
     """Return what is there only if a study asks for it, so that the findings of others keep their bytes."""
     own = ladders.findings(evidence, [one.candidate for one in twins], context)
     put = {"claims": list(others)} if others else {}
-    return {**put, **own, **costs.findings(evidence, context)}
+    told = described.findings(behind, context.names["arms"])
+    return {**put, **own, **costs.findings(evidence, context), **told}
 
 
 def _on_claims(unanswered: Sequence[str], left: Sequence[str]) -> list[dict[str, Any]]:
