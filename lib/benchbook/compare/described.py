@@ -59,9 +59,9 @@ def _events(found: Sequence[tuple[str, dips.Dip]]) -> list[str]:
         )
         told.append(sentence_case(text, arm))
     for arm in dict.fromkeys(name for name, one in found if not one.has_event):
-        own = [one for name, one in found if name == arm]
-        silent = _seconds([one.silent_s for one in own])
-        told.append(sentence_case(f"{arm} did so for {silent} ({count(len(own), 'run')}).", arm))
+        still = [one.silent_s for name, one in found if name == arm]
+        did = f"did so for {_seconds(still)}" if any(still) else "never did so"
+        told.append(sentence_case(f"{arm} {did} ({count(len(still), 'run')}).", arm))
     return told
 
 
