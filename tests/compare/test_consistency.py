@@ -285,3 +285,18 @@ def test_a_window_that_cuts_through_transactions_may_move_their_statements():
     assert told["detail"] == "Cells that agree within 1 % or what their windows cut through: 2."
     (wrong,) = failed(consistency.of_runs(pd.DataFrame([line | {"measured_s": 30.0}, many])))
     assert wrong["check"] == "statements per transaction" and "= 19.047 statements" in wrong["detail"]
+
+
+def test_what_a_window_cuts_through_tells_no_cells_apart():
+    """Two arms of other speeds in the same blocks are compared with each other, cell by cell."""
+    runs = [
+        {
+            "run_id": f"{arm}{block}", "arm": arm, "workload": "load", "threads": 8, "block": block,
+            "measured_s": 10.0, "qps": speed + block, "tps": speed + block,
+            "queries": 10 * (speed + block), "transactions": 10 * (speed + block),
+        }
+        for arm, speed in (("direct", 1000.0), ("haproxy", 900.0))
+        for block in range(20)
+    ]  # fmt: skip
+    (told,) = (one for one in consistency.of_runs(pd.DataFrame(runs)) if one["check"] == "equal tables")
+    assert (told["passed"], told["detail"][-2:]) == (True, "1.")

@@ -196,7 +196,7 @@ class Published:
     texts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
 
-FIXED = ("table", "row", "heading", "metric", "value", "printed", "half_unit", "unit", "role")
+FIXED = ("table", "row", "heading", "metric", "value", "printed", "half_unit", "unit", "role", "cut")
 
 
 def keys(cells: pd.DataFrame) -> list[str]:
