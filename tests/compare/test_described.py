@@ -45,7 +45,7 @@ def test_an_event_is_told_by_how_long_nobody_was_served_in_each_run(said) -> Non
         "described": [
             "The cluster that loses a store answered less than a tenth as fast as before for 9 to 12 s after "
             "its event and was as fast as before after 12 s (2 runs).",
-            "The whole cluster never did so (1 run).",
+            "The whole cluster never fell so low (1 run).",
         ]
     }
 

@@ -60,7 +60,7 @@ def _events(found: Sequence[tuple[str, dips.Dip]]) -> list[str]:
         told.append(sentence_case(text, arm))
     for arm in dict.fromkeys(name for name, one in found if not one.has_event):
         still = [one.silent_s for name, one in found if name == arm]
-        did = f"did so for {_seconds(still)}" if any(still) else "never did so"
+        did = f"fell so low for {_seconds(still)}" if any(still) else "never fell so low"
         told.append(sentence_case(f"{arm} {did} ({count(len(still), 'run')}).", arm))
     return told
 
