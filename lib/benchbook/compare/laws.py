@@ -11,7 +11,7 @@ from benchbook.compare.arithmetic import percent, plain
 from benchbook.compare.checking import Check, check, place_of, summary
 from benchbook.core import histogram
 from benchbook.core.cells import written
-from benchbook.core.source import keys
+from benchbook.core.source import CUT, keys
 
 LITTLE_TOLERANCE = 0.01
 STATEMENTS_TOLERANCE = 0.01
@@ -95,7 +95,7 @@ def percentile_grid(cells: pd.DataFrame) -> list[Check]:
 def statements_per_transaction(cells: pd.DataFrame, statements: Mapping[str, float]) -> list[Check]:
     """Compare QPS / TPS with the statements that the workload's script sends in one transaction.
 
-    Where a cell has `cut`, the share of its transactions that its window may have cut through, they may
+    Where cells have `cut`, the share of their transactions that their window may have cut through, they may
     differ by so much more.
     """
     name, found, n, is_cut = "statements per transaction", [], 0, False
@@ -106,8 +106,8 @@ def statements_per_transaction(cells: pd.DataFrame, statements: Mapping[str, flo
         n += 1
         ratio = line["qps"][0] / line["tps"][0]
         off = abs(ratio / count - 1) - STATEMENTS_TOLERANCE
-        is_cut |= 0 < off <= line.get("cut", 0.0)
-        if off > line.get("cut", 0.0):
+        is_cut |= 0 < off <= line.get(CUT, 0.0)
+        if off > line.get(CUT, 0.0):
             found.append(
                 check(
                     name,

@@ -196,12 +196,14 @@ class Published:
     texts: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
 
-FIXED = ("table", "row", "heading", "metric", "value", "printed", "half_unit", "unit", "role", "cut")
+FIXED = ("table", "row", "heading", "metric", "value", "printed", "half_unit", "unit", "role")
+# Of our own runs alone: the share of their transactions that a window cuts through.
+CUT = "cut"
 
 
 def keys(cells: pd.DataFrame) -> list[str]:
     """Return the names of the columns that tell cells apart."""
-    return [column for column in cells.columns if column not in FIXED]
+    return [column for column in cells.columns if column not in (*FIXED, CUT)]
 
 
 def load(name: str) -> Source:
