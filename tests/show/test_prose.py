@@ -85,6 +85,14 @@ def test_an_effect_that_depends_on_threads_is_said_at_each_level(made):
     )
 
 
+def test_levels_without_a_shown_difference_are_named_together(made):
+    level = {"effect": 0.01, "low": -0.02, "high": 0.04, "level": 0.98, "n": 5, "label": "not shown"}
+    levels = [{**level, "threads": threads} for threads in (1, 4, 64)]
+    one = {**made.findings["findings"][0], "label": "depends on threads", "levels": levels, "claim": None}
+    line = "".join(map(_plain, prose.headline({**made.findings, "findings": [one]})))
+    assert line.endswith("depends on threads; no difference was shown at 1, 4 and 64 threads.")
+
+
 def test_what_is_alike_on_several_workloads_is_said_once(made):
     first, second = made.findings["findings"]
     unclear = {"label": "not shown", "low": -0.3, "high": 0.1}

@@ -15,6 +15,11 @@ from benchbook.core.wording import count
 NBSP = "\N{NO-BREAK SPACE}"
 Finding = Mapping[str, Any]
 SHOWN = ("higher", "lower")
+_AT_A_LEVEL = {
+    "no practical difference": "no practical difference",
+    "no useful interval": "no useful interval yet",
+    "not decided yet": "nothing is decided yet",
+}
 _SERVED = {"qps": "queries per second", "tps": "transactions per second"}
 
 
@@ -123,15 +128,24 @@ def _level_told(found: Finding, part: Finding, with_ends: bool = True) -> str:
     """Say what is known at one thread level: 24.4 % fewer at 1 thread (−28.0 to −20.5 %)."""
     where = f"at {count(part['threads'], 'thread')}"
     seen = f" ({ends(part)})" if with_ends and part["low"] is not None else ""
-    label = str(part.get("label"))
-    if label in SHOWN:
-        return f"{_amount(found, part)} {where}{seen}"
-    quiet = {
-        "no practical difference": "no practical difference",
-        "no useful interval": "no useful interval yet",
-        "not decided yet": "nothing is decided yet",
-    }
-    return f"{quiet.get(label, 'no difference was shown')} {where}{seen}"
+    told = _amount(found, part) if part.get("label") in SHOWN else _quiet(part)
+    return f"{told} {where}{seen}"
+
+
+def _quiet(part: Finding) -> str:
+    return _AT_A_LEVEL.get(str(part.get("label")), "no difference was shown")
+
+
+def _together(parts: Sequence[Finding]) -> list[str]:
+    """Say of levels without a shown difference what is known, once each: no difference was shown at 4 and
+    64 threads."""
+    by_words: dict[str, list[int]] = {}
+    for part in parts:
+        by_words.setdefault(_quiet(part), []).append(part["threads"])
+    return [
+        f"{told} at {listing([str(one) for one in threads[:-1]] + [count(threads[-1], 'thread')])}"
+        for told, threads in by_words.items()
+    ]
 
 
 def _names(found: Finding) -> tuple[str, str, str]:
@@ -185,13 +199,14 @@ def _by_level(found: Finding, is_short: bool = False) -> str:
     treatment, baseline, workload = _names(found)
     levels = _levels(found)
     shown = [part for part in levels if part.get("label") in SHOWN]
-    rest = [_level_told(found, part, not is_short) for part in levels if part not in shown]
+    others = [part for part in levels if part not in shown]
+    rest = _together(others) if is_short else [_level_told(found, part) for part in others]
     if not shown:
         head = f"How {treatment} compares with {baseline} on {workload} depends on threads"
         return "; ".join([head, *rest])
-    first, *others = shown
+    first, *more = shown
     head = f"{_compared(found, first)} at {count(first['threads'], 'thread')} ({interval(first)})"
-    summary = listing([head, *(_level_told(found, part) for part in others)])
+    summary = listing([head, *(_level_told(found, part) for part in more)])
     return "; ".join([summary, *rest])
 
 
