@@ -72,9 +72,10 @@ def test_a_postgresql_on_a_host_is_held_to_the_query_and_its_data_are_put_back(
         folder = made(site, arm, tmp_path / arm)
         judged = validity.judge(folder, LIMITS)
         assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
-        # Its sessions are processes: the first one, which begins them, uses next to nothing.
-        table = pd.read_csv(folder.path / "monitor.csv")
-        assert table[table.part == "server"].cpu_cores.max() > 0.05
+        # Its sessions are processes: the first, which begins them, uses next to nothing. On a busy machine
+        # client and sessions get little alike.
+        used = pd.read_csv(folder.path / "monitor.csv").groupby("part")["cpu_cores"].mean()
+        assert used["server"] > 0.2 * used["client"] > 0
     assert site.able == list(site.study.arms)
     assert server.listening() == {f"{server.address}:{PORT}"}
     facts = site.facts("direct")["engine"]
