@@ -28,6 +28,7 @@ import pytest
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
+from benchbook.sites.agent.jobs import Jobs
 from benchbook.sites.hosts import archive
 from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.machine import supervised
@@ -37,6 +38,7 @@ from benchbook.sites.processes import process, procfs
 
 PYTHON = shutil.which("python3", path="/usr/bin") or sys.executable
 TOKEN = "0123456789abcdef"
+LOOK: dict[str, Any] = {"is_root": False, "facts": {"cores": 1}, "open_files": -1, "user": "nobody"}
 
 
 class Agents:
@@ -313,9 +315,8 @@ def listening(agents: Agents) -> Listening:
     with socket.create_server(("127.0.0.1", 0)) as free:
         number = 20000 + free.getsockname()[1] % 9000
     host: Any = SimpleNamespace(name="here", folder=str(agents.base / "mine"), call=agents.ok)
-    look = {"is_root": False, "facts": {"cores": 1}, "open_files": -1, "user": "nobody"}
     return Listening(
-        OnHost(host, look, labs.Lab(agents.base, "token")), labs.Place("server", "127.0.0.1", number)
+        OnHost(host, LOOK, labs.Lab(agents.base, "token")), labs.Place("server", "127.0.0.1", number)
     )
 
 
@@ -370,6 +371,28 @@ def test_whatever_goes_wrong_while_a_host_starts_a_program_it_is_ended(listening
     assert gone(started[0], 10) and listening.child is None
 
 
+def test_a_program_on_a_host_that_ends_before_the_answer_is_written_went_by_itself(tmp_path: Path):
+    class Slow(Jobs):
+        def signal(self, name: str, signum: int) -> None:
+            super().signal(name, signum)
+            gone(self.get(name).pid, 10)
+
+    mine = Slow(tmp_path, TOKEN)
+    job = mine.start("run", ["sleep", "60"], tmp_path / "out")
+
+    def call(do: str, job: str, grace_s: float, signum: int) -> dict[str, Any]:
+        assert do == "stop"
+        return mine.stop(job, grace_s, signum).info
+
+    host: Any = SimpleNamespace(name="here", folder=str(tmp_path), call=call)
+    machine = OnHost(host, LOOK, labs.Lab(tmp_path / "lab", "token"))
+    assert machine.stop(job, 5.0)  # type: ignore[arg-type]
+    assert machine.stop(job, 5.0), "asked for again after a lost connection"  # type: ignore[arg-type]
+    other = mine.start("other", ["true"], tmp_path / "out")
+    assert gone(other.pid, 10)
+    assert not machine.stop(other, 5.0), "it had ended before"  # type: ignore[arg-type]
+
+
 def asked_of(machine: Machine) -> dict[str, Any]:
     """What a server or a proxy asks of its machine, and what it is told."""
     machine.own("server")
@@ -411,10 +434,9 @@ def asked_of(machine: Machine) -> dict[str, Any]:
 def test_a_host_answers_its_parts_as_this_machine_does(agents: Agents, tmp_path: Path):
     agents.serve()
     host: Any = SimpleNamespace(name="here", folder=str(agents.base / "mine"), call=agents.ok_or_error)
-    look = {"is_root": False, "facts": {"cores": 1}, "open_files": -1, "user": "nobody"}
     lab = labs.Lab(tmp_path / "lab", "token")
     lab.own("run", None)
-    there = asked_of(OnHost(host, look, lab))
+    there = asked_of(OnHost(host, LOOK, lab))
     assert there == asked_of(Here(lab))
     # "port=1\nname=ä\n" is 15 bytes, 14 characters; the eighth byte begins the second line.
     assert there["sizes"] == [15, None, 15] and there["read"][1:] == ["name=ä\n", None]

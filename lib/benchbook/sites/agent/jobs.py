@@ -21,7 +21,10 @@ GRACE_S, GENTLE = 20.0, int(signal.SIGTERM)
 
 
 class Job:
-    """One program: what it was started as, and how it ended. `code` is negative if a signal ended it."""
+    """One program: what it was started as, and how it ended. `code` is negative if a signal ended it.
+
+    `was_asked` says that it was asked to end while it ran: it may have gone before the answer is written.
+    """
 
     def __init__(self, name: str, pid: int, out: Path, err: Path) -> None:
         found = procfs.stat(pid)
@@ -31,7 +34,7 @@ class Job:
         self.code: int | None = None
         self.cpu_s = self.lasted_s = 0.0
         self.kill_at: float | None = None
-        self.was_killed = False
+        self.was_asked = self.was_killed = False
         self._files: dict[str, dict[str, Any]] | None = None
 
     @property
@@ -43,6 +46,7 @@ class Job:
             "started": self.started,
             "code": self.code,
             "age_s": self.lasted_s if self.code is not None else time.monotonic() - self.began,
+            "was_asked": self.was_asked,
             "was_killed": self.was_killed,
         }
         if self.code is not None:
@@ -106,8 +110,8 @@ class Jobs:
     def stop(self, name: str, grace_s: float = GRACE_S, signum: int = GENTLE) -> Job:
         """Ask a job to end; `tick` ends it by force after the grace."""
         job = self.get(name)
-        if job.code is None and job.kill_at is None:
-            job.kill_at = time.monotonic() + grace_s
+        if job.code is None and not job.was_asked:
+            job.kill_at, job.was_asked = time.monotonic() + grace_s, True
             self.signal(name, signum)
             self.signal(name, signal.SIGCONT)
         return job

@@ -135,10 +135,9 @@ class OnHost(Machine):
     def stop(self, process: Job, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         with contextlib.suppress(AgentGone):
             known = self.on.call("stop", job=process.name, grace_s=grace_s, signum=int(gentle))
-            was_up = known["code"] is None
             while known["code"] is None:
                 known = self.on.call("wait", job=process.name, up_to_s=WAIT_S)
-            return bool(was_up and not known["was_killed"])
+            return bool(known["was_asked"] and not known["was_killed"])
         return False
 
     def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
