@@ -23,6 +23,8 @@ SWITCHING = 0.03
 """Share of the turns' seconds that switching between arms may take."""
 LONGEST_RUN_S = 300
 """Longer runs look for stalls and drift, which an arm that stands still half of the time doesn't show."""
+MOST_THREADS = 200
+"""A client stands still when its last thread does: 125 did in time, 250 used 7 ms of a core after it."""
 LEAST_RUN_S = 2
 GROWING = ("oltp_delete", "oltp_insert")
 
@@ -109,6 +111,8 @@ def _of_site(study: Any) -> Iterator[str]:
         yield f"site.kind: {kind}: turns are taken on this machine and in the load pod of a cluster only"
     if study.plan.run_s > LONGEST_RUN_S:
         yield f"plan.run_s: {study.plan.run_s}: more than {LONGEST_RUN_S} s look for stalls, not for a mean"
+    if max(study.threads) > MOST_THREADS:
+        yield f"threads: {max(study.threads)}: more than {MOST_THREADS} don't stand still within a turn"
     if study.plan.discard_s == 0 and study.plan.order is None:
         yield "plan.discard_s: 0: the first turns are never counted"
 
