@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core.cells import shown
-from benchbook.core.source import keys
+from benchbook.core.source import CUT, FIXED
 
 Check = dict[str, Any]
 
@@ -43,13 +43,14 @@ def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:
 
 def place_of(line: Mapping[str, Any]) -> str:
     """Write the keys of one cell, given its row or a row of several metrics."""
-    names = [
-        key for key in line if key in keys(pd.DataFrame(columns=list(line))) and key not in ("qps", "tps")
-    ]
+    others = (*FIXED, CUT, "qps", "tps")
     return shown(
         {
-            key: line[key]
-            for key in names
-            if not isinstance(line[key], tuple) and not pd.isna(line[key]) and not key.startswith("latency_")
+            key: value
+            for key, value in line.items()
+            if key not in others
+            and not key.startswith("latency_")
+            and not isinstance(value, tuple)
+            and not pd.isna(value)
         }
     )
