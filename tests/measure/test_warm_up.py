@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,30 @@ def test_pilots_are_whole_runs_and_the_data_is_put_back(site: Any, make_study: M
     assert said[0] == "pilot 1 of 2: oltp_read_write, 2 threads, direct, 1 s"
     with session(site) as connection:
         assert dataset.describe(connection, study)["fingerprint"] == known["fingerprint"]
+
+
+@pytest.mark.server
+def test_a_pilot_whose_server_dies_is_made_once_more(site: Any, make_study: Make, tmp_path: Path):
+    """The server's sysbench fails and our session with it is dead; the next pilots have a server again."""
+    study = make_study(warm_up={"pilot_s": 2})
+    said: list[str] = []
+    killers: list[threading.Timer] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if text.startswith("pilot 1 "):
+            pid = site.identity("direct")["pid"]
+            killers.append(threading.Timer(1.5, os.kill, (pid, signal.SIGKILL)))
+            killers[0].start()
+
+    site.up("direct")
+    folders = warm_up.pilots("s", study, site, tmp_path / "pilots", LIMITS, say)
+    assert len(said) == 3 and said[1].endswith("; the pilot is made once more")
+    assert [folder.evidence()["exit_code"] for folder in folders] == [0, 0]
+    assert [folder.evidence()["attempt"] for folder in folders] == [2, 1]
+    assert sorted(path.name for path in (tmp_path / "pilots").iterdir()) == sorted(
+        folder.name for folder in folders
+    )
 
 
 @pytest.mark.server

@@ -16,6 +16,8 @@ from benchbook.core.source import Published
 
 # sysbench prints latencies with two decimals.
 PRINTED_MS = 0.01
+# What a transaction takes that a window may cut through: not the slowest of all, which tells of one alone.
+SLOW = ("latency_avg_ms", "latency_p99_ms")
 
 
 def of_source(published: Published) -> list[Check]:
@@ -76,25 +78,27 @@ def from_runs(runs: pd.DataFrame) -> pd.DataFrame:
     """Return our own runs as cells; each run is its own row, and only sysbench's mean latency is uncertain.
 
     It is rounded, and a window cuts through one transaction of each thread at both ends, which moves the mean
-    by as large a share as a transaction has of the measured seconds. `cut` is how large a share of a run's
-    transactions those are.
+    by as large a share as a transaction has of the measured seconds: a slow one, since where a quota stops an
+    arm, all its threads wait at once. `cut` is how large a share of a run's transactions those are.
     """
     metrics = [name for name in runs.columns if name in ("qps", "tps") or name.startswith("latency_")]
     runs = runs.assign(cut=(runs["threads"] / (runs["tps"] * runs["measured_s"])).where(runs["tps"] > 0, 0.0))
-    ids = ["run_id", "arm", "workload", "threads", "block", "measured_s", "cut"]
+    slow = runs[[name for name in SLOW if name in runs]].max(axis=1)
+    runs = runs.assign(slow_share=slow / 1000 / runs["measured_s"])
+    ids = ["run_id", "arm", "workload", "threads", "block", "measured_s", "cut", "slow_share"]
     long = runs.melt(ids, metrics, "metric", "value")
     long["printed"] = [f"{value:.6g}" for value in long["value"]]
     long = long.assign(
         table=long["arm"] + " " + long["workload"],
         heading=long["metric"],
-        half_unit=(PRINTED_MS / 2 + long["value"] ** 2 / 1000 / long["measured_s"]).where(
+        half_unit=(PRINTED_MS / 2 + long["value"] * long["slow_share"]).where(
             long["metric"] == "latency_avg_ms", 0.0
         ),
         unit=None,
         role="metric",
     )
     long["row"] = long.groupby("table")["run_id"].transform(lambda ids: pd.factorize(ids)[0] + 1)
-    return long.drop(columns=["run_id", "measured_s"])
+    return long.drop(columns=["run_id", "measured_s", "slow_share"])
 
 
 def compared_arms(published: Published) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from benchbook.core import own_scripts, runfolder
 from benchbook.core.engines import is_analyzed
 from benchbook.core.errors import BenchbookError
+from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 from benchbook.measure import dataset, own
@@ -69,24 +70,54 @@ def pilots(
         return []
     planned = schedule.pilot_runs(name, study, site.able)
     folders = []
-    with sessions(site, study, site.able) as connections:
-        for number, pilot in enumerate(planned, start=1):
-            say(
-                f"pilot {number} of {len(planned)}: {pilot.workload}, {count(pilot.threads, 'thread')}, "
-                f"{pilot.arm}, {pilot.run_s} s"
-            )
-            arm = study.deployed(pilot.arm)
-            first, *others = connections[arm]
-            run = Run(pilot, site, arm, first, limits, tuple(others))
-            try:
-                folders.append(runfolder.keep(execute(run, into, 1), into))
-            except SQLAlchemyError as error:
-                raise BenchbookError(
-                    f"the server went away during pilot {number} ({type(error).__name__}); "
-                    "look at its log in the lab, then run the stage again"
-                ) from None
+    for number, pilot in enumerate(planned, start=1):
+        say(
+            f"pilot {number} of {len(planned)}: {pilot.workload}, {count(pilot.threads, 'thread')}, "
+            f"{pilot.arm}, {pilot.run_s} s"
+        )
+        try:
+            folders.append(_pilot(pilot, study, site, into, limits, say))
+        except SQLAlchemyError as error:
+            raise BenchbookError(
+                f"the server went away during pilot {number} ({type(error).__name__}); "
+                "look at its log in the lab, then run the stage again"
+            ) from None
     site.restore(dataset.label(study))
     return folders
+
+
+def _pilot(
+    pilot: PlannedRun,
+    study: Study,
+    site: Site,
+    into: Path,
+    limits: dict[str, Any],
+    say: Callable[[str], None],
+) -> runfolder.RunFolder:
+    """Make a pilot, and once more where its sysbench or its server failed."""
+    try:
+        made = _made(pilot, study, site, into, limits, 1)
+        seen = made.evidence()
+        if (seen["ended_by"], seen["exit_code"]) == ("itself", 0):
+            return runfolder.keep(made, into)
+        reason = f"sysbench ended by {seen['ended_by']} with exit code {seen['exit_code']}"
+    except SQLAlchemyError as error:
+        reason = f"the server went away ({type(error).__name__})"
+    say(f"    {reason}; the pilot is made once more")
+    for part in runfolder.unfinished(into):
+        shutil.rmtree(part)
+    site.up(study.deployed(pilot.arm))
+    return runfolder.keep(_made(pilot, study, site, into, limits, 2), into)
+
+
+def _made(
+    pilot: PlannedRun, study: Study, site: Site, into: Path, limits: dict[str, Any], attempt: int
+) -> runfolder.RunFolder:
+    arm = study.deployed(pilot.arm)
+    # A session for each pilot: a server that was started again answers nobody who was connected before.
+    with sessions(site, study, [arm]) as connections:
+        first, *others = connections[arm]
+        return execute(Run(pilot, site, arm, first, limits, tuple(others)), into, attempt)
 
 
 def own_found(site: Any, study: Study) -> dict[str, Any]:
