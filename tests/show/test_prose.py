@@ -103,6 +103,26 @@ def test_what_is_alike_on_several_workloads_is_said_once(made):
     assert "was shown on inserts (" in line and "and deletes (" in line and "fewer queries per second" in line
 
 
+def test_an_arm_that_was_skipped_is_named_with_the_reason(made):
+    """As a study has it whose proxy is not installed; another has an effect of too few blocks beside it."""
+    none = {
+        "n": 0,
+        "label": "not shown",
+        "low": None,
+        "high": None,
+        "effect": None,
+        "reason": "it was skipped",
+    }
+    first, second = _with(made.findings, **none)["findings"]
+    few = {**second, "n": 1, "effect": 0.02, "reason": None}
+    line = "".join(map(_plain, prose.headline({**made.findings, "findings": [first, few]})))
+    assert line == (
+        "HAProxy could not be compared with direct connections on point selects: it was skipped. "
+        "HAProxy served 2.0\xa0% more queries per second than direct connections on read-write transactions "
+        "(1 block); there is no interval: too few blocks."
+    )
+
+
 def test_before_the_first_look_the_answer_is_that_there_is_none_yet(made):
     early = {"blocks": {"planned": 5, "complete": 2}, "look": {"n": 0, "level": 0.98, "next": 5, "note": ""}}
     (line,) = prose.headline({**made.findings, **early})

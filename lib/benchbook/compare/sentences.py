@@ -95,6 +95,9 @@ def headline(group: Sequence[Finding], with_levels: bool = True) -> str:
         by_label.setdefault(_outcome(found), []).append(found)
     parts = []
     for label, own in by_label.items():
+        if label == "not compared":
+            parts += [sentence(found) for found in own]
+            continue
         on = [f"{_names(found)[2]}{_seen(found, place > 0)}" for place, found in enumerate(own)]
         if label == "shown":
             first, *others = own
@@ -103,8 +106,6 @@ def headline(group: Sequence[Finding], with_levels: bool = True) -> str:
             parts.append(_all_levels(own) if with_levels else "")
         elif label == "depends on threads":
             parts += [f"{_by_level(found, is_short=True)}." for found in own]
-        elif label == "not compared":
-            parts += [sentence(found) for found in own]
         elif label == "no useful interval":
             where = listing([_names(found)[2] for found in own])
             blocks = count(min(found["n"] for found in own), "block")
