@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import threading
 import time
@@ -22,10 +21,9 @@ from benchbook.measure import execute, matrix
 from benchbook.plan import schedule
 from benchbook.read import validity
 from tests.limits import LIMITS
+from tests.starved import is_starved
 
 Make = Callable[..., Study]
-# Two tests at once, each with servers of its own, may leave a client no time for a second, or fewer turns.
-STARVED = re.compile(r"no transaction in the interval|\d+ turns were taken, \d+ asked$")
 
 
 def judge(folder: RunFolder) -> validity.Judgement:
@@ -66,7 +64,7 @@ class Store:
         return {
             name: (status, reasons)
             for name, (status, reasons) in self.voids().items()
-            if status != "partner" and not all(map(STARVED.search, reasons.split("; V")))
+            if status != "partner" and not is_starved(reasons.split("; V"))
         }
 
     def assert_complete(self) -> None:

@@ -94,20 +94,30 @@ def _pilot(
     limits: dict[str, Any],
     say: Callable[[str], None],
 ) -> runfolder.RunFolder:
-    """Make a pilot, and once more where its sysbench or its server failed."""
+    """Make a pilot, and once more where its sysbench or its server failed; BenchbookError if both times."""
     try:
         made = _made(pilot, study, site, into, limits, 1)
-        seen = made.evidence()
-        if (seen["ended_by"], seen["exit_code"]) == ("itself", 0):
+        if not (reason := _failure(made)):
             return runfolder.keep(made, into)
-        reason = f"sysbench ended by {seen['ended_by']} with exit code {seen['exit_code']}"
     except SQLAlchemyError as error:
         reason = f"the server went away ({type(error).__name__})"
     say(f"    {reason}; the pilot is made once more")
     for part in runfolder.unfinished(into):
         shutil.rmtree(part)
     site.up(study.deployed(pilot.arm))
-    return runfolder.keep(_made(pilot, study, site, into, limits, 2), into)
+    made = _made(pilot, study, site, into, limits, 2)
+    if reason := _failure(made):
+        raise BenchbookError(
+            f"{reason}, the second time, too; look at the server's log in the lab, then run the stage again"
+        )
+    return runfolder.keep(made, into)
+
+
+def _failure(made: runfolder.RunFolder) -> str:
+    """Say how a pilot's sysbench ended, unless it ended well."""
+    seen = made.evidence()
+    ended = f"sysbench ended by {seen['ended_by']} with exit code {seen['exit_code']}"
+    return "" if (seen["ended_by"], seen["exit_code"]) == ("itself", 0) else ended
 
 
 def _made(

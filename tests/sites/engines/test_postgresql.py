@@ -32,6 +32,7 @@ from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.proxies.pgbouncer import PgBouncer
 from tests import rooms, small
 from tests.limits import LIMITS
+from tests.starved import once_more
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 MISSING = f"PostgreSQL is not installed: {accounts.INSTALL}"
@@ -253,7 +254,6 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
 def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
     loaded: Any, tmp_path: Path
 ) -> None:
-    loaded.restore()
     site = loaded
     arms = [arm for arm in ("direct", "bouncer") if arm in site.study.arms]
     asked = site.study.model_copy(
@@ -262,14 +262,19 @@ def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
             "plan": site.study.plan.model_copy(update={"order": "turns"}),
         }
     )
-    for arm in arms:
-        site.up(arm)
-    with ledger.sessions(site, site.study, arms) as connections:
-        runs = [
-            Run(one, site, one.arm, connections[one.arm][0], LIMITS)
-            for one in schedule.plan_runs("test", asked, {})
-        ]
-        folders = execute_together(runs, tmp_path, [1] * len(runs))
+
+    def group(into: Path) -> list[RunFolder]:
+        site.restore()
+        for arm in arms:
+            site.up(arm)
+        with ledger.sessions(site, site.study, arms) as connections:
+            runs = [
+                Run(one, site, one.arm, connections[one.arm][0], LIMITS)
+                for one in schedule.plan_runs("test", asked, {})
+            ]
+            return execute_together(runs, into, [1] * len(runs))
+
+    folders = once_more(group, lambda folder: judged(folder).reasons, tmp_path)
     for folder in folders:
         assert (judged(folder).status, judged(folder).reasons) == ("valid", [])
         assert grown(folder, "Com_select") == 14 * grown(folder, "Com_delete") > 0
