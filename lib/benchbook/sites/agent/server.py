@@ -84,12 +84,15 @@ class Agent:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(signum, self._leave)
-        (self.folder / SOCKET).unlink(missing_ok=True)
+        unheard = self.folder / "new.sock"
+        unheard.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            listener.bind(str(self.folder / SOCKET))
-            os.chmod(self.folder / SOCKET, 0o600)
+            listener.bind(str(unheard))
+            os.chmod(unheard, 0o600)
             listener.listen(16)
             listener.setblocking(False)
+            # Who waits for the socket calls as soon as it is there, and a bound one refuses until it listens.
+            unheard.replace(self.folder / SOCKET)
             self._selector.register(listener, selectors.EVENT_READ)
             self._selector.register(woken, selectors.EVENT_READ)
             try:
