@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core.cells import shown
-from benchbook.core.source import CUT, FIXED
+from benchbook.core.source import keys
 
 Check = dict[str, Any]
 
@@ -43,14 +43,13 @@ def summary(name: str, n: int, text: str, failed: int = 0) -> list[Check]:
 
 def place_of(line: Mapping[str, Any]) -> str:
     """Write the keys of one cell, given its row or a row of several metrics."""
-    others = (*FIXED, CUT, "qps", "tps")
     return shown(
         {
-            key: value
-            for key, value in line.items()
-            if key not in others
+            key: line[key]
+            for key in keys(line)
+            if key not in ("qps", "tps")
             and not key.startswith("latency_")
-            and not isinstance(value, tuple)
-            and not pd.isna(value)
+            and not isinstance(line[key], tuple)
+            and not pd.isna(line[key])
         }
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -201,9 +201,9 @@ FIXED = ("table", "row", "heading", "metric", "value", "printed", "half_unit", "
 CUT = "cut"
 
 
-def keys(cells: pd.DataFrame) -> list[str]:
-    """Return the names of the columns that tell cells apart."""
-    return [column for column in cells.columns if column not in (*FIXED, CUT)]
+def keys(columns: Iterable[str]) -> list[str]:
+    """Return the names that tell cells apart, of those that a table's columns or a row have."""
+    return [column for column in columns if column not in (*FIXED, CUT)]
 
 
 def load(name: str) -> Source:
