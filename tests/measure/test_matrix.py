@@ -14,66 +14,15 @@ from typing import Any
 import psutil
 import pytest
 
-from benchbook.core import files, runfolder
+from benchbook.core import runfolder
 from benchbook.core.runfolder import RunFolder
 from benchbook.core.study import Study
-from benchbook.measure import execute, matrix
+from benchbook.measure import execute
 from benchbook.plan import schedule
 from benchbook.read import validity
-from tests.limits import LIMITS
-from tests.starved import is_starved
+from tests.walks import Store, judge
 
 Make = Callable[..., Study]
-
-
-def judge(folder: RunFolder) -> validity.Judgement:
-    return validity.judge(folder, LIMITS)
-
-
-class Store:
-    """What a walk is to make and where it goes."""
-
-    def __init__(self, site: Any, study: Study, base: Path) -> None:
-        self.site, self.study, self.raw, self.void = site, study, base / "raw", base / "void"
-        self.runs = schedule.plan_runs("test", study, {})
-        self.said: list[str] = []
-        self.judge: Callable[[RunFolder], validity.Judgement] = judge
-
-    def walk(self) -> matrix.Walk:
-        where = (self.site, self.raw, self.void)
-        return matrix.walk(
-            matrix.Walk(
-                self.study, self.runs, *where, lambda folder: self.judge(folder), LIMITS, self.said.append
-            )
-        )
-
-    def kept(self) -> list[RunFolder]:
-        return list(runfolder.listing(self.raw))
-
-    def voids(self) -> dict[str, tuple[str, str]]:
-        """Return status and reasons by arm and attempt of what was voided."""
-        found = {}
-        for note in sorted(self.void.glob("*.void.json")):
-            record = files.read_json(note)
-            arm = next(run.arm for run in self.runs if run.run_id == record["run_id"])
-            found[f"{arm} {record['attempt']}"] = (record["status"], "; ".join(record["reasons"]))
-        return found
-
-    def wrong(self) -> dict[str, tuple[str, str]]:
-        """Return what was voided, but where a machine busy with other tests gave a run too little time."""
-        return {
-            name: (status, reasons)
-            for name, (status, reasons) in self.voids().items()
-            if status != "partner" and not is_starved(reasons.split("; V"))
-        }
-
-    def assert_complete(self) -> None:
-        """Check that every planned run is there, whole and valid, and that every void kept its files."""
-        assert {folder.name for folder in self.kept()} == {run.run_id for run in self.runs}
-        for folder in self.kept():
-            assert folder.verify() == []
-            assert judge(folder).status == "valid"
-        assert runfolder.unfinished(self.raw) == []
 
 
 @contextmanager

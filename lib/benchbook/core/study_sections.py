@@ -253,7 +253,7 @@ class Plan(Model):
     run_s: Seconds = Field(ge=1, le=86_400, examples=[45])
     """Seconds measured in each run, after the discard; in turns the sum of the arm's own turns, and a part of
     a second may be asked for."""
-    max_repeats: int = Field(2, ge=0, le=100, examples=[2])
+    max_repeats: int = Field(2, ge=0, le=20, examples=[2])
     """How often a group of runs is repeated in its block after one of them was invalid."""
     budget_minutes: int = Field(1440, ge=1, le=100_000, examples=[1440])
     """Longest time the schedule may take, in minutes."""

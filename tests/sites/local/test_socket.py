@@ -12,15 +12,10 @@ from pydantic import ValidationError
 
 from benchbook import sites
 from benchbook.core import registry
-from benchbook.core.params import Limits
 from benchbook.core.study import Study
-from benchbook.measure import dataset, ledger
-from benchbook.measure.execute import Run, execute_together
-from benchbook.plan import schedule
-from benchbook.read import validity
+from benchbook.measure import dataset
 from tests import rooms
-from tests.limits import LIMITS
-from tests.starved import once_more
+from tests.walks import Store, judge
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "mariadb": {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"},
@@ -78,21 +73,13 @@ def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(
         pytest.skip(why)
     with sites.open_site(asked, open_folder / f"socket-{engine}") as site:
         dataset.load(site, asked)
-        planned = schedule.plan_runs("test", asked, {})
-        assert planned[0].order == "turns"
-        for arm in asked.arms:
-            site.up(arm)
-        with ledger.sessions(site, asked, list(asked.arms)) as connections:
-            runs = [Run(one, site, one.arm, connections[one.arm][0], LIMITS) for one in planned]
-            folders = once_more(
-                lambda into: execute_together(runs, into, [1] * len(runs)),
-                lambda folder: validity.judge(folder, Limits(**LIMITS)).reasons,
-                tmp_path,
-            )
+        store = Store(site, asked, tmp_path)
+        assert store.runs[0].order == "turns"
+        store.walk()
+        store.assert_complete()
         assert site.server_of("direct") == site.server_of("socket")
-        for folder in folders:
-            judged = validity.judge(folder, Limits(**LIMITS))
-            assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+        for folder in store.kept():
+            assert judge(folder).ledger == "agrees"
             evidence, is_socket = folder.evidence(), "-socket-" in folder.path.name
             assert any(word.startswith(OVER[engine]) for word in evidence["argv"]) is is_socket
             rows = pd.read_csv(folder.path / "monitor.csv")
