@@ -125,7 +125,7 @@ def test_where_no_level_shows_a_difference_none_is_put_first():
     levels = [{**level, "label": "not shown"} for level in LEVELS]
     said = _said(label="depends on threads", headline=False, levels=levels)
     assert said.startswith(
-        "How HAProxy compares with direct connections on point selects depends on threads; no diff"
+        "Threads change how HAProxy compares with direct connections on point selects, though no diff"
     )
 
 

@@ -203,8 +203,8 @@ def _by_level(found: Finding, is_short: bool = False) -> str:
     others = [part for part in levels if part not in shown]
     rest = _together(others) if is_short else [_level_told(found, part) for part in others]
     if not shown:
-        head = f"How {treatment} compares with {baseline} on {workload} depends on threads"
-        return "; ".join([head, *rest])
+        head = f"Threads change how {treatment} compares with {baseline} on {workload}"
+        return f"{head}, though {listing(rest)}"
     first, *more = shown
     head = f"{_compared(found, first)} at {count(first['threads'], 'thread')} ({interval(first)})"
     summary = listing([head, *(_level_told(found, part) for part in more)])
