@@ -16,6 +16,7 @@ import pymysql
 import pytest
 
 from benchbook import sites
+from benchbook.core import registry
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
@@ -26,6 +27,8 @@ from tests import ports, rooms
 from tests.sites.connection import connect
 
 pytestmark = pytest.mark.server
+# The engine that a proxy goes before, and a setting that makes two servers of two arms.
+ENGINE_OF = {"pgbouncer": ("postgresql", "commit_delay")}
 
 
 def query(endpoint, statement: str):
@@ -377,22 +380,28 @@ def test_with_any_umask_others_write_nothing_and_read_no_secret(make_study, lab:
     shutil.rmtree(lab.parent / "deep")
 
 
-def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorded(open_folder: Path):
+@pytest.mark.parametrize("kind", sorted(registry.PROXIES))
+def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorded(
+    open_folder: Path, kind: str
+):
     """Ports of block 2 are others, and exchanged: the first two, of arm a, are then the last two."""
+    if (why := sites.load(registry.ACCESS[kind] or "").obstacle()) is not None:
+        pytest.skip(why)
+    engine, setting = ENGINE_OF.get(kind, ("mariadb", "innodb_flush_log_at_trx_commit"))
     arms = {
-        name: {"access": "haproxy", "engine": {"settings": {"innodb_flush_log_at_trx_commit": flush}}}
-        for name, flush in (("a", 1), ("b", 2))
+        name: {"access": kind, "engine": {"settings": {setting: value}}}
+        for name, value in (("a", 1), ("b", 0))
     }
     study = Study.model_validate(
         {
             "title": "Test", "question": "Is it the same proxy?", "site": {"port": rooms.port(150)},
-            "engine": {},
+            "engine": {"name": engine},
             "arms": arms, "dataset": {"tables": 1, "table_size": 10}, "workloads": {"oltp_point_select": {}},
             "threads": (1,), "plan": {"seed": 1, "blocks": 2, "discard_s": 0, "run_s": 2}, "aa": None,
             "warm_up": {}, "claims": (),
         }
     )  # fmt: skip
-    with LocalSite(study, open_folder / "places") as site:
+    with LocalSite(study, open_folder / f"places-{kind}") as site:
 
         def hashes() -> dict[str, str]:
             found = {}

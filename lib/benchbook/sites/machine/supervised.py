@@ -28,7 +28,8 @@ class Supervised:
 
     `what` names it in messages. `user` is whom it runs as (None: us). A class names its settings file
     (`config_name`), the other files that it reads settings from (`config_files`), the options of its command
-    line that say where it is or which start this is (`own_options`), the signal that asks it to end
+    line that say where it is or which start this is (`own_options`), how they write an address and its port
+    (`addresses_as`), the signal that asks it to end
     (`gentle`), what goes when it ends (`leftovers`, files of its folder), and what a line of its log holds
     that tells of an error (`crash`). With `has_children` its work is done by processes that it starts.
     """
@@ -41,6 +42,7 @@ class Supervised:
     config_name = "config"
     config_files: tuple[str, ...] = ()
     own_options: frozenset[str] = frozenset()
+    addresses_as: tuple[str, ...] = ("{}:{}",)
     leftovers: tuple[str, ...] = ()
     crash = re.compile(r"(?!)")
     has_probes = False
@@ -74,8 +76,7 @@ class Supervised:
     @property
     def config_text(self) -> str:
         """The settings file on disk, without where it is, and with the addresses of its first place."""
-        text = self.machine.read(f"{self.role}/{self.config_name}") or ""
-        return settings.lasting(text, self.folder, self.moved)
+        return self._lasting(self.machine.read(f"{self.role}/{self.config_name}") or "")
 
     @property
     def config_hash(self) -> str:
@@ -164,7 +165,15 @@ class Supervised:
         argv = [word for word in self.argv if word.partition("=")[0] not in self.own_options]
         if argv:
             texts.append((f"{PurePosixPath(argv[0]).name}.argv", "\n".join(argv)))
-        return [(name, settings.lasting(text, self.folder, self.moved)) for name, text in texts]
+        return [(name, self._lasting(text)) for name, text in texts]
+
+    def _lasting(self, text: str) -> str:
+        moved = {
+            form.format(*one.rsplit(":", 1)): form.format(*first.rsplit(":", 1))
+            for form in self.addresses_as
+            for one, first in self.moved.items()
+        }
+        return settings.lasting(text, self.folder, moved)
 
     def _configure(self, text: str) -> None:
         """Write its settings file, which only its user reads."""

@@ -51,6 +51,7 @@ class PgBouncer(Proxy):
     program, service, missing = "pgbouncer", "postgres", f"is not installed; `{INSTALL}`"
     version_words = re.compile(r"PgBouncer ([0-9.]+)")
     config_name = "pgbouncer.ini"
+    addresses_as = ("host={} port={}", "listen_addr={}\nlisten_port={}")
     pools_sessions = True
 
     def __init__(self, machine: Machine, place: labs.Place, *given: Any) -> None:
