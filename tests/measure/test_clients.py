@@ -25,7 +25,8 @@ from benchbook.read import validity
 from benchbook.sites.machine import monitor
 from benchbook.sites.tidb import build
 from tests import limits, rooms
-from tests.measure.test_matrix import Store, clients
+from tests.measure.test_matrix import clients
+from tests.walks import Store
 
 pytestmark = pytest.mark.server
 # How far apart they begin depends on who else computes here; that they are told apart has its own tests.

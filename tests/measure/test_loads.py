@@ -27,7 +27,8 @@ from benchbook.sites.processes import process
 from benchbook.sites.proxies import tiproxy
 from tests.limits import LIMITS
 from tests.measure.conftest import PORT
-from tests.measure.test_matrix import Store, while_running
+from tests.measure.test_matrix import while_running
+from tests.walks import Store
 
 ROOMY = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "max_connections": 1000}
 LOADS = {

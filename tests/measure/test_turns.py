@@ -22,7 +22,8 @@ from benchbook.plan import schedule
 from benchbook.read import checks_turns, tidy
 from benchbook.sites.engines import dialect
 from tests.limits import LIMITS
-from tests.measure.test_matrix import Store, clients
+from tests.measure.test_matrix import clients
+from tests.walks import Store
 
 Make = Callable[..., Study]
 PLAN = {"seed": 3, "blocks": 1, "discard_s": 0.3, "run_s": 1, "order": "turns", "max_repeats": 3}
@@ -174,11 +175,18 @@ def test_a_stranger_that_lets_a_client_go_on_out_of_turn_voids_the_group(store: 
             while time.monotonic() < end:
                 os.kill(victim, signal.SIGCONT)
 
-    with in_the_turns(go_on) as done:
-        store.walk()
-    assert done
-    store.assert_complete()
-    assert any("out of its turn" in reasons for _, reasons in store.voids().values())
+    voids: dict[str, tuple[str, str]] = {}
+    # Where other programs have both cores, the client may be stopped again before it did anything.
+    for number in range(3):
+        walked = Store(store.site, store.study, store.raw.parent / str(number))
+        with in_the_turns(go_on) as done:
+            walked.walk()
+        assert done
+        walked.assert_complete()
+        voids |= walked.voids()
+        if any("out of its turn" in reasons for _, reasons in voids.values()):
+            return
+    pytest.fail(f"no client was seen out of its turn: {voids}")
 
 
 @pytest.mark.server

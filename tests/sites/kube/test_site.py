@@ -36,8 +36,8 @@ from benchbook.sites.kube.api import VARIABLES, Cluster, wait_for
 from benchbook.sites.kube.layout import pod_of
 from tests import rooms
 from tests.limits import LIMITS
-from tests.measure.test_matrix import Store
 from tests.sites import kubernetes_study, ssh_hosts
+from tests.walks import Store
 
 pytestmark = [
     pytest.mark.slow,

@@ -32,7 +32,7 @@ from benchbook.sites.arms import clean
 from benchbook.sites.tidb import build
 from tests import rooms
 from tests.limits import LIMITS
-from tests.measure.test_matrix import Store
+from tests.walks import Store
 
 VERSION = "5.0"
 PROGRAMS = [build.cached(VERSION), *(build.part(VERSION, name).target for name in build.PARTS)]
