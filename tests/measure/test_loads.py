@@ -60,9 +60,13 @@ def open_store(
 
 
 def connected_to(port: int) -> int:
-    """Count the established connections whose own end is a port, as the kernel lists them."""
+    """Count the established connections whose own end is a port, as the kernel lists them.
+
+    It lists one twice where others come and go while it is read.
+    """
     listed = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return sum(row[3] == "01" and int(row[1].rpartition(":")[2], 16) == port for row in listed)
+    ends = {(row[1], row[2]) for row in listed if row[3] == "01"}
+    return sum(int(own.rpartition(":")[2], 16) == port for own, _ in ends)
 
 
 def drivers() -> list[psutil.Process]:

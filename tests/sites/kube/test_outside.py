@@ -89,6 +89,7 @@ def test_a_client_outside_makes_its_load_there_and_is_watched_there(
     assert out.read_text().strip() != str(here), "it ran in the host's own network"
     rows = list(csv.DictReader(table.open()))
     assert {row["part"] for row in rows} == {"client", "machine_client"}
-    assert max(float(row["cpu_cores"]) for row in rows if row["part"] == "client") > 0.2
+    # A row a second: together what the client used, but for the ends; beside other tests that takes long.
+    assert sum(float(row["cpu_cores"]) for row in rows if row["part"] == "client") > 0.8
     assert watch.client_cpu_s > 1.5 and len(watch.runqueue_waits_s) == 1
     assert watch.cores and watch.longest_pause_ms >= 0
