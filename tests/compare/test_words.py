@@ -136,6 +136,7 @@ def test_where_no_level_shows_a_difference_none_is_put_first():
         ({"label": "no practical difference"}, "HAProxy and direct connections differ by no more than 1 %"),
         ({"label": "not decided yet"}, "Nothing is decided yet on point selects; so far HAProxy served"),
         ({"label": "no useful interval"}, "No useful interval yet for HAProxy against direct"),
+        ({"label": "no useful interval", "metric": "latency_p99_ms"}, "yet for p99 latency with HAProxy"),
         ({"effect": None, "low": None, "reason": "no complete block"}, "HAProxy could not be compared"),
         ({"low": None, "high": None, "reason": "an interval needs 3 blocks"}, "there is no interval: an"),
     ],

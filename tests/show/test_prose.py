@@ -55,6 +55,18 @@ def test_no_effect_is_quoted_where_nothing_was_shown(made, label, said):
     assert "fewer" not in line
 
 
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("not shown", "No difference in p99 latency between HAProxy and direct connections was shown on "),
+        ("no useful interval", "No useful interval yet for p99 latency with HAProxy against direct conn"),
+    ],
+)  # fmt: skip
+def test_a_metric_that_is_not_what_was_served_is_named(made, label, said):
+    findings = _with(made.findings, label=label, low=-0.3, high=0.1, metric="latency_p99_ms")
+    assert said in "".join(map(_plain, prose.headline(findings)))
+
+
 def test_an_effect_that_depends_on_threads_is_said_at_each_level(made):
     labels = ["lower", "lower", "not shown"]
     levels = [

@@ -66,7 +66,7 @@ def _sentence(found: Finding) -> str:
     if label == "not decided yet":
         return f"Nothing is decided yet {where}; so far {_compared(found, where='')} {seen}."
     if label == "no useful interval":
-        return f"No useful interval yet for {treatment} against {baseline} {where} {seen}.{_help(found)}"
+        return f"No useful interval yet for {_against(found)} {where} {seen}.{_help(found)}"
     if label == "depends on threads":
         return f"{_by_level(found)}; {blocks}."
     if label == "no practical difference":
@@ -109,10 +109,11 @@ def headline(group: Sequence[Finding], with_levels: bool = True) -> str:
         elif label == "no useful interval":
             where = listing([_names(found)[2] for found in own])
             blocks = count(min(found["n"] for found in own), "block")
-            parts.append(f"No useful interval yet for {treatment} against {baseline} on {where} ({blocks}).")
+            parts.append(f"No useful interval yet for {_against(own[0])} on {where} ({blocks}).")
             parts.append(_help(own[0]).strip() if len(by_label) == 1 else "")
         else:
-            parts.append(f"{_QUIET[label].format(f'between {treatment} and {baseline}', listing(on))}.")
+            of = "" if own[0]["metric"] in _SERVED else f"in {_noun(own[0])} "
+            parts.append(f"{_QUIET[label].format(f'{of}between {treatment} and {baseline}', listing(on))}.")
     return " ".join(words.sentence_case(text, treatment, baseline) for text in parts if text)
 
 
@@ -189,6 +190,14 @@ def _compared(found: Finding, part: Finding | None = None, where: str | None = N
         served = f"{_amount(found, part)} {_noun(found)}"
         return f"{treatment} served {served} than {baseline}{place}"
     return f"{_noun(found)} was {_amount(found, part)} with {treatment} than with {baseline}{place}"
+
+
+def _against(found: Finding) -> str:
+    """Name what is compared, with the metric unless it is what was served: HAProxy against direct
+    connections."""
+    treatment, baseline, _ = _names(found)
+    metric = "" if found["metric"] in _SERVED else f"{_noun(found)} with "
+    return f"{metric}{treatment} against {baseline}"
 
 
 def _levels(found: Finding) -> list[Finding]:
