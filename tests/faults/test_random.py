@@ -178,6 +178,8 @@ def test_killed_at_random_nothing_is_stopped_lost_or_mixed(
         struck.go_on()
         if struck.end() == 0 and missing(clone) == []:
             break
+    else:
+        pytest.fail(f"not whole after {AGAIN} times: {missing(clone)}")
     raw, planned = clone.data / "raw", groups(clone)
     void = sorted(path.name for path in (clone.data / "void").iterdir() if path.is_dir())
     assert sorted(path.name for path in raw.iterdir()) == sorted(

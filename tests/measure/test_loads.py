@@ -190,8 +190,7 @@ def test_a_server_stopped_for_a_second_shows_in_the_latency_finding(
     p99 = next(one for one in found["findings"] if one["metric"] == "latency_p99_ms")
     # A sixth of the transactions waited up to a second: the slowest hundredth 0.9 s and more.
     assert frames["runs"].query("arm == 'stopped'")["latency_p99_ms"].min() > 850
-    # How many times higher depends on the quiet arm's own tail: the interval may be too wide to be quoted.
-    assert p99["n"] == 5 and p99["label"] in ("higher", "no useful interval")
+    assert (p99["n"], p99["label"]) == (5, "higher")
     assert p99["low"] > 5
     ratio = frames["runs"].groupby("arm")["qps"].mean()
     assert ratio["stopped"] / ratio["direct"] == pytest.approx(1, abs=0.03)

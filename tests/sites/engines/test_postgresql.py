@@ -266,6 +266,7 @@ def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
     store = Store(site, asked, tmp_path)
     store.walk()
     store.assert_complete()
+    assert store.wrong() == {}
     for folder in (folders := store.kept()):
         assert grown(folder, "Com_select") == 14 * grown(folder, "Com_delete") > 0
     books = [folder.evidence()["ledger"]["after"] for folder in folders]

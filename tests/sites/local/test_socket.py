@@ -77,6 +77,7 @@ def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(
         assert store.runs[0].order == "turns"
         store.walk()
         store.assert_complete()
+        assert store.wrong() == {}
         assert site.server_of("direct") == site.server_of("socket")
         for folder in store.kept():
             assert judge(folder).ledger == "agrees"
