@@ -27,7 +27,6 @@ from benchbook.measure import dataset, execute, ledger
 from benchbook.plan import schedule
 from benchbook.read import tidy, validity
 from benchbook.sites import lab as labs
-from benchbook.sites import settings
 from benchbook.sites.arms import clean
 from benchbook.sites.tidb import build
 from tests import rooms
@@ -251,7 +250,7 @@ def test_proxies_of_clusters_that_changed_places_keep_the_digests_of_their_setti
             said.append({})
             for arm in arms:
                 proxy = site._parts.get(site.chains[arm].proxy)
-                text = settings.lasting(proxy.text(), proxy.folder, proxy.moved)
+                text = proxy.lasting(proxy.text())
                 said[-1][arm] = "\n".join(line for line in text.splitlines() if "socket" not in line)
     # Two clusters of other sizes: three servers behind the second proxy, in either place.
     assert said[0] == said[1]

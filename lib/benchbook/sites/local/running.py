@@ -168,10 +168,9 @@ class Parts:
         if there != part:
             assert there.to is not None
             # A proxy's own interface is on the port after its own.
-            proxy.moved = {f"{labs.LOOPBACK}:{part.port + 1}": f"{labs.LOOPBACK}:{there.port + 1}"}
+            proxy.moved = {(labs.LOOPBACK, part.port + 1): (labs.LOOPBACK, there.port + 1)}
             then = [*self._addresses_at(part.to, there.to), self.address(there)]
-            for one, first in zip([*self.addresses(part.to), self.address(part)], then, strict=True):
-                proxy.moved[":".join(map(str, one))] = ":".join(map(str, first))
+            proxy.moved |= zip([*self.addresses(part.to), self.address(part)], then, strict=True)
         return proxy
 
     def _addresses_at(self, part: Part, there: Part) -> list[tuple[str, int]]:

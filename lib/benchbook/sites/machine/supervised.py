@@ -53,7 +53,7 @@ class Supervised:
         self.role = place.name
         self.child: Any = None
         self.argv: list[str] = []
-        self.moved: dict[str, str] = {}
+        self.moved: dict[tuple[str, int], tuple[str, int]] = {}
 
     @property
     def folder(self) -> PurePosixPath:
@@ -76,7 +76,7 @@ class Supervised:
     @property
     def config_text(self) -> str:
         """The settings file on disk, without where it is, and with the addresses of its first place."""
-        return self._lasting(self.machine.read(f"{self.role}/{self.config_name}") or "")
+        return self.lasting(self.machine.read(f"{self.role}/{self.config_name}") or "")
 
     @property
     def config_hash(self) -> str:
@@ -165,11 +165,12 @@ class Supervised:
         argv = [word for word in self.argv if word.partition("=")[0] not in self.own_options]
         if argv:
             texts.append((f"{PurePosixPath(argv[0]).name}.argv", "\n".join(argv)))
-        return [(name, self._lasting(text)) for name, text in texts]
+        return [(name, self.lasting(text)) for name, text in texts]
 
-    def _lasting(self, text: str) -> str:
+    def lasting(self, text: str) -> str:
+        """Return a settings file's text without where it is, and with the addresses of its first place."""
         moved = {
-            form.format(*one.rsplit(":", 1)): form.format(*first.rsplit(":", 1))
+            form.format(*one): form.format(*first)
             for form in self.addresses_as
             for one, first in self.moved.items()
         }
