@@ -148,20 +148,11 @@ def execute(notebook: str, parameter: str | None, value: str | None, into: Path,
         JUPYTER_PREFER_ENV_PATH="1",
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )
-    argv = [
-        sys.executable,
-        "-m",
-        "papermill",
-        "--no-progress-bar",
-        "--stdout-file",
-        "-",
-        "--kernel",
-        "python3",
-    ]
-    argv += ["--cwd", str(root)]
-    argv += ["-r", parameter, value] if parameter and value else []
+    source = str(root / "notebooks" / f"{notebook}.ipynb")
+    argv = [sys.executable, "-m", "benchbook.commands.papermill", source, str(target), str(root)]
+    argv += [parameter, value] if parameter and value else []
     with _stderr_to(log):
-        code = supervise.run([*argv, str(root / "notebooks" / f"{notebook}.ipynb"), str(target)])
+        code = supervise.run(argv)
     return _ended(notebook, code, target, log, failed)
 
 

@@ -1,0 +1,24 @@
+"""A stage's process waits for a kernel that is slow to tell what it did."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+# The kernel's outputs wait behind six seconds of sleep, more than the four that nbclient waits by itself.
+LAGGING = "get_ipython().kernel.iopub_thread.schedule(lambda: __import__('time').sleep(6)); print('done')"
+
+
+@pytest.mark.slow
+def test_a_lagging_kernel_is_waited_for(tmp_path: Path) -> None:
+    notebook = new_notebook(cells=[new_code_cell(LAGGING)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "Python 3"}
+    source, target = tmp_path / "in.ipynb", tmp_path / "out.ipynb"
+    nbformat.write(notebook, source)
+    argv = [sys.executable, "-m", "benchbook.commands.papermill", str(source), str(target), str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-400:]
+    assert "done" in nbformat.read(target, as_version=4).cells[0].outputs[0].text
