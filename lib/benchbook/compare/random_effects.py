@@ -57,7 +57,7 @@ class Pool:
         return self.mean - half, self.mean + half
 
 
-def tau_squared(values: Sequence[float], variances: Sequence[float]) -> float:
+def tau_squared(values: Sequence[float] | np.ndarray, variances: Sequence[float] | np.ndarray) -> float:
     """Return Paule and Mandel's estimate: where the weighted squares about the mean are their expectation.
 
     That sum falls with tau² and is convex, so Newton's steps from zero never pass the root. Zero where the
