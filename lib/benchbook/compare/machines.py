@@ -1,0 +1,92 @@
+"""Machines as sessions tell of them: which processors are the same model, and what people call them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchbook.core.pooled import Processor
+
+_NUMBERS = r"\(family (?P<family>\d+), model (?P<model>\d+), stepping (?P<stepping>\d+)\)"
+_TOLD = re.compile(rf"^(?P<name>.*?) ?{_NUMBERS}$")
+_NOISE = re.compile(r"\((?:R|TM)\)|\b(?:Processor|CPU|Intel|AMD|\d+-Core)\b|@.*$")
+# The generation by CPUID's family and model, as Linux has them in arch/x86/include/asm/intel-family.h and in
+# AMD's revision guides: a cloud's name ("AMD EPYC") is that of several.
+GENERATIONS = {
+    (6, 85): "Skylake to Cooper Lake", (6, 106): "Ice Lake", (6, 143): "Sapphire Rapids",
+    (6, 207): "Emerald Rapids", (6, 173): "Granite Rapids", (6, 175): "Sierra Forest",
+    (23, 1): "Zen", (23, 49): "Zen 2", (25, 1): "Zen 3", (25, 17): "Zen 4", (25, 160): "Zen 4c",
+    (26, 2): "Zen 5", (26, 17): "Zen 5c",
+}  # fmt: skip
+
+
+def processor(told: str | None) -> Processor:
+    """Return the processor that facts name, `NAME (family 6, model 207, stepping 2)` or the name alone."""
+    found = _TOLD.match(told or "")
+    if found is None:
+        return Processor(name=told or "unknown")
+    numbers = {key: int(found[key]) for key in ("family", "model", "stepping")}
+    return Processor(name=found["name"], **numbers)
+
+
+def name(one: Processor) -> str:
+    """Return what people call a processor, its generation where its own name says too little.
+
+    >>> name(processor("Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"))
+    'Xeon Emerald Rapids'
+    >>> name(processor("AMD EPYC (family 99, model 7, stepping 1)")), name(processor("AMD EPYC"))
+    ('EPYC model 99/7', 'EPYC')
+    >>> name(processor("AMD EPYC 7763 64-Core Processor (family 25, model 1, stepping 1)"))
+    'EPYC 7763'
+    """
+    short = " ".join(_NOISE.sub(" ", one.name).split()) or one.name
+    if one.family is None or one.model is None or re.search(r"\d", short):
+        return short
+    return f"{short} {GENERATIONS.get((one.family, one.model), f'model {one.family}/{one.model}')}"
+
+
+def is_known(one: Processor) -> bool:
+    """Tell whether a machine told family, model and stepping, and not its processor's name alone."""
+    return None not in (one.family, one.model, one.stepping)
+
+
+def may_be_same(one: Processor, other: Processor) -> bool:
+    """Tell whether two processors are the same model, or can't be told apart: of one the name alone is
+    known."""
+    if is_known(one) and is_known(other):
+        return _numbers(one) == _numbers(other)
+    return one.name == other.name
+
+
+def models(several: Sequence[Processor]) -> int:
+    """Count the models that are certainly different: a name alone counts only if no known model has it."""
+    known = {_numbers(one) for one in several if is_known(one)}
+    named = {one.name for one in several if is_known(one)}
+    return len(known) + len({one.name for one in several if not is_known(one)} - named)
+
+
+def _numbers(one: Processor) -> tuple[int | None, ...]:
+    return one.family, one.model, one.stepping
+
+
+def way(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return what distinguishes an arm from others of any study, by its facts: which proxy, network,
+    service, neighbour and so on; what is not there is left out.
+
+    Ports, paths, hashes and versions are not in it, so that arms of several studies and sites compare.
+    """
+    engine, proxy, site = (facts.get(part) or {} for part in ("engine", "proxy", "site"))
+    cpu: Mapping[str, Any] = facts.get("cpu") or {}
+    found = {
+        "site": site.get("kind"),
+        "engine": engine.get("name"),
+        "proxy": proxy.get("name"),
+        "service": "yes" if facts.get("service") else None,
+        "network": facts.get("network"),
+        "qos": facts.get("qos") if facts.get("qos") != "none" else None,
+        "neighbour": (facts.get("neighbour") or {}).get("processes"),
+        "zones_ms": (facts.get("zones") or {}).get("latency_ms"),
+        **{f"{part} cores": (cpu.get(part) or {}).get("quota_cores") for part in ("server", "proxy")},
+    }
+    return {key: str(value) for key, value in found.items() if value is not None}

@@ -1,0 +1,307 @@
+"""Sessions of a study pooled: each contrast over sessions, over threads and at each level.
+
+Made of the sessions' findings alone: the same input gives the same pooled.json.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchbook.compare import machines, pooled_words
+from benchbook.compare.intervals import t_quantile
+from benchbook.compare.occasions import Averaged, Value, averaged, moment, occasions
+from benchbook.compare.random_effects import FEWEST, LEVEL, Pool
+from benchbook.compare.random_effects import pool as pooled_of
+from benchbook.compare.sentences import listing
+from benchbook.compare.verdicts import MARGIN
+from benchbook.core.pooled import (
+    Contrast,
+    Label,
+    LeftOut,
+    Occasion,
+    Pooled,
+    PooledEffect,
+    Seen,
+    Session,
+)
+
+SIGNIFICANT_DIGITS = 6
+HETEROGENEOUS_P = 0.05
+MIN_MODELS = 2
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A session as it is brought: what its entry says, its findings.json, and the facts of its arms.
+
+    `differs` says in words what its design has otherwise than the newest.
+    """
+
+    session: Session
+    findings: Mapping[str, Any]
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    differs: str = ""
+
+
+def brought(
+    id: str,
+    measured: str,
+    design: str,
+    findings: Mapping[str, Any],
+    facts: Mapping[str, Mapping[str, Any]],
+    superseded: str | None = None,
+    probes: Mapping[str, float] | None = None,
+    differs: str = "",
+) -> Brought:
+    """Bring a session: processor, cores, kernel, steal and versions are taken from its findings and facts.
+
+    `facts` are one mapping by arm, as `facts.json` has under `arms`; the first arm's machine counts.
+    """
+    arms = list(facts.values())
+    machine: Mapping[str, Any] = (arms[0].get("machine") if arms else None) or {}
+    engine: Mapping[str, Any] = (arms[0].get("engine") if arms else None) or {}
+    proxies = [arm["proxy"] for arm in arms if arm.get("proxy")]
+    known = " ".join(str(engine[key]) for key in ("name", "version") if engine.get(key))
+    session = Session(
+        id=id,
+        measured=measured,
+        design=design,
+        processor=machines.processor(machine.get("cpu_model")),
+        cores=machine.get("cores"),
+        kernel=machine.get("kernel"),
+        steal_pct=_rounded((findings.get("quiet") or {}).get("steal_pct")),
+        engine=known or None,
+        proxies={str(one["name"]): str(one.get("version")) for one in proxies if one.get("name")},
+        probes=dict(probes or {}),
+        superseded=superseded,
+    )
+    return Brought(session, findings, facts, differs)
+
+
+def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> Pooled:
+    """Pool the sessions of a study that have one design, that of most sessions unless it is given.
+
+    Raise ValueError where there is none, or where one is there twice.
+    """
+    ordered = sorted(sessions, key=lambda one: (moment(one.session.measured), one.session.id))
+    twice = [name for name, often in Counter(one.session.id for one in ordered).items() if often > 1]
+    if twice:
+        raise ValueError(f"{study}: session {listing(twice)} is there twice; each counts once")
+    usable = [one for one in ordered if one.session.superseded is None]
+    if not usable:
+        raise ValueError(f"{study}: there is no session to pool that is not superseded")
+    chosen = design or _most_measured(usable)
+    own = [one for one in usable if one.session.design == chosen]
+    if not own:
+        raise ValueError(f"{study}: no session has the design {chosen}")
+    newest = own[-1]
+    twins = [one for one in own if one.findings.get("aa")]
+    aa = _contrast(twins[-1].findings["aa"], twins, "aa") if twins else None
+    return Pooled(
+        study=study,
+        title=newest.findings["title"],
+        level=LEVEL,
+        design=chosen,
+        sessions=tuple(one.session for one in own),
+        left_out=tuple(_left_out(one, chosen) for one in ordered if one not in own),
+        arms={arm: machines.way(facts) for arm, facts in newest.facts.items()},
+        contrasts=tuple(_contrast(found, own, "findings") for found in _asked(own)),
+        aa=aa,
+    )
+
+
+def _most_measured(usable: Sequence[Brought]) -> str:
+    """Return the design with most occasions, among equals that of the newest session."""
+    designs = dict.fromkeys(one.session.design for one in reversed(usable))
+    of = {
+        name: len(occasions([one.session for one in usable if one.session.design == name]))
+        for name in designs
+    }
+    return max(designs, key=lambda name: of[name])
+
+
+def _left_out(one: Brought, chosen: str) -> LeftOut:
+    if one.session.superseded is not None:
+        return LeftOut(session=one.session, reason=f"superseded: {one.session.superseded}")
+    more = f": {one.differs}" if one.differs else ""
+    return LeftOut(session=one.session, reason=f"another design ({one.session.design}, not {chosen}){more}")
+
+
+def _asked(own: Sequence[Brought]) -> list[Mapping[str, Any]]:
+    """Return each contrast once, in the order of the newest session; those made for a further claim repeat
+    one and are left out."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for one in reversed(own):
+        for entry in one.findings["findings"]:
+            if entry["id"].count(".") == 2:
+                found.setdefault(entry["id"], entry)
+    return list(found.values())
+
+
+def _contrast(entry: Mapping[str, Any], own: Sequence[Brought], key: str) -> Contrast:
+    """Pool a contrast; `entry` is that of the newest session, `key` tells where findings have it."""
+    entries = {one.session.id: _of(one.findings[key], entry["id"]) for one in own}
+    sessions = [one.session for one in own]
+    levels = sorted({part["threads"] for found in entries.values() if found for part in _parts(found)})
+    whole = _effect(entry, None, sessions, entries)
+    at = {level: {name: _at(found, level) for name, found in entries.items()} for level in levels}
+    by_level = tuple(_effect(entry, level, sessions, at[level]) for level in levels if len(levels) > 1)
+    return Contrast(
+        **{key: entry[key] for key in ("id", "workload", "baseline", "treatment", "metric")},
+        names=dict(entry["names"]),
+        one_number=_has_one_number(whole, by_level, entries.values()),
+        whole=whole,
+        levels=by_level,
+    )
+
+
+def _of(found: Any, name: str) -> Mapping[str, Any] | None:
+    """Return the finding of this id, in a list of findings or alone as the A/A pair is."""
+    several = found if isinstance(found, list | tuple) else [found]
+    return next((one for one in several if one["id"] == name), None)
+
+
+def _at(found: Mapping[str, Any] | None, threads: int) -> Mapping[str, Any] | None:
+    return next((part for part in _parts(found) if part["threads"] == threads), None) if found else None
+
+
+def _parts(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return found.get("levels") or found.get("by_threads") or ()
+
+
+def _has_one_number(
+    whole: PooledEffect, levels: Sequence[PooledEffect], entries: Iterable[Mapping[str, Any] | None]
+) -> bool:
+    """Tell whether one number may stand for all levels: not where a session's may not, where a level depends
+    on the machine, or where the means of two levels leave zero out on both sides."""
+    signs = {_side(level.low, level.high) for level in levels}
+    return (
+        all(found["headline"] for found in entries if found)
+        and not any(level.label == "depends on the machine" for level in levels)
+        and not {-1, 1} <= signs
+    )
+
+
+def _effect(
+    entry: Mapping[str, Any],
+    threads: int | None,
+    sessions: Sequence[Session],
+    parts: Mapping[str, Mapping[str, Any] | None],
+) -> PooledEffect:
+    seen = tuple(_seen(session, parts[session.id]) for session in sessions)
+    values = {one.session: _value(one) for one in seen if one.reason is None}
+    own = [session for session in sessions if session.id in values]
+    groups = [averaged([values[session.id] for session in group]) for group in occasions(own)]
+    logs, variances = [one.log_effect for one in groups], [one.standard_error**2 for one in groups]
+    found = pooled_of(logs, variances) if groups else None
+    processors = machines.models([session.processor for session in own])
+    effects = [one.effect for one in seen if one.effect is not None and one.reason is None]
+    made: dict[str, Any] = {
+        "threads": threads,
+        "seen": seen,
+        "occasions": tuple(_occasion(one) for one in groups),
+        "processors": processors,
+        "label": label(groups, found, processors),
+        "range_low": _rounded(min(effects, default=None)),
+        "range_high": _rounded(max(effects, default=None)),
+        **(_numbers(found) if found else {}),
+    }
+    blank = PooledEffect(**made, headline="", short="")
+    said = pooled_words.Said(entry, blank, {one.id: one for one in own})
+    return blank.model_copy(
+        update={"headline": pooled_words.headline(said), "short": pooled_words.short(said)}
+    )
+
+
+def label(groups: Sequence[Averaged], found: Pool | None, processors: int) -> Label:
+    """Return what the occasions of an effect show together; `processors` counts their models.
+
+    The first that holds: too little to say; a sign that turns, or a spread larger than the mean; a prediction
+    interval without zero; all occasions decided with one sign; a mean whose interval leaves zero out. A
+    spread counts only beyond what makes no practical difference, and with an occasion that is decided or a
+    test (Cochran's) that finds it: of noise alone nothing depends on anything.
+    """
+    if found is None:
+        return "not computed"
+    if found.k == 1:
+        return "one session"
+    signs = {one.sign for one in groups}
+    differ = bool(signs - {0}) or (found.p or 0.0) < HETEROGENEOUS_P
+    spread = max(abs(found.mean), math.log1p(MARGIN))
+    if {-1, 1} <= signs or (differ and (found.tau or 0.0) > spread):
+        return "depends on the machine"
+    outside = _side(found.prediction_low, found.prediction_high)
+    if found.k >= FEWEST and processors >= MIN_MODELS and outside:
+        return "holds elsewhere"
+    if 0 not in signs:
+        return "same direction"
+    return "on average" if _side(found.low, found.high) else "not shown"
+
+
+def _side(low: float | None, high: float | None) -> int:
+    """Return on which side of zero an interval lies: -1, 1, or 0 where it holds zero or there is none."""
+    if low is None or high is None:
+        return 0
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def standard_error(part: Mapping[str, Any]) -> float | None:
+    """Return the standard error of a mean log ratio from its interval: half its width on the log scale over t
+    with n − 1 degrees of freedom; None without an interval, or where an end is no ratio."""
+    if part["low"] is None or part["high"] is None or part["n"] < 2 or part["low"] <= -1:
+        return None
+    half = (math.log1p(part["high"]) - math.log1p(part["low"])) / 2
+    return half / t_quantile((1 + part["level"]) / 2, part["n"] - 1)
+
+
+def _seen(session: Session, part: Mapping[str, Any] | None) -> Seen:
+    if part is None:
+        return Seen(session=session.id, effect=None, reason="not in this session")
+    error, reason = standard_error(part), None
+    if part["effect"] is None or not error:
+        reason = part.get("reason") or "there is no interval over its blocks"
+    given: dict[str, Any] = {key: part.get(key) for key in ("effect", "low", "high", "level", "n", "label")}
+    return Seen(session=session.id, **given, standard_error=_rounded(error), reason=reason)
+
+
+def _value(one: Seen) -> Value:
+    known = one.model_dump(include={"session", "n", "level", "label", "standard_error"})
+    return Value(**known, log_effect=math.log1p(one.effect or 0.0))
+
+
+def _occasion(one: Averaged) -> Occasion:
+    return Occasion(
+        sessions=one.sessions,
+        effect=_kept(math.expm1(one.log_effect)),
+        standard_error=_kept(one.standard_error),
+        sign=one.sign,
+    )
+
+
+def _numbers(found: Pool) -> dict[str, float | None]:
+    ends = ("low", "high", "prediction_low", "prediction_high")
+    return {
+        "effect": _fraction(found.mean),
+        **{end: _fraction(getattr(found, end)) for end in ends},
+        "tau_pct": None if found.tau is None else _rounded(100 * found.tau),
+        "q": _rounded(found.q),
+        "q_p": _rounded(found.p),
+        "i_squared": _rounded(found.i_squared),
+    }
+
+
+def _fraction(log: float | None) -> float | None:
+    return None if log is None else _rounded(math.expm1(log))
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else _kept(value)
+
+
+def _kept(value: float) -> float:
+    """Round to 6 significant digits, so that the last bits of a processor's exp never change the file."""
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")

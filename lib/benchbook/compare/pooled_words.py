@@ -1,0 +1,236 @@
+"""Sentences on what sessions say together: one number, one range, at most 25 words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbook.compare import machines, words
+from benchbook.compare.sentences import NBSP
+from benchbook.core.pooled import PooledEffect, Seen, Session
+from benchbook.core.wording import count
+
+MOST_WORDS = 25
+_SERVED = {"qps": "queries", "tps": "transactions"}
+_MINUS = "\N{MINUS SIGN}"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a sentence is made of: a finding's names and metric, its effect over sessions, the sessions."""
+
+    entry: Mapping[str, Any]
+    found: PooledEffect
+    sessions: Mapping[str, Session]
+
+    @property
+    def treatment(self) -> str:
+        """The treatment as it stands inside a sentence."""
+        return words.inside(self.entry, "treatment")
+
+    @property
+    def baseline(self) -> str:
+        """The baseline as it stands inside a sentence."""
+        return words.inside(self.entry, "baseline")
+
+    @property
+    def noun(self) -> str:
+        """What is compared: queries, p95 latency."""
+        return _SERVED.get(self.entry["metric"], words.metric(self.entry["metric"]))
+
+    @property
+    def where(self) -> str:
+        """On which workload, at which level: ` on point selects at 1 thread`."""
+        threads = self.found.threads
+        at = "" if threads is None else f" at {count(threads, 'thread')}"
+        return f" on {words.of(self.entry, 'workload')}{at}"
+
+
+def headline(said: Said) -> str:
+    """Say in one sentence what is known beyond a session: the number, and where a further one is expected.
+
+    With fewer than four occasions the range is that of the sessions; of one session it is that of its blocks,
+    and the sentence says so.
+    """
+    label = said.found.label
+    if label == "not computed":
+        reasons = [one.reason for one in said.found.seen if one.reason] or ["there is no session"]
+        return _case(
+            said, f"{said.treatment} and {said.baseline} were not compared{said.where}: {reasons[0]}."
+        )
+    told = {"depends on the machine": _depends, "one session": _once, "not shown": _quiet}
+    return _case(said, _fitting(told.get(label, _shown)(said)))
+
+
+def short(said: Said) -> str:
+    """Say it in a few words, for a table: `−15 %, expected −18 to −13 %`."""
+    found = said.found
+    if found.effect is None:
+        return found.label
+    if found.label == "depends on the machine":
+        return f"{span(*_range(found))}, {found.label}"
+    if found.label == "one session":
+        return f"{percent(found.effect) if found.occasions[0].sign else 'not shown'}, {found.label}"
+    seen = "expected" if found.prediction_low is not None else "seen"
+    return f"{percent(found.effect)}, {seen} {span(*_range(found))}"
+
+
+def percent(fraction: float) -> str:
+    """Write a fraction as signed per cent with two significant digits.
+
+    >>> percent(-0.1532), percent(0.0042), percent(-0.0002)
+    ('−15\\xa0%', '+0.4\\xa0%', '0.0\\xa0%')
+    """
+    return f"{_signed(fraction, _digits(fraction))}{NBSP}%"
+
+
+def span(low: float, high: float) -> str:
+    """Write a range of fractions, both ends with the same digits, and enough to tell them apart.
+
+    >>> span(-0.179, -0.127), span(-0.004, 0.021), span(0.191, 0.194)
+    ('−18 to −13\\xa0%', '−0.4 to +2.1\\xa0%', '+19.1 to +19.4\\xa0%')
+    """
+    digits = _digits(low, high)
+    return f"{_signed(low, digits)} to {_signed(high, digits)}{NBSP}%"
+
+
+def where(found: PooledEffect) -> str:
+    """Count what is pooled: 5 sessions, 3 processors."""
+    sessions = count(len(found.sessions), "session")
+    return f"{sessions}, {count(max(found.processors, 1), 'processor')}"
+
+
+def _range(found: PooledEffect) -> tuple[float, float]:
+    """Return the range that a headline names: the prediction interval, else that of the sessions.
+
+    Where an effect depends on the machine it is the latter: what was seen, on named machines.
+    """
+    low, high = found.prediction_low, found.prediction_high
+    if low is None or high is None or found.label == "depends on the machine":
+        low, high = found.range_low, found.range_high
+    return low or 0.0, high or 0.0
+
+
+def _shown(said: Said) -> Iterator[str]:
+    """Say what holds elsewhere, has the same direction, or is there on average."""
+    low, high = _range(said.found)
+    tail = _unsigned(low, high) if low * high > 0 else span(low, high)
+    lead = "on average " if said.found.label == "on average" else ""
+    full, brief = _ends(said.found)
+    yield f"{lead}{_compared(said)}{full.format(tail)}."
+    yield f"{lead}{_compared(said)}{brief.format(tail)}."
+    yield f"{lead}{_compared(said, is_brief=True)}{brief.format(tail)}."
+
+
+def _quiet(said: Said) -> Iterator[str]:
+    low, high = _range(said.found)
+    full, brief = _ends(said.found)
+    yield f"{_no_difference(said)}{full.format(span(low, high))}."
+    yield f"{_no_difference(said)}{brief.format(span(low, high))}."
+    yield f"no difference in {said.noun} was shown{said.where}{brief.format(span(low, high))}."
+
+
+def _ends(found: PooledEffect) -> tuple[str, str]:
+    """Return how a sentence ends with its range, in full and in brief."""
+    if found.prediction_low is not None:
+        return f"; expect {{}} elsewhere ({where(found)})", "; expect {} elsewhere"
+    sessions = count(len(found.sessions), "session")
+    return f": {{}} in {where(found).replace(', ', ' on ')}", f": {{}} in {sessions}"
+
+
+def _once(said: Said) -> Iterator[str]:
+    found, own = said.found, said.found.sessions
+    lead = "in one session on one machine"
+    if len(own) > 1:
+        lead = f"in {len(own)} sessions within 6 hours on one processor model"
+    low, high = (own[0].low or 0.0, own[0].high or 0.0) if len(own) == 1 else _range(found)
+    if any(one.label == "no useful interval" for one in own):
+        yield f"{lead} the interval was too wide to be of use for {said.treatment}{said.where}."
+        return
+    is_decided = bool(found.occasions[0].sign)
+    ends = _unsigned(low, high) if is_decided and low * high > 0 else span(low, high)
+    told = _compared(said) if is_decided else _no_difference(said)
+    brief = _compared(said, is_brief=True) if is_decided else f"no difference was shown{said.where}"
+    tails = (f" ({ends} over its blocks)", f" ({ends})", "") if len(own) == 1 else (f" ({ends})", "")
+    for tail in tails:
+        yield f"{lead} {told}{tail}."
+    yield f"{lead} {brief}."
+
+
+def _depends(said: Said) -> Iterator[str]:
+    least, most = (choose(said.found.sessions, key=_effect) for choose in (min, max))
+    on = [machines.name(said.sessions[one.session].processor) for one in (least, most)]
+    digits = _digits(_effect(least), _effect(most))
+    low, high = (f"{_signed(_effect(one), digits)}{NBSP}%" for one in (least, most))
+    what = f"the effect of {said.treatment}"
+    if said.entry["metric"] not in _SERVED:
+        what = f"{what} on {said.noun}"
+    tail = f"depends on the machine: from {low} ({on[0]}) to {high} ({on[1]})"
+    if on[0] == on[1]:
+        tail = f"changes between sessions: from {low} to {high} on {on[0]}"
+    yield f"{what} against {said.baseline}{said.where} {tail}."
+    yield f"{what}{said.where} {tail}."
+
+
+def _fitting(variants: Iterator[str]) -> str:
+    """Return the first that has few enough words, else the one that has fewest."""
+    known = list(variants)
+    return next((text for text in known if words_in(text) <= MOST_WORDS), min(known, key=words_in))
+
+
+def words_in(text: str) -> int:
+    """Count words; a number and its unit are one.
+
+    >>> words_in("it served 15\\xa0% fewer")
+    4
+    """
+    return len(text.split(" "))
+
+
+def _case(said: Said, text: str) -> str:
+    if text.startswith((said.treatment, said.baseline)):
+        return words.sentence_case(text, said.treatment, said.baseline)
+    return text[:1].upper() + text[1:]
+
+
+def _compared(said: Said, is_brief: bool = False) -> str:
+    """Say how much: HAProxy served 15 % fewer queries than direct connections on point selects."""
+    effect = said.found.effect or 0.0
+    amount = f"{_signed(effect, _digits(effect)).lstrip(f'+{_MINUS}')}{NBSP}%"
+    if said.entry["metric"] in _SERVED:
+        than = "" if is_brief else f" than {said.baseline}"
+        more = "fewer" if effect < 0 else "more"
+        return f"{said.treatment} served {amount} {more} {said.noun}{than}{said.where}"
+    than = "" if is_brief else f" than with {said.baseline}"
+    level = "lower" if effect < 0 else "higher"
+    return f"{said.noun} was {amount} {level} with {said.treatment}{than}{said.where}"
+
+
+def _no_difference(said: Said) -> str:
+    between = f"{said.treatment} and {said.baseline}"
+    return f"no difference in {said.noun} between {between} was shown{said.where}"
+
+
+def _effect(one: Seen) -> float:
+    return one.effect or 0.0
+
+
+def _unsigned(low: float, high: float) -> str:
+    small, large = sorted((abs(low), abs(high)))
+    digits = _digits(small, large)
+    return f"{100 * small:.{digits}f} to {100 * large:.{digits}f}{NBSP}%"
+
+
+def _digits(*fractions: float) -> int:
+    """Return how many decimals several per cents need: none from 10 on, more where they would look alike."""
+    digits = 0 if max(abs(100 * one) for one in fractions) >= 9.95 else 1
+    alike = len({f"{100 * one:.{digits}f}" for one in fractions}) < len(set(fractions))
+    return 1 if alike else digits
+
+
+def _signed(fraction: float, digits: int) -> str:
+    text = f"{abs(100 * fraction):.{digits}f}"
+    if float(text) == 0:
+        return text
+    return (_MINUS if fraction < 0 else "+") + text

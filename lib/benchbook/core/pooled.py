@@ -1,0 +1,199 @@
+"""pooled.json: what the sessions of a study say together, and each session beside it.
+
+Effects and their ends are fractions (0.061 is +6.1 %); what ends in `_pct` is per cent.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import Field, ValidationError
+
+from benchbook.core import files
+from benchbook.core.errors import BenchbookError
+from benchbook.core.study_base import Model
+
+FILE = "pooled.json"
+Label = Literal[
+    "holds elsewhere",
+    "same direction",
+    "depends on the machine",
+    "on average",
+    "one session",
+    "not shown",
+    "not computed",
+]
+LABELS: tuple[Label, ...] = get_args(Label)
+Sign = Literal[-1, 0, 1]
+
+
+class Processor(Model):
+    """What a machine says of its processor; the name alone may be that of several models."""
+
+    name: str
+    family: int | None = None
+    model: int | None = None
+    stepping: int | None = None
+
+
+class Session(Model):
+    """One uninterrupted measuring phase of a study on one machine, with what may explain its effects."""
+
+    id: str = Field(min_length=1)
+    """Name of the session."""
+    measured: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d")
+    """UTC time of the first run's start."""
+    design: str
+    """Digest of everything that changes what is measured: only sessions with the same one are pooled."""
+    processor: Processor
+    cores: float | None = None
+    kernel: str | None = None
+    steal_pct: float | None = None
+    engine: str | None = None
+    proxies: dict[str, str] = Field(default_factory=dict)
+    """Version of each proxy."""
+    probes: dict[str, float] = Field(default_factory=dict)
+    """What else was measured of the machine, by name with its unit."""
+    superseded: str | None = None
+    """Why another session stands in its place."""
+
+
+class LeftOut(Model):
+    """A session that is not pooled, with the reason in words."""
+
+    session: Session
+    reason: str
+
+
+class Seen(Model):
+    """An effect in one session, with the interval of its blocks; `reason` says why it is not pooled."""
+
+    session: str
+    effect: float | None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    n: int = 0
+    standard_error: float | None = None
+    """Of the mean log ratio of its blocks."""
+    label: str | None = None
+    reason: str | None = None
+
+
+class Occasion(Model):
+    """Sessions on the same processor model within a few hours, averaged; `sign` is that of a decided one."""
+
+    sessions: tuple[str, ...]
+    effect: float
+    standard_error: float
+    sign: Sign
+
+
+class PooledEffect(Model):
+    """An effect over sessions, at one thread level or over all of a study's (`threads` is None)."""
+
+    threads: int | None
+    seen: tuple[Seen, ...]
+    occasions: tuple[Occasion, ...]
+    processors: int
+    """How many models of processor there are for certain."""
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    prediction_low: float | None = None
+    prediction_high: float | None = None
+    range_low: float | None = None
+    """The smallest effect of a session."""
+    range_high: float | None = None
+    tau_pct: float | None = None
+    """Standard deviation between occasions, in percentage points of log."""
+    q: float | None = None
+    q_p: float | None = None
+    i_squared: float | None = None
+    label: Label
+    headline: str
+    short: str
+
+    @property
+    def k(self) -> int:
+        """How many occasions are pooled."""
+        return len(self.occasions)
+
+    @property
+    def sessions(self) -> tuple[Seen, ...]:
+        """The sessions that are pooled."""
+        return tuple(one for one in self.seen if one.reason is None)
+
+
+class Contrast(Model):
+    """A treatment against the baseline of a study, over sessions.
+
+    `one_number` says whether the effect over all threads may stand for its levels.
+    """
+
+    id: str
+    workload: str
+    baseline: str
+    treatment: str
+    metric: str
+    names: dict[str, str]
+    """Names for readers: of the workload, the baseline and the treatment."""
+    one_number: bool
+    whole: PooledEffect
+    levels: tuple[PooledEffect, ...]
+
+    @property
+    def told(self) -> tuple[PooledEffect, ...]:
+        """What a reader is told: the effect over all threads, or each level where that says little."""
+        return (self.whole,) if self.one_number or not self.levels else self.levels
+
+    @property
+    def finest(self) -> tuple[PooledEffect, ...]:
+        """The thread levels, or the effect over all where there are none."""
+        return self.levels or (self.whole,)
+
+    def at(self, threads: int | None) -> PooledEffect | None:
+        """Return the effect at a thread level, or over all (None); None where there is none."""
+        if threads is None:
+            return self.whole
+        return next((one for one in self.levels if one.threads == threads), None)
+
+
+class Pooled(Model):
+    """All sessions of a study: those of one design pooled, the others by name with the reason."""
+
+    version: Literal[1] = 1
+    study: str
+    title: str
+    level: float
+    """Confidence of the intervals of means, and of prediction intervals."""
+    design: str
+    sessions: tuple[Session, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    arms: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """What distinguishes each arm, by the facts of the newest session."""
+    contrasts: tuple[Contrast, ...]
+    aa: Contrast | None = None
+    """The baseline against itself."""
+
+    def session(self, name: str) -> Session:
+        """Return a pooled session by its id."""
+        return next(one for one in self.sessions if one.id == name)
+
+
+def read(path: Path) -> Pooled:
+    """Read pooled.json; BenchbookError that names file and key if it is not what this program writes."""
+    try:
+        return Pooled.model_validate(files.read_json(path))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise BenchbookError(
+            f"{path.parent.name}/{path.name}: {place}: {first['msg'].lower()}; make it again: make pages"
+        ) from None
+
+
+def save(path: Path, pooled: Pooled) -> None:
+    """Write pooled.json, complete or not at all."""
+    files.write_json(path, pooled.model_dump(mode="json"))

@@ -1,0 +1,85 @@
+"""Sessions made up for tests of what is said over several: one contrast at one or more levels."""
+
+import math
+from itertools import count
+
+from scipy.special import stdtrit
+
+from benchbook.compare.pooled import Brought, brought
+
+LEVEL = 0.98
+MILAN = "AMD EPYC (family 25, model 1, stepping 1)"
+TURIN = "AMD EPYC (family 26, model 2, stepping 1)"
+XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
+_NUMBER = count(1)
+
+
+def part(log_effect: float, error: float, n: int = 5, label: str = "higher", **more) -> dict:
+    """Make an effect with the interval of n blocks, as findings.json has it."""
+    half = stdtrit(n - 1, (1 + LEVEL) / 2) * error
+    ends = {"effect": log_effect, "low": log_effect - half, "high": log_effect + half}
+    return {
+        **{key: math.expm1(log) for key, log in ends.items()},
+        "level": LEVEL,
+        "n": n,
+        "label": label,
+        **more,
+    }
+
+
+def finding(whole: dict, levels: dict[int, dict] | None = None, treatment: str = "haproxy", **more) -> dict:
+    """Make a finding of a treatment against direct connections, on point selects."""
+    names = {"haproxy": "HAProxy", "direct_again": "direct connections again"}
+    return {
+        "id": f"oltp_point_select.{treatment}.qps",
+        "workload": "oltp_point_select",
+        "baseline": "direct",
+        "treatment": treatment,
+        "metric": "qps",
+        "headline": True,
+        "names": {
+            "workload": "point selects",
+            "baseline": "direct connections",
+            "treatment": names.get(treatment, treatment),
+        },
+        "levels": [{"threads": threads, **own} for threads, own in (levels or {}).items()],
+        **whole,
+        **more,
+    }
+
+
+def session(
+    *findings: dict,
+    measured: str,
+    processor: str = XEON,
+    aa: dict | None = None,
+    design: str = "a1",
+    name: str = "",
+    **more,
+) -> Brought:
+    """Bring a session with these findings, measured on a machine of two cores with HAProxy 2.6."""
+    machine = {"cpu_model": processor, "cores": 2, "kernel": "6.18"}
+    engine = {"name": "mariadb", "version": "10.11.19"}
+    arms = {
+        "direct": {"machine": machine, "engine": engine, "proxy": None, "network": "host"},
+        "haproxy": {"machine": machine, "engine": engine, "proxy": {"name": "haproxy", "version": "2.6.12"}},
+    }
+    found = {
+        "title": "What does a proxy cost?",
+        "findings": list(findings),
+        "aa": aa,
+        "quiet": {"steal_pct": 0.5},
+    }
+    return brought(name or f"s{next(_NUMBER)}", measured, design, found, arms, **more)
+
+
+def sessions(*logs: float, error: float = 0.005, processors=(XEON, MILAN), **more) -> list[Brought]:
+    """Bring a session a day, each with one log effect, on the processors in turn."""
+    return [
+        session(
+            finding(part(log, error, **more)),
+            measured=f"2026-11-{place + 1:02d}T06:00",
+            processor=processors[place % len(processors)],
+        )
+        for place, log in enumerate(logs)
+    ]
