@@ -40,6 +40,7 @@ def before(connection: Connection, tables: int | None) -> Record:
         "sample_before": sampled,
         "foreign_sessions": foreign,
         "before": counters,
+        "work_before": connection.info["moment"]["work"],
         "uptime_before_s": uptime_s,
     }
 
@@ -67,6 +68,7 @@ def after(
                 "own_connections": own,
                 **_absent(connection, arrangement),
             },
+            "work": {"before": was.get("work_before"), "after": moment["work"]},
             "uptime_after_s": uptime_s,
             "rows_after": ledger.rows(connection, tables) if tables is not None else None,
             "sample_after": ledger.sample(connection) if tables is None else None,
@@ -118,6 +120,7 @@ def together(each: Sequence[Record]) -> Record:
     return {
         **each[0],
         "ledger": whole | ({"absent": absent} if absent else {}),
+        "work": {side: _sum([one.get("work", {}).get(side) for one in each]) for side in ("before", "after")},
         "foreign_sessions": sum(one["foreign_sessions"] for one in each),
         "server_answers": all(one["server_answers"] for one in each),
         "servers": list(each),

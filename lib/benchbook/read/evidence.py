@@ -28,6 +28,7 @@ OF_SERVERS = frozenset(
         "uptime_before_s",
         "uptime_after_s",
         "state",
+        "work",
     )
 )
 IDENTITIES = ("identity_at_start", "identity_before", "identity_after")

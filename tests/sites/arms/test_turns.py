@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from benchbook.sites.arms import clock, turns
-from benchbook.sites.processes import procfs
+from benchbook.sites.processes import procfs, usage
 
 BURN = "import sys\nprint('Threads started!', flush=True)\nwhile True: pass"
 DIE_AFTER = "import sys, time\nprint('Threads started!', flush=True)\ntime.sleep(0.6)"
@@ -52,7 +52,7 @@ class Group:
         first, second = self.burners
         asked = {"arms": arms, "stops": stops or {}, "rounds": [[first, second, second, first]]}
         asked |= {"turn_s": TURN_S, "turns": 1000, "discard_s": 1, "whole_s": whole_s}
-        asked |= {"begun_s": self.begun_s, "ready_s": 10}
+        asked |= {"begun_s": self.begun_s, "ready_s": 10, "usage": usage.__file__}
         self.request.write_text(json.dumps(asked))
         argv = [sys.executable, "-I", "-S", clock.__file__, str(self.request), str(self.result)]
         return subprocess.Popen(argv)
@@ -97,6 +97,13 @@ def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group
     for name in "ab":
         assert told["cpu_s"][name]["client"] <= active[name] * 1.05
         assert told["longest_outside_s"][name] < 0.005
+        costs = told["costs"][name]["client"]
+        # Two ways to ask the kernel, and one of them a moment later.
+        assert costs["cpu_s"] == pytest.approx(told["cpu_s"][name]["client"], rel=0.02, abs=0.01)
+        assert costs["user_s"] + costs["system_s"] == pytest.approx(costs["cpu_s"], abs=1e-5)
+        assert costs["threads"] == 1
+    # The looks are no part of a turn; all of them together take less than 1 % of the time.
+    assert told["reading_s"] < 0.01 * (told["window"][1] - told["window"][0])
     assert group.nobody_is_stopped()
 
 

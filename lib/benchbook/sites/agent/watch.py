@@ -7,19 +7,22 @@ library.
 from __future__ import annotations
 
 import csv
+import math
 import os
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from benchbook.sites.processes import procfs
+from benchbook.sites.processes import procfs, usage
 from benchbook.sites.processes.tcp_bytes import Counter, Hop
 
 PROC = Path("/proc")
 # Finer ticks take more of the core that is being measured: 10 ms took 0.8 % of one, 25 ms takes 0.4 %.
 TICK_S = 0.025
 LOOK_S = 0.2
+COSTS = 8
+"""How many columns `_costs` gives."""
 
 
 class Watch:
@@ -73,6 +76,8 @@ class Watch:
     def _sample(self) -> None:
         last = self._began
         before = {part: self._cpu_s(pids) for part, pids in self.parts.items()}
+        books = {part: usage.Usage(pids, self.families, True) for part, pids in self.parts.items()}
+        spent = {part: own.read() for part, own in books.items()}
         times = procfs.machine_times()
         carried = Counter(self.hops)
         while not self._over.wait(max(0.0, 1.0 - (time.monotonic() - last) % 1.0)):
@@ -87,11 +92,17 @@ class Watch:
                 if cpu is not None and was is not None:
                     used = round(max(0.0, (cpu - was) / span), 4)
                     row = [second, part, used, round(procfs.rss_mib(self._family(pids)), 2), "", "", "", ""]
-                    self._rows.append([*row, *(bytes_of.get(part) or ("", ""))])
+                    now_spent = books[part].read()
+                    costs = _costs(spent[part], now_spent, used, span)
+                    spent[part] = now_spent
+                    self._rows.append([*row, *(bytes_of.get(part) or ("", "")), *costs])
                 before[part] = was if cpu is None else cpu
-            books = procfs.machine_times()
-            self._rows.append([second, self.machine, *_machine(times, books, span), *_pressure(), "", ""])
-            times, last = books, now
+            machine = procfs.machine_times()
+            row = [second, self.machine, *_machine(times, machine, span), *_pressure()]
+            self._rows.append([*row, *[""] * (2 + COSTS)])
+            times, last = machine, now
+        for own in books.values():
+            own.close()
 
     def _family(self, pids: list[int]) -> list[int]:
         return pids + [child for pid in pids if pid in self.families for child in _children(pid)]
@@ -125,6 +136,20 @@ def _machine(before: list[float], after: list[float], span: float) -> list[Any]:
     busy = max(0.0, whole - grown[procfs.IDLE] - grown[procfs.IOWAIT]) / span
     stolen = round(100 * grown[procfs.STEAL] / whole, 3) if whole > 0 else ""
     return [round(busy, 4), round(_used_mib(), 2), stolen]
+
+
+def _costs(before: list[float], after: list[float], used: float, span: float) -> list[Any]:
+    """Return what a part's second cost beside its cores; empty for what the kernel doesn't tell us.
+
+    Cores in the kernel, voluntary and involuntary switches a second, cores' worth of waiting for a core, KiB
+    read from and written to disks a second, major faults a second, and threads.
+    """
+    grown = [(now - was) / span for was, now in zip(before, after)]  # noqa: B905
+    system = usage.split([used, *grown[usage.USER :]])[1]
+    disk = [grown[place] / 1024 for place in (usage.READ, usage.WRITTEN)]
+    switches = [grown[usage.VOLUNTARY], grown[usage.INVOLUNTARY]]
+    found = [system, *switches, grown[usage.WAIT], *disk, grown[usage.FAULTS], after[usage.THREADS]]
+    return ["" if math.isnan(value) else round(value, 4) for value in found]
 
 
 def _used_mib() -> float:

@@ -12,22 +12,26 @@ The request is a JSON object:
 - `stops`: pid to the names of the arms that it serves; it stands still in the turns of others;
 - `rounds`: lists of arms, repeated; `turn_s`; `turns` of each arm;
 - `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`;
-- `held`: whether the clients stand still until this program lets them begin, all at once.
+- `held`: whether the clients stand still until this program lets them begin, all at once;
+- `usage`: the file of `sites.processes.usage`; `families`: pids whose children do their work.
 
-The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` by arm
-and part, and what clients did out of turn. Exit 0: all as asked. 3: a process of the group ended.
+The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` and
+`costs` by arm and part, `reading_s`, and what clients did out of turn. Exit 0: all as asked. 3: a process of
+the group ended.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import importlib.util
 import json
 import os
 import select
 import signal
 import sys
 import time
+from typing import Any
 
 STARTED = b"Threads started!"
 LOOK_S = 0.002
@@ -103,6 +107,15 @@ class Clock:
         self.longest_outside = dict.fromkeys(self.arms, 0.0)
         self.idle = dict.fromkeys(self.arms, 0)
         self.seen: dict[str, float] = {}
+        self.usage = _module(asked.get("usage"))
+        self.books = {name: self._books(arm["parts"]) for name, arm in self.arms.items()}
+        self.costs: dict[str, dict[str, list[float]]] = {name: {} for name in self.arms}
+        self.reading_s = 0.0
+
+    def _books(self, parts: dict[str, list[int]]) -> dict[str, Any]:
+        """Return what reads each part's costs, if it can be had here."""
+        families = self.asked.get("families") or ()
+        return {part: self.usage.Usage(pids, families) for part, pids in parts.items()} if self.usage else {}
 
     def with_client(self, name: str) -> list[int]:
         """Return what stands still but in this arm's turns, beside its client: from the server outwards."""
@@ -142,6 +155,7 @@ class Clock:
         processes.must_live()
         if is_counted:
             self.look_outside(name)
+            costs = self.read(name)
         before = [cpu_s(pid) for _, pid in self.watched[name]] if is_counted else []
         processes.send(others, signal.SIGCONT)
         begin = time.monotonic_ns()
@@ -160,6 +174,22 @@ class Clock:
             self.cpu[name][part] += seconds
         self.idle[name] += used["client"] <= 0
         self.seen[name] = self.client_cpu_s(name)
+        self.add(name, costs)
+
+    def read(self, name: str) -> dict[str, list[float]]:
+        """Return what each part of an arm has used so far."""
+        began = time.monotonic()
+        found = {part: books.read() for part, books in self.books[name].items()}
+        self.reading_s += time.monotonic() - began
+        return found
+
+    def add(self, name: str, before: dict[str, list[float]]) -> None:
+        """Add to an arm's costs what its parts have used since `before`; threads are those there are."""
+        for part, now in self.read(name).items():
+            grown = [new - old for new, old in zip(now, before[part], strict=True)]
+            whole = self.costs[name].get(part, [0.0] * len(now))
+            self.costs[name][part] = [one + more for one, more in zip(whole, grown, strict=True)]
+            self.costs[name][part][self.usage.THREADS] = now[self.usage.THREADS]
 
     def client_cpu_s(self, name: str) -> float:
         """Return the processor time of an arm's clients so far."""
@@ -206,10 +236,25 @@ class Clock:
         return {
             "turns": self.turns,
             "cpu_s": self.cpu,
+            "costs": {
+                name: {part: self.usage.named(counts) for part, counts in parts.items()}
+                for name, parts in self.costs.items()
+            },
+            "reading_s": self.reading_s,
             "outside_s": self.outside,
             "longest_outside_s": self.longest_outside,
             "idle_turns": self.idle,
         }
+
+
+def _module(path: str | None) -> Any:
+    """Return a module by its file, for this program runs without paths; None without one."""
+    spec = importlib.util.spec_from_file_location("usage", path) if path else None
+    if spec is None or spec.loader is None:
+        return None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _has_started(log: str) -> bool:

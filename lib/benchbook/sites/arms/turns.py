@@ -14,7 +14,7 @@ from typing import Any
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clock
 from benchbook.sites.contract import Taker
-from benchbook.sites.processes import process
+from benchbook.sites.processes import process, usage
 from benchbook.sites.processes.before_exec import Where
 
 READY_S = 35.0
@@ -47,7 +47,7 @@ class Clock:
     """The clock of one group, from its start to its end.
 
     `parts` holds the pids of each one's parts by role, `asked` what the program is asked beside the arms:
-    rounds, turn_s, turns, discard_s, whole_s, begun_s.
+    rounds, turn_s, turns, discard_s, whole_s, begun_s, families.
     """
 
     def __init__(
@@ -66,7 +66,9 @@ class Clock:
             logs = [str(log) for log in taker.logs]
             mine = {"client": clients, **parts[name]}
             arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
-        request, self.result = ask(lab, **asked, arms=arms, stops=self.stops)
+        request, self.result = ask(
+            lab, **asked, arms=arms, stops=self.stops, usage=usage.__file__
+        )
         self.child = process.start(
             "clock",
             [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)],

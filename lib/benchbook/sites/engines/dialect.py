@@ -22,6 +22,13 @@ COUNTERS = (
     "Innodb_rows_updated", "Innodb_rows_deleted", "Innodb_rows_read", "Innodb_deadlocks",
     "Ssl_accepts", "Aborted_connects", "Aborted_clients", "Questions",
 )  # fmt: skip
+# Cumulative counters of what a server does for its statements, by whatever name its engine has for them.
+WORK = (
+    *(f"Handler_read_{way}" for way in ("first", "key", "last", "next", "prev", "rnd", "rnd_next")),
+    "Innodb_buffer_pool_read_requests", "Innodb_buffer_pool_reads", "Innodb_data_fsyncs",
+    "Innodb_os_log_written", "Innodb_row_lock_time", "Innodb_row_lock_waits", "blks_hit", "blks_read",
+    "tup_fetched", "tup_returned", "wal_bytes", "kv_requests",
+)  # fmt: skip
 # Item, and columns of what it is, in the measured schema; events of every schema use the machine.
 DEFINITIONS: tuple[tuple[str, str, str, str], ...] = (
     ("table", "tables", "table_name", "table_type, engine, row_format, table_collation, create_options"),

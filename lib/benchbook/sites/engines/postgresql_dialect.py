@@ -36,8 +36,11 @@ WHERE toplevel AND rolname <> :admin GROUP BY 1"""
 DATABASES = """
 SELECT sum(sessions), sum(deadlocks), sum(sessions_killed), sum(sessions_fatal),
        (SELECT dealloc FROM pg_stat_statements_info),
-       extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())
+       extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()),
+       sum(blks_hit), sum(blks_read), sum(tup_fetched), sum(tup_returned),
+       (SELECT wal_bytes FROM pg_stat_wal)
 FROM pg_stat_database"""
+WORK = ("blks_hit", "blks_read", "tup_fetched", "tup_returned", "wal_bytes")
 # A library's settings, with a dot, are there once the session has used it; this library is always loaded.
 VARIABLES = """
 SELECT name, setting FROM pg_settings
@@ -106,7 +109,7 @@ class Words(dialect.Dialect):
 
     def counters(self, connection: Connection) -> tuple[dict[str, int], Mapping[str, Any], float]:
         """Return what all accounts but the administrator did, and the uptime in seconds."""
-        sessions, deadlocks, killed, fatal, lost, uptime_s = connection.execute(text(DATABASES)).one()
+        sessions, deadlocks, killed, fatal, lost, uptime_s, *work = connection.execute(text(DATABASES)).one()
         counted = _statements(connection)
         counted |= {
             "Connections": int(sessions),
@@ -116,7 +119,8 @@ class Words(dialect.Dialect):
             # What was thrown out of a full table of statements is no longer counted.
             "Statements_lost": int(lost),
         }
-        return counted, counted, float(uptime_s)
+        named = {name: int(count) for name, count in zip(WORK, work, strict=True)}
+        return counted, counted | named, float(uptime_s)
 
     def absent(self, connection: Connection) -> dict[str, str]:
         return ABSENT

@@ -17,7 +17,7 @@ from benchbook.sites.hosts.host import Host
 from benchbook.sites.machine.monitor import COLUMNS
 
 # Added up where a part is on several hosts; all else of a row is of each host alone.
-ADDED = ("cpu_cores", "rss_mib", "received_mib_s", "sent_mib_s")
+ADDED = ("cpu_cores", "rss_mib", *COLUMNS[COLUMNS.index("received_mib_s") :])
 Pids = Mapping[str, Mapping[str, Sequence[int]]]
 Hops = Mapping[str, Sequence[dict[str, Any]]]
 

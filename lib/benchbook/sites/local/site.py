@@ -116,7 +116,9 @@ class LocalSite(ArrangedSite[InLab]):
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
         parts = {name: self.monitored(taker.arm) for name, taker in takers.items()}
         cpus = self._chain(next(iter(takers.values())).arm).client.cpus
-        return turns.Clock(self.lab, takers, parts, asked, Where(cpus=cpus), self._keep)
+        families = sorted({pid for taker in takers.values() for pid in self._families(taker.arm)})
+        more = {**asked, "families": families}
+        return turns.Clock(self.lab, takers, parts, more, Where(cpus=cpus), self._keep)
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
         return turns.stopped_with({one: self.monitored(arm) for one, arm in deployed.items()}, name)
@@ -165,10 +167,13 @@ class LocalSite(ArrangedSite[InLab]):
     ) -> monitor.Monitor:
         driver, pids = loads.pid(self.lab), [one.pid for one in (client, *others)]
         watched = {"client": pids, **self.monitored(arm)} | ({"driver": [driver]} if driver else {})
-        programs = [self._parts.get(part) for part in self._chain(arm).parts]
-        families = [one.child.pid for one in programs if getattr(one, "has_children", False) and one.child]
         hops = self._parts.hops(self._chain(arm))
-        return monitor.Monitor(watched, path, *pids, hops=hops, families=families)
+        return monitor.Monitor(watched, path, *pids, hops=hops, families=self._families(arm))
+
+    def _families(self, arm: str) -> list[int]:
+        """Return the processes of an arm's parts whose children do their work."""
+        programs = [self._parts.get(part) for part in self._chain(arm).parts]
+        return [one.child.pid for one in programs if getattr(one, "has_children", False) and one.child]
 
     def _must_be_alive(self) -> None:
         for part in self._parts.alive.values():

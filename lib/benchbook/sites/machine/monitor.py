@@ -13,7 +13,8 @@ from benchbook.sites.processes.tcp_bytes import Hop
 
 COLUMNS = (
     "second", "part", "cpu_cores", "rss_mib", "steal_pct", "psi_cpu_pct", "psi_io_pct",
-    "psi_memory_pct", "received_mib_s", "sent_mib_s",
+    "psi_memory_pct", "received_mib_s", "sent_mib_s", "system_cores", "voluntary_per_s", "involuntary_per_s",
+    "wait_cores", "read_kib_s", "written_kib_s", "major_faults_per_s", "threads",
 )  # fmt: skip
 
 

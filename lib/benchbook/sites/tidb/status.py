@@ -97,6 +97,7 @@ def counters(samples: Samples) -> dict[str, int]:
     found |= {
         "Aborted_connects": refused,
         "Questions": total(samples, "tidb_server_query_total"),
+        "kv_requests": total(samples, "tidb_tikvclient_request_seconds_count"),
         "Affected_rows": total(samples, "tidb_server_affected_rows"),
     }
     return {name: round(value) for name, value in found.items()}
