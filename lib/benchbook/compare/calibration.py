@@ -74,16 +74,19 @@ _NUMBERS = ("effect", "low", "high", "difference", "times")
 
 
 def alarms(table: pd.DataFrame) -> Alarms | None:
-    """Count campaigns of equal arms whose interval leaves out zero, with the exact interval (Clopper-Pearson)
-    of their share; None where no campaign has an interval."""
+    """Count campaigns of equal arms whose interval leaves out zero, with the exact interval of their share;
+    None where no campaign has an interval."""
     known = table[["low", "high"]].dropna()
     number, of = int(((known["low"] > 0) | (known["high"] < 0)).sum()), len(known)
-    if not of:
-        return None
+    return Alarms(number, of, *exact_share(number, of)) if of else None
+
+
+def exact_share(number: int, of: int) -> tuple[float, float]:
+    """Return the exact 95 % interval (Clopper and Pearson) of a share that was seen as `number` of `of`."""
     tail = (1 - OF_SHARES) / 2
     low = float(betaincinv(number, of - number + 1, tail)) if number else 0.0
     high = float(betaincinv(number + 1, of - number, 1 - tail)) if number < of else 1.0
-    return Alarms(number, of, low, high)
+    return low, high
 
 
 def effects(table: pd.DataFrame) -> pd.DataFrame:

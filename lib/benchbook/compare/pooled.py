@@ -149,7 +149,7 @@ def _contrast(entry: Mapping[str, Any], own: Sequence[Brought], key: str) -> Con
     levels = sorted({part["threads"] for found in entries.values() if found for part in _parts(found)})
     whole = _effect(entry, None, sessions, entries)
     at = {level: {name: _at(found, level) for name, found in entries.items()} for level in levels}
-    by_level = tuple(_effect(entry, level, sessions, at[level]) for level in levels if len(levels) > 1)
+    by_level = tuple(_effect(entry, level, sessions, at[level]) for level in levels)
     return Contrast(
         **{key: entry[key] for key in ("id", "workload", "baseline", "treatment", "metric")},
         names=dict(entry["names"]),

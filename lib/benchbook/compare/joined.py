@@ -1,0 +1,149 @@
+"""Studies that ask the same contrast, in one row: across studies and sites, a sign that turns first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from benchbook.compare import machines
+from benchbook.compare.pooled_words import percent
+from benchbook.compare.words import METRICS, PRODUCTS
+from benchbook.core.pooled import Contrast, Pooled, PooledEffect
+from benchbook.core.wording import count
+
+First = Literal["Turns", "Agrees", "Open"]
+# A row is about what differs between its arms; where it was measured is what it is compared over.
+_ELSEWHERE = ("site",)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one session of one study says, turned so that all parts of a row compare the same way round."""
+
+    study: str
+    site: str
+    session: str
+    measured: str
+    processor: str
+    effect: float
+    sign: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contrast at one thread level, with every session of every study that asks it.
+
+    `first` is *Turns* where decided sessions have both signs, *Agrees* where all decided have one, else
+    *Open*.
+    """
+
+    treatment: str
+    baseline: str
+    engine: str
+    workload: str
+    metric: str
+    threads: int | None
+    parts: tuple[Part, ...]
+
+    @property
+    def first(self) -> First:
+        """The first word of the row."""
+        signs = {part.sign for part in self.parts} - {0}
+        return "Turns" if len(signs) > 1 else "Agrees" if signs else "Open"
+
+    @property
+    def studies(self) -> tuple[str, ...]:
+        """The studies, each once."""
+        return tuple(dict.fromkeys(part.study for part in self.parts))
+
+    @property
+    def sentence(self) -> str:
+        """The row in a sentence: from the smallest effect to the largest, each with study and processor."""
+        low, high = (choose(self.parts, key=lambda part: part.effect) for choose in (min, max))
+        ends = " to ".join(f"{percent(one.effect)} ({one.study}, {one.processor})" for one in (low, high))
+        return f"{self.first}: {self.name}: {ends}."
+
+    @property
+    def name(self) -> str:
+        """What is asked: HAProxy against no proxy, point selects, 8 threads."""
+        at = "" if self.threads is None else f", {count(self.threads, 'thread')}"
+        metric = "" if self.metric == "qps" else f", {METRICS.get(self.metric, self.metric)}"
+        return f"{self.treatment} against {self.baseline}, {self.workload}{metric}{at}"
+
+
+def joined(several: Sequence[Pooled]) -> list[Row]:
+    """Return a row for each contrast at each level that more than one study asks; those that turn first.
+
+    Arms are the same where their facts are (`machines.way`), not their names. Where a proxy is what differs,
+    that is the contrast, whatever else comes with it. Contrasts asked the other way round are turned.
+    """
+    rows: dict[tuple[object, ...], list[Part]] = {}
+    for pooled in several:
+        for contrast in pooled.contrasts:
+            asked = change(pooled.arms.get(contrast.baseline), pooled.arms.get(contrast.treatment))
+            if asked is None:
+                continue
+            ends = sorted(asked, key=lambda text: (not text.startswith("no "), text))
+            engine = pooled.arms[contrast.baseline].get("engine", "")
+            for effect in contrast.finest:
+                key = (*ends, engine, contrast.names["workload"], contrast.metric, effect.threads)
+                rows.setdefault(key, []).extend(_parts(pooled, contrast, effect, ends != list(asked)))
+    made = [_row(key, parts) for key, parts in rows.items() if len({part.study for part in parts}) > 1]
+    order: dict[First, int] = {"Turns": 0, "Agrees": 1, "Open": 2}
+    return sorted(made, key=lambda row: (order[row.first], row.name))
+
+
+def change(baseline: Mapping[str, str] | None, treatment: Mapping[str, str] | None) -> tuple[str, str] | None:
+    """Return what a contrast goes from and to, by the facts of its arms; None where they tell no difference.
+
+    >>> change({"network": "host"}, {"network": "host", "proxy": "haproxy", "proxy cores": "1"})
+    ('no proxy', 'HAProxy')
+    >>> change({"network": "pod", "site": "local"}, {"network": "host", "site": "local"})
+    ('network pod', 'network host')
+    >>> change({"engine": "mariadb"}, {"engine": "mariadb", "site": "local"})
+    """
+    if baseline is None or treatment is None:
+        return None
+    if baseline.get("proxy") != treatment.get("proxy"):
+        return _proxy(baseline), _proxy(treatment)
+    keys = [
+        key
+        for key in sorted({*baseline, *treatment})
+        if key not in _ELSEWHERE and baseline.get(key) != treatment.get(key)
+    ]
+    if not keys:
+        return None
+    return _told(baseline, keys), _told(treatment, keys)
+
+
+def _proxy(way: Mapping[str, str]) -> str:
+    name = way.get("proxy")
+    return PRODUCTS.get(name, name) if name else "no proxy"
+
+
+def _told(way: Mapping[str, str], keys: Sequence[str]) -> str:
+    return ", ".join(f"{key} {way[key]}" if key in way else f"no {key}" for key in keys)
+
+
+def _row(key: tuple[object, ...], parts: Sequence[Part]) -> Row:
+    first, second, engine, workload, metric, threads = key
+    level = threads if isinstance(threads, int) else None
+    return Row(str(second), str(first), str(engine), str(workload), str(metric), level, tuple(parts))
+
+
+def _parts(pooled: Pooled, contrast: Contrast, effect: PooledEffect, is_turned: bool) -> Iterator[Part]:
+    signs = {name: occasion.sign for occasion in effect.occasions for name in occasion.sessions}
+    for seen in effect.sessions:
+        session = pooled.session(seen.session)
+        site = pooled.arms.get(contrast.baseline, {}).get("site", "")
+        value = seen.effect or 0.0
+        yield Part(
+            pooled.study,
+            site,
+            seen.session,
+            session.measured,
+            machines.name(session.processor),
+            1 / (1 + value) - 1 if is_turned else value,
+            -signs[seen.session] if is_turned else signs[seen.session],
+        )

@@ -1,0 +1,81 @@
+"""Whether more sessions or more blocks would narrow what is expected elsewhere, and by how much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchbook.compare.intervals import t_quantile
+from benchbook.compare.random_effects import FEWEST
+from benchbook.core.pooled import Contrast, Pooled, PooledEffect
+from benchbook.core.wording import count
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Half the width of a prediction interval in percentage points of log: now, and after as much work again.
+
+    `sessions_pct` is with twice the sessions, `blocks_pct` with twice the blocks in each; all None where
+    fewer than four occasions leave nothing to be narrowed. `tau_pct` is the spread between sessions,
+    `block_pct` the error that the blocks of one leave.
+    """
+
+    contrast: str
+    threads: int | None
+    occasions: int
+    tau_pct: float | None
+    block_pct: float | None
+    now_pct: float | None
+    sessions_pct: float | None
+    blocks_pct: float | None
+    sentence: str
+
+
+def advise(pooled: Pooled) -> list[Advice]:
+    """Say for each effect of a study that a reader is told what would narrow it."""
+    return [_one(contrast, effect) for contrast in pooled.contrasts for effect in contrast.told]
+
+
+def lines(pooled: Pooled) -> Iterator[str]:
+    """Yield the advice for a study in lines, the least known first."""
+    advice = advise(pooled)
+    for one in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
+        yield one.sentence
+
+
+def half_width(tau: float, block_error: float, k: int) -> float:
+    """Return half the width of the prediction interval, all on the log scale, of k occasions with this block
+    error each: t · sqrt(tau² + (tau² + error²) / k) with k − 1 degrees of freedom, at 90 %."""
+    return t_quantile(0.95, k - 1) * math.sqrt(tau**2 + (tau**2 + block_error**2) / k)
+
+
+def _one(contrast: Contrast, effect: PooledEffect) -> Advice:
+    at = "" if effect.threads is None else f" at {count(effect.threads, 'thread')}"
+    lead = f"{contrast.names['treatment']} on {contrast.names['workload']}{at}"
+    errors = [one.standard_error for one in effect.occasions]
+    block = math.sqrt(sum(error**2 for error in errors) / len(errors)) if errors else None
+    tau = None if effect.tau_pct is None else effect.tau_pct / 100
+    known = (contrast.id, effect.threads, effect.k, effect.tau_pct, None if block is None else 100 * block)
+    if effect.k < FEWEST or tau is None or block is None:
+        missing = FEWEST - effect.k
+        text = (
+            f"{lead}: {count(missing, 'more occasion')} would say what to expect elsewhere; more blocks of "
+            "the same hour can't."
+        )
+        return Advice(*known, None, None, None, text)
+    now, more = half_width(tau, block, effect.k), half_width(tau, block, 2 * effect.k)
+    longer = half_width(tau, block / math.sqrt(2), effect.k)
+    return Advice(
+        *known,
+        100 * now,
+        100 * more,
+        100 * longer,
+        f"{lead}: ±{100 * now:.1f} points; {2 * effect.k} sessions make it ±{100 * more:.1f}, "
+        f"twice the blocks in each ±{100 * longer:.1f}. {_why(tau, block)}",
+    )
+
+
+def _why(tau: float, block: float) -> str:
+    told = f"sessions differ by {100 * tau:.1f} points, their blocks leave {100 * block:.1f}"
+    return f"More sessions: {told}." if tau > block else f"Either helps: {told}."
