@@ -99,12 +99,13 @@ def edited_code(commit: str | None, count: int) -> str:
 
 def _crumbs(page: Path, site: Path, study: str | None) -> list[tuple[str, str]]:
     """Give the places that every page leads to, and those of its study, without the page itself."""
-    first = site / "index.html"
-    places = [("Findings", first, ""), ("Studies", first, "#studies"), ("Sources", first, "#sources")]
+    claims = site / "claims.html"
+    places = [("Findings", site / "index.html", ""), ("Claims", claims, "")]
+    places += [("Studies", claims, "#studies"), ("Sources", claims, "#sources")]
     if study:
         places += [(study, site / "studies" / f"{study}.html", "")]
     places += [
-        ("Runs", site / "runs" / study / "index.html", "") if study else ("Runs", first, "#runs"),
+        ("Runs", site / "runs" / study / "index.html", "") if study else ("Runs", claims, "#runs"),
         ("Method", site / "method.html", ""),
     ]
     return [
