@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from benchbook.show import numbers, theme
+from benchbook.show.lines import Line, place
 from benchbook.show.markup import Html, element
-from benchbook.show.rows import Line, place
 from benchbook.show.shape import shaped
 
 WIDTH, HEIGHT, _EDGE = 190, 16, 5
