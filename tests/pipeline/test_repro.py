@@ -88,7 +88,7 @@ def test_one_study_asks_for_no_other_and_answers_before_other_pages_are_made(
         ["repro", "--force", "report@own", "runs@own"],
         ["answer", "own"],
         ["repro", "--force", "record", "history", "audit"],
-        ["repro", "--single-item", "method", "findings"],
+        ["repro", "--single-item", "method", "claims", "findings"],
     ]
 
 

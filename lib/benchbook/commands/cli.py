@@ -82,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     audit = add("audit", _audit, "audit one published source, as the pipeline does")
     audit.add_argument("source", help="name of a folder in data/published/")
     add("method", _page, "render the page on the method, as the pipeline does").set_defaults(page="method")
+    add("claims", _page, "render the page of claims, studies and sources").set_defaults(page="claims")
     add("findings", _page, "render the site's first page, as the pipeline does").set_defaults(page="findings")
     _of_results(add)
     gate = add(

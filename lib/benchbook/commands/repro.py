@@ -30,7 +30,7 @@ from benchbook.sites.processes import process, procfs
 
 LOW_BYTES = 500 << 20
 # The pages about everything; each would ask for the pages of all studies, and so for their measuring.
-SITE = ("method", "findings")
+SITE = ("method", "claims", "findings")
 
 
 def run(arguments: Sequence[str], study: str | None = None) -> int:

@@ -15,7 +15,8 @@ from benchbook.compare import turns as of_turns
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.compare.verdicts import MARGIN
 from benchbook.show import numbers, opposite
-from benchbook.show.markup import Html, element
+from benchbook.show.markup import Html
+from benchbook.show.shape import shaped
 
 Findings = Mapping[str, Any]
 
@@ -36,17 +37,49 @@ class Doubt:
     is_care: bool = False
 
 
+# What could change an answer, the most first; a title that is not here comes after them.
+_ORDER = (
+    *(
+        "Edited code",
+        "A/A",
+        "Failed check",
+        "Checks",
+        "BBR",
+        "Load",
+        "CPU pressure",
+        "Warm-up",
+        "Heavy tails",
+    ),
+    *("Voids", "Voided runs", "Pre-registration", "Blocks"),
+)
+# What is so in every study of its kind, however it comes out.
+_ALWAYS = (
+    *(
+        "Stand-in",
+        "Illustrated claim",
+        "One machine",
+        "Set-up",
+        "Short runs",
+        "Scope",
+        "Turns",
+        "Runs",
+        "Arms",
+    ),
+    *("Time between partners", "How quiet was this machine", "Runs with warnings"),
+)
+
+
 def doubts(
     findings: Findings, runs: pd.DataFrame, warm_up: Findings | None = None, more: Sequence[Doubt] = ()
 ) -> Html:
-    """Write the points as a list, `more` of them after those on blocks; what asks for care is marked."""
-    items = (
-        element(
-            "li", element("b", doubt.name, "."), " ", doubt.text, class_="care" if doubt.is_care else None
-        )
-        for doubt in points(findings, runs, warm_up, more)
-    )
-    return element("ul", *items, class_="doubts")
+    """Write the points: those that matter in a line, each to be opened, then how it was measured, folded."""
+    matter: dict[str, list[str]] = {}
+    always: dict[str, list[str]] = {}
+    for one in points(findings, runs, warm_up, more):
+        is_always = one.name in _ALWAYS or not one.is_care
+        (always if is_always else matter).setdefault(one.name, []).append(one.text)
+    known = sorted(matter, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
+    return shaped("doubts.html.j2", matter={name: matter[name] for name in known}, always=always)
 
 
 def points(
@@ -87,16 +120,13 @@ def twin(aa: Mapping[str, Any] | None) -> Doubt:
     if aa["low"] is None:
         return Doubt("A/A", f"{sentence}{blocks}. Without an interval it shows nothing yet.", True)
     sentence += f"{numbers.level(aa['level'])} interval {numbers.span(aa['low'], aa['high'])}, {blocks}."
-    if aa["label"] in ("higher", "lower"):
-        care = "A difference was shown where there is none: take effects of about this size for noise."
+    if leaves_zero_out(aa):
+        care = "It leaves zero out where there is nothing to find: take effects of this size for noise."
         return Doubt("A/A", f"{sentence} {care}", True)
     if aa["label"] == "depends on threads":
         return Doubt("A/A", f"{sentence} {_by_threads(aa)}", True)
     if aa["label"] == "no useful interval":
         return Doubt("A/A", f"{sentence} Equal arms come out too far apart to compare others.", True)
-    if leaves_zero_out(aa):
-        care = "It is small, but leaves zero out: take effects of about this size for noise."
-        return Doubt("A/A", f"{sentence} {care}", True)
     room = max(abs(aa["low"]), abs(aa["high"]))
     if room > MARGIN:
         most = numbers.percent(room, signed=False)

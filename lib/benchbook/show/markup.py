@@ -29,6 +29,10 @@ class Html:
     def _repr_html_(self) -> str:
         return self.text
 
+    def __html__(self) -> str:
+        """Let a template take it as it is."""
+        return self.text
+
     def __repr__(self) -> str:
         return f"<Html, {len(self.text)} characters>"
 

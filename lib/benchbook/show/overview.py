@@ -1,4 +1,4 @@
-"""The site's first page: every claim as published, as its own tables have it, and as measured here."""
+"""The page of claims: as published, as their own tables have it, as measured here; studies, sources."""
 
 from __future__ import annotations
 
@@ -8,128 +8,16 @@ from urllib.parse import urlsplit
 
 from benchbook.compare import verdicts, words
 from benchbook.core import paths
-from benchbook.show import figures, numbers, opposite, prose
+from benchbook.show import figures, numbers, opposite
 from benchbook.show.badge import badge
 from benchbook.show.markup import ADDRESS, Html, element, join, slug
 from benchbook.show.picture import Picture
 from benchbook.show.record import recomputed
-from benchbook.show.standing import Measured, Overview, load
+from benchbook.show.standing import Measured, Overview
 from benchbook.show.table import Column, Table, long, number
 from benchbook.show.tables import levels_of
 
-# The four findings of the first document, which the page opens with.
-HEADLINES = tuple(
-    f"tidb-kubernetes/{claim}" for claim in ("host-network", "ubuntu", "load-balancer", "c2-machines")
-)
 _MOST_SHOWN = 3
-__all__ = ["Overview", "load"]
-
-
-def opening(seen: Overview) -> Html:
-    """Write what the page is and how much stands behind it."""
-    own = [study for study in seen.studies if not study.is_recorded]
-    recorded = [study for study in seen.studies if study.is_recorded]
-    claims, documents = numbers.count(len(seen.claims), "claim"), numbers.count(len(seen.audits), "document")
-    basis = [
-        _many(recorded, "recorded"),
-        _many(own, "measured in this clone"),
-        f"{claims} of {documents} computed again",
-    ]
-    question = "What was measured here, what was published about database performance, and do they agree?"
-    return join(
-        [
-            element("h1", "Findings"),
-            element("p", question, class_="question"),
-            element("ul", *(element("li", item) for item in basis), class_="basis"),
-        ]
-    )
-
-
-def _many(studies: Sequence[Measured], how: str) -> str:
-    if not studies:
-        return f"no study {how} yet"
-    blocks = numbers.count(sum(one.found["blocks"]["complete"] for one in studies), "block")
-    return f"{numbers.count(len(studies), 'study', 'studies')} {how}, {blocks}"
-
-
-def headlines(seen: Overview) -> Html:
-    """Write the four findings of the first document in a sentence each: published, recomputed, measured."""
-    known = {claim["id"]: claim for claim in seen.claims}
-    lines = [_headline(seen, known[name]) for name in HEADLINES if name in known]
-    if not lines:
-        return Html("")
-    heading = element("h2", "Four published findings", id="headlines")
-    return element("section", heading, element("ul", *lines, class_="answers"), class_="answer")
-
-
-def _headline(seen: Overview, claim: Mapping[str, Any]) -> Html:
-    own = recomputed(claim)
-    facts = [
-        element("span", f"Published: {claim['published']}"),
-        element("span", f"Its own tables: {own} " if own else "Its own tables: ", badge(claim["verdict"])),
-    ]
-    standing = (element("li", line) for line in _lines(seen, claim))
-    told = [element("p", join(facts, " · "), class_="facts"), element("ul", *standing, class_="standing")]
-    return element("li", element("b", claim["claim"]), *told)
-
-
-def headline_figure(seen: Overview) -> Picture | Html:
-    """Draw the four findings of the first document: published, recomputed, measured or illustrated.
-
-    Nothing where that document is not among the sources.
-    """
-    if not any(claim["id"] in HEADLINES for claim in seen.claims):
-        return Html("")
-    chosen = [
-        {**audit, "claims": [claim for claim in audit["claims"] if claim["id"] in HEADLINES]}
-        for audit in seen.audits
-    ]
-    title = "The four findings: published, recomputed, measured"
-    return figures.claims(chosen, seen.marks, "headlines-figure", title)
-
-
-def answer(seen: Overview) -> Html:
-    """Write what each study found, in a sentence with its numbers and the way to its page."""
-    told = element("ul", *map(_line, seen.studies), class_="answers")
-    if not seen.studies:
-        command = element("code", "make repro")
-        told = element("p", "Nothing has been measured here yet. ", command, " does it.", class_="verdict")
-    return element("section", element("h2", "What was measured here", id="answer"), told, class_="answer")
-
-
-def _line(study: Measured) -> Html:
-    sentence = prose.headline(study.found) or ["No finding could be computed."]
-    label = f"the study {study.name}, {study.whose}"
-    way = element("a", "the study, with its doubts", href=study.page, class_="way", aria_label=label)
-    doubts = [element("span", f"Care. {_doubt(doubt)}", class_="claim") for doubt in study.doubts]
-    title = element("b", study.found["title"])
-    return element("li", title, f" ({study.origin})", element("p", *sentence, class_="verdict"), way, *doubts)
-
-
-def _doubt(text: str) -> str:
-    """Write a doubt of the record as a sentence; a title before a sentence is left out."""
-    title, _, rest = text.partition(": ")
-    told = rest if rest[:1].isupper() and len(title) < 20 else text
-    return f"{told[:1].upper()}{told[1:].rstrip('.')}."
-
-
-def effects(seen: Overview) -> list[Picture]:
-    """Draw the effects of each study with their intervals; thread levels only where they are the answer."""
-    return [_forest(study) for study in seen.studies if study.found["findings"]]
-
-
-def _forest(study: Measured) -> Picture:
-    found = study.found
-    none: dict[str, list[Any]] = {"by_threads": [], "levels": []}
-    own = [{**one, **(none if one["headline"] else {})} for one in found["findings"]]
-    aa = found.get("aa") and {**found["aa"], **(none if found["aa"]["headline"] else {})}
-    arms = list(dict.fromkeys([found["baseline"], *(one["treatment"] for one in own)]))
-    drawn = figures.forest({**found, "findings": own, "aa": aa}, arms, study.page)
-    caption = "Each marker is the change against the baseline, each line its interval." + (
-        " The A/A pair is one arm under two names, so its true effect is zero." if aa else ""
-    )
-    place = f"effects-{'recorded-' if study.is_recorded else ''}{slug(study.name)}"
-    return Picture(place, f"{found['title']} ({study.whose})", drawn.panels, caption)
 
 
 def record(seen: Overview) -> Html:

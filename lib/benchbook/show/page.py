@@ -99,12 +99,13 @@ def edited_code(commit: str | None, count: int) -> str:
 
 def _crumbs(page: Path, site: Path, study: str | None) -> list[tuple[str, str]]:
     """Give the places that every page leads to, and those of its study, without the page itself."""
-    first = site / "index.html"
-    places = [("Findings", first, ""), ("Studies", first, "#studies"), ("Sources", first, "#sources")]
+    claims = site / "claims.html"
+    places = [("Findings", site / "index.html", ""), ("Claims", claims, "")]
+    places += [("Studies", claims, "#studies"), ("Sources", claims, "#sources")]
     if study:
         places += [(study, site / "studies" / f"{study}.html", "")]
     places += [
-        ("Runs", site / "runs" / study / "index.html", "") if study else ("Runs", first, "#runs"),
+        ("Runs", site / "runs" / study / "index.html", "") if study else ("Runs", claims, "#runs"),
         ("Method", site / "method.html", ""),
     ]
     return [
@@ -166,7 +167,10 @@ def _finish(body: str, title: str | None, edited: str) -> str:
         first = soup.new_tag("h1")
         first.string = name
         given(soup.main).insert(0, first)
+    _fold(soup)
     for heading in soup.find_all(["h2", "h3"]):
+        if heading.find_parent("summary"):
+            continue
         link = soup.new_tag("a", href=f"#{heading['id']}", attrs={"class": "anchor"})
         link["aria-label"] = f"Link to “{heading.get_text(' ', strip=True)}”"
         heading.append(link)
@@ -178,14 +182,14 @@ def _finish(body: str, title: str | None, edited: str) -> str:
 
 
 def _doubt(soup: BeautifulSoup, name: str, text: str) -> None:
-    """Put a doubt last into the page's list of doubts, or right below the title where there is no list."""
-    listed = soup.select_one("ul.doubts")
-    item = soup.new_tag("li" if listed else "p", attrs={"class": "care" if listed else "broken"})
+    """Put a doubt first among the page's doubts, or right below the title where there is no list."""
+    listed = soup.select_one(".doubts")
+    item = soup.new_tag("p", attrs={"class": "broken"})
     strong = soup.new_tag("b")
     strong.string = f"{name}. "
     item.extend([strong, text])
     if listed:
-        listed.append(item)
+        listed.insert(0, item)
     else:
         given(soup.find("h1")).insert_after(item)
 
@@ -203,6 +207,22 @@ def _box_tables(soup: BeautifulSoup) -> None:
         box = soup.new_tag("div", attrs={"class": "scroll whole", "role": "region", "tabindex": "0"})
         box["aria-label"] = label
         table.wrap(box)
+
+
+def _fold(soup: BeautifulSoup) -> None:
+    """Put what follows a heading of a cell that is tagged `fold` under it, to be opened, up to the next."""
+    for marked in soup.select("div.fold"):
+        heading = given(marked.find("h2")).extract()
+        folded, summary = soup.new_tag("details", attrs={"class": "part"}), soup.new_tag("summary")
+        inside = [*marked.contents]
+        for one in marked.next_siblings:
+            is_tag = getattr(one, "name", None) is not None
+            if is_tag and (one.name == "h2" or {"fold", "code"} & {*one.get("class", ())}):
+                break
+            inside.append(one)
+        marked.replace_with(folded)
+        summary.append(heading)
+        folded.extend([summary, *(one.extract() for one in inside)])
 
 
 def _separate_ids(soup: BeautifulSoup) -> None:

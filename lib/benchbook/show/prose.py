@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchbook.compare import sentences, words
-from benchbook.show import numbers, setting
-from benchbook.show.badge import badge
+from benchbook.show import answer, numbers, setting
 from benchbook.show.doubts import doubts
-from benchbook.show.markup import Html, element, join, slug
+from benchbook.show.lines import ONE_SESSION
+from benchbook.show.markup import Html, element, slug
+from benchbook.show.shape import shaped
 
-__all__ = ["answer", "doubts", "headline", "opening", "sentence"]
+__all__ = ["doubts", "headline", "judged", "opening", "sentence"]
 
 Finding = Mapping[str, Any]
 
@@ -22,79 +23,39 @@ def opening(
     facts: Mapping[str, Any] | None = None,
     dataset: Mapping[str, Any] | None = None,
 ) -> Html:
-    """Write the title, the question, and on what the answer rests: versions, machine and data, blocks."""
+    """Write the title, on what the answer rests, and the answer: one sentence a contrast."""
     blocks = findings["blocks"]
     basis = [
         *setting.of(facts, dataset),
-        *_order(findings.get("turns")),
         f"{blocks['complete']} of {numbers.count(blocks['planned'], 'block')}",
         f"{numbers.level(findings['look']['level'])} intervals",
         f"{numbers.minutes(findings['machine_minutes'])} of machine time",
-        f"holds for {findings['scope']}",
+        ONE_SESSION,
     ]
-    return join(
-        [
-            element("h1", findings["title"]),
-            element("p", findings["question"], class_="question"),
-            element("ul", *(element("li", item) for item in basis), class_="basis"),
-        ]
-    )
+    look = findings["look"]
+    is_early = not look["n"] and look["next"]
+    told = [] if is_early else answer.said(findings)
+    early = "".join(map(str, headline(findings))) if is_early else ""
+    return shaped("answer.html.j2", found=findings, basis=basis, said=told, early=early, judged=judged)
 
 
-def _order(turns: Mapping[str, Any] | None) -> list[str]:
-    """Say how arms took turns; nothing of whole runs one after the other."""
-    if not turns:
-        return []
-    lengths = numbers.listing(turns["turn_ms"], "or") if turns["turn_ms"] else "some"
-    many = f" ({numbers.count(turns['turns'], 'turn')} of each arm in a block)" if turns["turns"] else ""
-    return [f"arms took turns of {lengths} ms inside the same second{many}"]
-
-
-def answer(findings: Mapping[str, Any]) -> Html:
-    """Write the answer: a line to quote, one sentence a finding, and where the reader may stop."""
-    if findings["findings"]:
-        shown = [
-            element("p", *headline(findings, with_levels=False), class_="verdict"),
-            *_ladder(findings.get("ladder")),
-            element("ul", *map(_answer, findings["findings"]), class_="answers"),
-        ]
-    else:
-        shown = [element("p", "No finding could be computed; the reasons are below.", class_="verdict")]
-    heading = element("h2", "The answer", id="answer")
-    stop = element("p", "Stop here if all you want is the answer.", class_="stop")
-    return element("section", heading, *shown, stop, class_="answer")
-
-
-def _ladder(found: Mapping[str, Any] | None) -> list[Html]:
-    """Say of each workload which arm of a ladder is the best up to its end."""
-    told = [one["sentence"] for one in (found or {}).get("workloads", ())]
-    return (
-        [element("p", " ".join(told), " ", element("a", "the ladder", href="#ladder", class_="way"))]
-        if told
-        else []
-    )
-
-
-def _answer(found: Finding) -> Html:
-    name = f"evidence for {words.of(found, 'treatment')} on {words.of(found, 'workload')}"
-    way = element("a", "evidence", href=f"#finding-{slug(found['id'])}", class_="way", aria_label=name)
-    return element("li", badge(found["label"]), " ", sentence(found), " ", way, _claim(found))
-
-
-def _claim(found: Finding) -> Html:
+def judged(found: Finding) -> Html:
+    """Write what a finding says of the claim that it answers; nothing where it answers none."""
     if not found.get("claim"):
         return Html("")
-    band = f" ({numbers.span(*found['band'])})" if found.get("band") else ""
     more = found.get("more_blocks") if found.get("verdict") == "inconclusive" else None
     rest = more and (
-        f" About {numbers.count(more['blocks'], 'more block', 'more blocks')} "
+        f"About {numbers.count(more['blocks'], 'more block', 'more blocks')} "
         f"({numbers.minutes(more['minutes'])}) would narrow the interval to "
         f"{numbers.percent(more['for_half_width'], 0, False)} on either side."
     )
-    judged = badge(found["verdict"] or "not judged")
     source, _, short = found["claim"].partition("/")
-    claimed = element("a", found["claim"], href=f"../sources/{slug(source)}.html#claim-{slug(short)}")
-    return element("span", "Claim ", claimed, f"{band}: ", judged, rest or "", class_="claim")
+    way = f"../sources/{slug(source)}.html#claim-{slug(short)}"
+    band = numbers.span(*found["band"]) if found.get("band") else ""
+    verdict = found["verdict"] or "not judged"
+    return shaped(
+        "judged.html.j2", claim=found["claim"], way=way, band=band, verdict=verdict, rest=rest or ""
+    )
 
 
 def headline(findings: Mapping[str, Any], with_levels: bool = True) -> list[object]:

@@ -118,7 +118,10 @@ def _claim(claim: Mapping[str, Any]) -> Html:
         ("Rule", ", ".join(filter(None, [_band(claim), RULES.get(claim["judged_by"] or "")]))),
         ("Reading", claim["note"]),
         ("Put to a study", claim.get("put")),
-        ("Measured", element("a", "what was measured for it, or would be", href=_first_page(claim["id"]))),
+        (
+            "Measured",
+            element("a", "what was measured for it, or would be", href=_page_of_claims(claim["id"])),
+        ),
     ]
     parts = [
         element("h3", claim["claim"], id=_anchor(claim)),
@@ -142,8 +145,8 @@ def _claim(claim: Mapping[str, Any]) -> Html:
     return join(parts)
 
 
-def _first_page(claim: str) -> str:
-    return f"../index.html#claim-{slug(claim)}"
+def _page_of_claims(claim: str) -> str:
+    return f"../claims.html#claim-{slug(claim)}"
 
 
 def _band(claim: Mapping[str, Any]) -> str:

@@ -108,8 +108,9 @@ def _crumbs(study: str, block: int, blocks: Sequence[int]) -> list[tuple[str, st
     around = [
         (f"Block {other}", file_name(other)) for other in dict.fromkeys((before, after)) if other != block
     ]
-    first = "../../index.html"
-    up = [("Findings", first), ("Studies", f"{first}#studies"), ("Sources", f"{first}#sources")]
+    claims = "../../claims.html"
+    up = [("Findings", "../../index.html"), ("Claims", claims)]
+    up += [("Studies", f"{claims}#studies"), ("Sources", f"{claims}#sources")]
     own = [(study, f"../../studies/{study}.html"), ("Runs", "index.html"), ("Method", "../../method.html")]
     return [*up, *own, *around]
 

@@ -175,8 +175,13 @@ def _levels(entries: Sequence[Mapping[str, Any]]) -> str:
     return numbers.listing([numbers.level(level) for level in sorted({one["level"] for one in entries})])
 
 
-def partners(findings: Findings) -> Table:
-    """List for each block how long after each other its partners started, and what is left out of effects."""
+def partners(findings: Findings) -> list[Table]:
+    """List for each block how long after each other its partners started, and what is left out of effects.
+
+    Nothing where all of them started at once, as arms do that take turns.
+    """
+    if not any(one["max_s"] >= 0.05 or one["left_out"] for one in findings.get("partners") or []):
+        return []
     rows = [
         [
             one["block"],
@@ -188,7 +193,7 @@ def partners(findings: Findings) -> Table:
     ]
     columns = [number("Block"), number("Apart", "median, s"), number("Apart", "longest, s"), long("Care")]
     caption = "Partners are compared because they are neighbours in time. Seconds between their starts."
-    return Table("partners", "Time between partners", columns, rows, caption, "Not recorded.")
+    return [Table("partners", "Time between partners", columns, rows, caption)]
 
 
 def differences(findings: Findings, arms: Sequence[str]) -> Table:

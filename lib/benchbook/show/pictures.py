@@ -1,0 +1,25 @@
+"""The figures of a study's runs: those that show something."""
+
+from __future__ import annotations
+
+from benchbook.compare.turns import orders
+from benchbook.core.turns import TURNS
+from benchbook.show import figures
+from benchbook.show.evidence import Evidence
+from benchbook.show.picture import Picture
+
+
+def of_runs(seen: Evidence) -> list[Picture]:
+    """Draw what the runs of a study show.
+
+    Latency over threads takes several thread levels. In turns a second holds the turns of all arms, so its
+    series tells nothing of one.
+    """
+    drawn, names = seen.drawn
+    found = [figures.qps(drawn, names, seen.pages)]
+    if drawn["threads"].nunique() > 1:
+        found.append(figures.latency(drawn, names, seen.pages))
+    found += [figures.run_order(drawn, seen.voids, names, seen.pages), figures.cpu(drawn, names)]
+    if not (orders(drawn) == TURNS).any():
+        found.append(figures.seconds(seen.intervals, drawn, names))
+    return [*found, figures.histogram(seen.histograms, drawn, names)]

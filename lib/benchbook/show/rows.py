@@ -1,0 +1,213 @@
+"""The rows of the first page: a question each, with what was published, recomputed and measured for it.
+
+Pure: an `Overview` goes in, rows come out, and the template `first.html.j2` gives them their shape. What is
+not known is empty, and a column that no row fills is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchbook.compare import words
+from benchbook.show import numbers, opposite
+from benchbook.show.lines import ONE_SESSION, Effect, Line, counted, effects_of, over_sessions
+from benchbook.show.markup import slug
+from benchbook.show.standing import Measured, Overview
+
+Pooled = Mapping[str, Mapping[str, Any]]
+# The four findings of the first document, which the page opens with.
+HEADLINES = tuple(
+    f"tidb-kubernetes/{claim}" for claim in ("host-network", "load-balancer", "c2-machines", "ubuntu")
+)
+_MOST_LINES = 3
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """What was published, and what the document's own tables say of it."""
+
+    published: str
+    verdict: str
+    own: str
+    way: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question. `why` and `carries` are empty where nobody has said it."""
+
+    question: str
+    way: str
+    claims: tuple[Claimed, ...]
+    lines: tuple[Line, ...]
+    more: int = 0
+    sessions: str = ""
+    why: str = ""
+    why_way: str = ""
+    carries: str = ""
+    carries_way: str = ""
+    would: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Questions that lie in one folder of `studies/`; the published findings have no folder."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+    @property
+    def digest(self) -> str:
+        """What the first contrast of each question came to."""
+        return " · ".join(f"{row.lines[0].name}: {row.lines[0].told}" for row in self.rows if row.lines)
+
+
+@dataclass(frozen=True)
+class _Seen(Overview):
+    """What is known, with what the sessions of each study say together."""
+
+    pooled: Pooled
+
+    def contrasts(self, study: Measured, own: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return what several sessions say of findings; nothing where one of them has a single session."""
+        known = {one["id"]: one for one in self.pooled.get(study.name, {}).get("contrasts", ())}
+        found = [known.get(one["id"]) for one in own]
+        several = [one for one in found if one and len(counted(one["whole"])) > 1]
+        return several if len(several) == len(own) else []
+
+    def beyond(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
+        """Say on how many sessions a row rests, and whether it carries over, as far as they say it."""
+        if not studies:
+            return {}
+        labels = list(dict.fromkeys(line.standing for line in lines if line.standing))
+        one = studies[0]
+        sessions = self.pooled.get(one.name, {}).get("sessions", ())
+        if labels and len(studies) == 1:
+            processors = {json.dumps(each["processor"], sort_keys=True) for each in sessions}
+            told = f"{numbers.count(len(sessions), 'session')}, {numbers.count(len(processors), 'processor')}"
+            return {"sessions": told, "carries": "; ".join(labels[:2]), "carries_way": f"{one.page}#answer"}
+        if len(studies) == 1:
+            return {"sessions": ONE_SESSION}
+        return {
+            "sessions": f"{len(studies)} studies" + ("" if labels else f", each {ONE_SESSION}"),
+            "carries": "; ".join(labels[:2]),
+            "carries_way": f"{one.page}#answer" if labels else "",
+        }
+
+
+def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = None) -> list[Group]:
+    """Return the published findings, then the studies by folder; `folders` has the folder of each study.
+
+    `pooled` has what the sessions of a study say together, by its name, as pooled.json holds it. A study
+    whose effects stand in a row above is not named again.
+    """
+    seen = _Seen(seen.audits, seen.studies, seen.shipped, pooled or {})
+    known = {claim["id"]: claim for claim in seen.claims}
+    first = [_headline(seen, known[name]) for name in HEADLINES if name in known]
+    named = {study.page for name in HEADLINES for study in _behind(seen, name)}
+    found = [Group("", tuple(first))] if first else []
+    own: dict[str, list[Row]] = {}
+    for study in seen.studies:
+        if study.page not in named or not first:
+            own.setdefault(folders.get(study.name, ""), []).append(_study(seen, study))
+    found += [Group(_named(folder), tuple(own[folder])) for folder in sorted(own)]
+    return found
+
+
+def _named(folder: str) -> str:
+    """Name a folder of studies as a heading does: tidb-cluster is TiDB cluster."""
+    name = " ".join(words.PRODUCTS.get(part, part) for part in folder.split("-"))
+    return name[:1].upper() + name[1:] or "Other studies"
+
+
+def _behind(seen: Overview, claim: str) -> list[Measured]:
+    """Return the studies whose effects stand in the row of a claim."""
+    both = [*seen.answers(claim), *seen.shows(claim)]
+    both += [pair for is_judged in (True, False) for pair in seen.asked(claim, is_judged)]
+    return list({study.page: study for study, _ in both}.values())
+
+
+def _headline(seen: _Seen, claim: Mapping[str, Any]) -> Row:
+    lines = [line for study in _behind(seen, claim["id"]) for line in _of_claim(seen, study, claim)]
+    way = f"claims.html#claim-{slug(claim['id'])}"
+    ways = seen.shipped.get(claim["id"], ())
+    would = "" if lines or not ways else f"make repro STUDY={ways[0].name}"
+    return Row(
+        claim["claim"],
+        way,
+        (_claimed(claim),),
+        tuple(lines),
+        would=would,
+        **seen.beyond(_behind(seen, claim["id"]), lines),
+    )
+
+
+def _of_claim(seen: _Seen, study: Measured, claim: Mapping[str, Any]) -> Iterator[Line]:
+    name = claim["id"]
+    own = [*study.answers(name), *study.shows(name)]
+    pairs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for found in own:
+        pairs.setdefault((found["treatment"], found["baseline"]), []).append(found)
+    for group in pairs.values():
+        turned = opposite.of_pair(group, claim)
+        line = _line(seen, study, study.name, group)
+        if line is not None:
+            yield replace(line, is_opposite=turned == "all")
+    for one in study.asked(name):
+        parts = tuple(_parts(one)) if one["kind"] == "effect" else ()
+        if parts:
+            way = f"{study.page}#finding-{slug(one['claim'])}"
+            yield Line(study.name, way, parts, opposite.parts(one) == "all")
+
+
+def _parts(one: Mapping[str, Any]) -> Iterator[Effect]:
+    for part in one["parts"]:
+        if part["scale"] == "share" and numbers.is_known(part["low"]):
+            label = "higher" if part["low"] > 0 else "lower" if part["high"] < 0 else "not shown"
+            yield Effect(part["value"], part["low"], part["high"], label)
+
+
+def _study(seen: _Seen, study: Measured) -> Row:
+    contrasts: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for found in study.found["findings"]:
+        key = found["treatment"], found["baseline"], found["metric"]
+        contrasts.setdefault(key, []).append(found)
+    lines = [
+        line for own in contrasts.values() if (line := _line(seen, study, _contrast(own), own)) is not None
+    ]
+    lines.sort(key=lambda line: not line.decided)
+    claims = [claim for claim in seen.claims if study in _behind(seen, claim["id"])]
+    return Row(
+        study.found["title"],
+        study.page,
+        tuple(map(_claimed, claims)),
+        tuple(lines[:_MOST_LINES]),
+        more=max(len(lines) - _MOST_LINES, 0),
+        **seen.beyond([study], lines),
+    )
+
+
+def _contrast(own: Sequence[Mapping[str, Any]]) -> str:
+    """Name what is compared with the baseline, and the metric unless it is queries per second."""
+    name = words.of(own[0], "treatment")
+    return name if own[0]["metric"] == "qps" else f"{name}, {numbers.metric(own[0]['metric'])}"
+
+
+def _line(seen: _Seen, study: Measured, name: str, own: Sequence[Mapping[str, Any]]) -> Line | None:
+    way = f"{study.page}#finding-{slug(own[0]['id'])}"
+    if contrasts := seen.contrasts(study, own):
+        return Line(name, way, **over_sessions(contrasts))
+    effects = tuple(effects_of(own))
+    return Line(name, way, effects) if effects else None
+
+
+def _claimed(claim: Mapping[str, Any]) -> Claimed:
+    name, _, short = claim["id"].partition("/")
+    is_share = claim["kind"] == "effect" and claim["is_share"] and numbers.is_known(claim["mean"])
+    own = numbers.percent(claim["mean"]) if is_share else ""
+    return Claimed(
+        claim["published"], claim["verdict"], own, f"sources/{slug(name)}.html#claim-{slug(short)}"
+    )
