@@ -193,7 +193,7 @@ def test_every_field_but_the_position_is_part_of_the_id(field: str):
     more = ("new",) if isinstance(value, tuple) else 1
     other = {**value, "new": 1} if isinstance(value, dict) else value + type(value)(more)
     # Whole runs have no turns to be told apart by.
-    run = TURN if field in ("order", "turn_ms", "partners") else RUN
+    run = TURN if field in ("order", "turn_ms", "partners", "edge_s") else RUN
     changed = dataclasses.replace(run, **{field: other}).run_id
     assert (changed == run.run_id) == (field == "position")
 

@@ -182,6 +182,34 @@ def test_a_turn_holds_ten_transactions_of_the_slowest_arm_at_its_thread_level():
     }  # fmt: skip
 
 
+def test_turns_are_longer_where_threads_are_many_and_clients_get_the_time_in_which_they_start():
+    # Pilots of 0.05 s beside their clock at 4 threads and 0.25 s at 64: three arms, the twin among them, that
+    # start at once take 3 x 0.05 and 3 x 0.25 s. 0.2 + 0.15 s are within 0.5 s, 0.2 + 0.75 s take a whole.
+    # At 34 threads, half way: 0.45 s, with 0.2 s to the half second above 1 s.
+    arms = [(arm, level, beside) for arm in ("direct", "proxy") for level, beside in ((4, 0.05), (64, 0.25))]
+    columns = ["arm", "workload", "threads", "tps", "starting_s"]
+    seen = [(arm, "oltp_point_select", level, 20_000.0, beside) for arm, level, beside in arms]
+    study = closed(threads=(4, 34, 64, 128), workloads={"oltp_point_select": {}})
+    settled = turns.settle(study, pd.DataFrame(seen, columns=columns))
+    assert [(row["threads"], row["starting_s"], row.get("edge_s")) for row in settled] == [
+        (4, 0.15, None), (34, 0.45, 1.0), (64, 0.75, 1.0), (128, 0.75, 1.0)
+    ]  # fmt: skip
+    # A transaction of 64 threads takes 3.2 ms, ten 32 ms; 1.5 ms a thread: 6, 51, 96 and 192 ms.
+    assert [row["turn_ms"] for row in settled] == [50, 100, 100, 200]
+    # Without the time of starting, as in evidence of before: ten transactions alone.
+    before = turns.settle(study, pd.DataFrame(seen, columns=columns).drop(columns="starting_s"))
+    assert [row["turn_ms"] for row in before] == [50, 50, 50, 50]
+    assert all("starting_s" not in row and "edge_s" not in row for row in before)
+    runs = schedule.plan_runs(
+        "s", study, {}, None, turns.of({"turns": settled}), None, turns.edges({"turns": settled})
+    )
+    plans = {run.threads: run.to_dict() for run in runs}
+    assert "edge_s" not in plans[4] and plans[64]["edge_s"] == 1.0
+    # Two arms for 30 s: 61.8 + 0.5 and 61.8 + 1 s, both to the second above.
+    assert words.clock_seconds(plans[4] | {"partners": ["a", "b"]})[1] == 63
+    assert words.clock_seconds(plans[64] | {"partners": ["a", "b"], "edge_s": 1.5})[1] == 64
+
+
 def test_transactions_of_more_than_50_ms_are_measured_in_whole_runs_and_a_study_may_say_its_length():
     # 4 threads at 40/s: 100 ms a transaction, a second for ten.
     slow = turns.of({"turns": turns.settle(closed(), pilots(t1=500.0, t4=40.0))})

@@ -58,7 +58,8 @@ def test_turns_as_planned_pass_and_whole_runs_have_nothing_to_show():
         (taken(written([80])), "the arms ran for different times: direct 1.030 s, haproxy 1.000 s"),
         (taken(written(gap_ms=-0.1)), "two turns overlap"),
         (taken(written(order="abbb")), "the arms had different numbers of turns: direct 10, haproxy 30"),
-        (taken(asked=40), "20 turns were taken, 40 asked"),
+        # A third of 62 are 20.7.
+        (taken(asked=62), "20 turns were taken, 62 asked"),
         (taken(active_s=1.1), "the turns make 1.000000 s, recorded are 1.100000 s"),
         (taken(longest_outside_s=0.012), "the client used 12.0 ms of a core out of its turn"),
         (taken(idle=5), "the client stood still in 5 of its 20 turns"),
@@ -71,11 +72,31 @@ def test_each_fault_of_the_turns_is_told(run: Evidence, said: str):
     assert any(said in fault for fault in faults(run)), faults(run)
 
 
+@pytest.mark.parametrize("asked", [23, 40, 60])
+def test_fewer_turns_than_asked_are_less_data_and_not_wrong_where_all_arms_have_as_many(asked: int):
+    assert faults(taken(asked=asked)) == []
+    assert faults(taken(written(order="abbb"), asked=asked)) != []
+
+
 def test_a_file_of_turns_that_was_cut_is_no_evidence():
     lines = written().splitlines(keepends=True)
     for text in ("", "turn,arm\n", "".join(lines[:3] + lines[4:])):
         with pytest.raises(ValueError):
             checks_turns.read(text)
+
+
+def test_a_client_waits_at_its_end_for_the_one_that_started_last():
+    run = taken()
+    discard, length = run.clock_s
+    # Allowed are overrun_s, a second of standing still, and the 1.7 s between the clients' starts.
+    at = discard + length + 2.5
+    log = replace(run.log, summaries=[replace(one, total_time_s=at) for one in run.log.summaries])
+    for apart_s, is_late in ((0.0, True), (1.7, False)):
+        clock = {"exit_code": 0, "gone": None, "started": [100.0, 100.0 + apart_s]}
+        late = taken(clock=clock)
+        late.__dict__["log"] = log
+        told = checks_log.duration(late, Limits())
+        assert any(f"total time {at:.4f} s" in fault for fault in told) == is_late, told
 
 
 def latencies(threads: int, turns: int, events: int, active_s: float) -> dict[str, Any]:

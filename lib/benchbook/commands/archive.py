@@ -31,6 +31,8 @@ from benchbook.sites.lab import free_bytes
 FORMAT = 1
 MANIFEST, README = "manifest.json", "README.txt"
 PARTS = ("facts.json", "dataset.json", "warm_up.json", "schedule.csv", "findings.json", "metrics.json")
+# Where the study file has the seed there may be none.
+SESSION = "session.json"
 # Archives made before there was `applied` may hold `kubernetes`.
 FOLDERS = ("raw", "void", "pilots", paths.APPLIED, "kubernetes")
 # What an archive may unpack to. Ours shrink to a seventh (gz) or a fourteenth (xz) of their size; a file made
@@ -76,7 +78,8 @@ def pack(study: str, target: Path, commit: str | None = None) -> Path:
     ]
     if broken:
         raise BenchbookError("not exported, raw runs are not as they were written:\n  " + "\n  ".join(broken))
-    chosen = [paths.params(), *(where.data / name for name in PARTS)]
+    there = [*PARTS, *([SESSION] if where.session.is_file() else [])]
+    chosen = [paths.params(), *(where.data / name for name in there)]
     chosen += _below(*(where.data / name for name in FOLDERS))
     chosen += _below(*(paths.published(source) for source in sources(spec)))
     # The study alone in its archive needs no folder, so an archive is the same wherever its study lies here.
@@ -238,7 +241,7 @@ def is_place(name: str, study: str) -> bool:
     if len(name) > MOST_NAME or max(len(part.encode()) for part in parts) > 255 or parts[0] != "data":
         return False
     if len(parts) == 3 and parts[1] == study:
-        return parts[2] in PARTS
+        return parts[2] in (*PARTS, SESSION)
     return len(parts) > 3 and (parts[1] == "published" or (parts[1] == study and parts[2] in FOLDERS))
 
 

@@ -218,7 +218,11 @@ def _plan(arguments: argparse.Namespace) -> int:
     for arm, why in obstacles.foreseen(study).items():
         print(f"  not made    {arm}: {why}")
     if arguments.runs:
-        print(schedule.table(schedule.plan_runs(arguments.study, study, {})).to_string(index=False))
+        runs = schedule.table(schedule.sketched(arguments.study, study))
+        if study.plan.seed is None:
+            # Names and order follow from what a session draws.
+            runs = runs.drop(columns=["position", "run_id", "seed"])
+        print(runs.to_string(index=False))
     return 0
 
 

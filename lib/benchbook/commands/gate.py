@@ -30,7 +30,7 @@ from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Analysis, Limits
 from benchbook.core.study import Study
-from benchbook.measure import dataset, matrix, preflight, warm_up
+from benchbook.measure import dataset, matrix, preflight, session, warm_up
 from benchbook.plan import schedule, statements, turns
 from benchbook.read import tidy, validity
 from benchbook.sites import open_site, provision
@@ -137,7 +137,8 @@ def ask(name: str, slower: str, minutes: str, arms: Sequence[str] = (), keep: Pa
     if wrong or margin is None or length is None:
         raise InputErrors(wrong)
     kept = {arm: one for arm, one in study.arms.items() if arm == study.baseline or not arms or arm in arms}
-    study = Study.model_validate(_plain(study) | {"arms": kept, "aa": None, "claims": ()})
+    plan = study.plan.model_copy(update={"seed": study.plan.seed or session.drawn()})
+    study = Study.model_validate(_plain(study) | {"arms": kept, "aa": None, "claims": (), "plan": plan})
     return Asked(name, study, float(margin[1]) / 100, float(length[0]), params.limits, params.analysis)
 
 

@@ -122,6 +122,9 @@ def _of_pilots(held: Unpacked) -> Iterator[str]:
     # In the order in which they ran: a mean over arms that tie depends on nothing else.
     in_order = sorted(held.pilots, key=lambda folder: found[folder.name]["position"])
     series = tidy.pilot_series(in_order)
+    if not any("starting_s" in row for row in held.warm_up.get("turns", ())):
+        # Before turns followed from the time in which clients start.
+        series = series.drop(columns="starting_s")
     advice = steady.discard_advice(series)
     made = jsonable(
         {
@@ -205,7 +208,17 @@ def _of_applied(held: Unpacked) -> Iterator[str]:
             yield f"{name}: its name is not that of its content, whose digest is {digest}"
 
 
+def _of_session(held: Unpacked) -> Iterator[str]:
+    """Yield where session.json is of another study, or of another seed than the study file asks for."""
+    asked, drawn = held.study.plan.seed, held.session.get("seed")
+    if held.session and held.session["study"] != held.name:
+        yield f"session.json: of the study {short(held.session['study'])}"
+    if None not in (asked, drawn) and asked != drawn:
+        yield f"session.json: the seed is {short(drawn)}, the study asks for {asked}"
+
+
 CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
+    "session.json": _of_session,
     "dataset.json": lambda held: planned.of_data(held.data, held.study),
     "facts.json": lambda held: planned.of_conditions(held.facts, held.data, held.study, held.plans),
     "facts.json, settings": lambda held: planned.of_settings(held.facts, held.study),

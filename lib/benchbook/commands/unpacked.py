@@ -56,6 +56,11 @@ class Unpacked:
         return _json(self.where.warm_up)
 
     @cached_property
+    def session(self) -> dict[str, Any]:
+        """What the session drew; empty in archives whose study file has the seed."""
+        return _json(self.where.session) if self.where.session.is_file() else {}
+
+    @cached_property
     def conditions(self) -> dict[str, dict[str, Any]]:
         """The digests of facts and data for each arm as its first run names them."""
         named: dict[str, dict[str, Any]] = {}
@@ -69,10 +74,9 @@ class Unpacked:
     def runs(self) -> list[PlannedRun]:
         """The runs that study, facts, data and settled rates ask for."""
         settled = rates.of(self.study, self.warm_up)
-        lengths = turns.of(self.warm_up)
-        return schedule.plan_runs(
-            self.name, self.study, self.conditions, settled, lengths, statements.of(self.warm_up)
-        )
+        lengths, edges = turns.of(self.warm_up), turns.edges(self.warm_up)
+        own, seed = statements.of(self.warm_up), self.session.get("seed")
+        return schedule.plan_runs(self.name, self.study, self.conditions, settled, lengths, own, edges, seed)
 
     @cached_property
     def folders(self) -> list[RunFolder]:

@@ -66,6 +66,17 @@ def is_prewarmed(study: Any, arm: str) -> bool:
     return study.warm_up.prewarm if data is None or data.prewarm is None else data.prewarm
 
 
+def begins(study: Any, arm: str) -> str | None:
+    """Return whether an arm's runs begin `cold`, since it says so itself, or `warm`; None: neither is so.
+
+    Where nothing is read into memory for any arm, runs are warm after their discard, and nobody says when.
+    """
+    data = study.arms[arm].data
+    if data is not None and data.prewarm is False:
+        return "cold"
+    return "warm" if is_prewarmed(study, arm) else None
+
+
 def is_analyzed(study: Any, arm: str) -> bool:
     """Say whether ANALYZE TABLE is run on an arm's data."""
     data = study.arms[arm].data

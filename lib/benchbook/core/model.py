@@ -13,7 +13,7 @@ from typing import Any
 
 FORMAT = 1
 # Settings of a planned run that only turns have.
-OF_TURNS = ("order", "turn_ms", "partners")
+OF_TURNS = ("order", "turn_ms", "partners", "edge_s")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class PlannedRun:
 
     `run_id` ends in a hash of all settings but `position`, so a changed setting never reuses an old
     run, and a study that grows keeps all it has. In turns (`order`) each run names all arms of its group,
-    itself among them (`partners`). Of an own script `own` has the SHA-256 of its files and the statements
+    itself among them (`partners`), and where clients take long to start, the seconds for that (`edge_s`, else
+    0). Of an own script `own` has the SHA-256 of its files and the statements
     that the pilots showed.
     """
 
@@ -66,6 +67,7 @@ class PlannedRun:
     order: str = "runs"
     turn_ms: int = 0
     partners: tuple[str, ...] = ()
+    edge_s: float = 0.0
     own: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -82,6 +84,7 @@ class PlannedRun:
         settings = {one.name: getattr(self, one.name) for one in fields(self)}
         settings["partners"] = list(self.partners)
         left_out = {*(() if self.partners else OF_TURNS), *(() if self.own else ("own",))}
+        left_out |= set() if self.edge_s else {"edge_s"}
         return {key: value for key, value in settings.items() if key not in left_out}
 
 

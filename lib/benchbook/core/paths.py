@@ -75,6 +75,8 @@ class StudyPaths(_Places):
     """What the pilots gave for the discard."""
     pilots = _In("pilots")
     """The pilots: run folders that are never counted."""
+    session = _In("session.json")
+    """The seed that this session drew, and when it began."""
     schedule = _In("schedule.csv")
     """The order of runs, written before the first."""
     raw = _In("raw")

@@ -231,8 +231,9 @@ Seconds = Annotated[
 class Plan(Model):
     """How much is measured, and in which order."""
 
-    seed: int = Field(ge=1, le=MAX_INT32, examples=[20261120])
-    """Seed of the order of runs and of sysbench's random numbers."""
+    seed: int | None = Field(None, ge=1, le=MAX_INT32, examples=[20261120])
+    """Seed of the order of runs and of sysbench's random numbers, to make a session again; null: each session
+    draws its own and keeps it in `data/STUDY/session.json`."""
     blocks: int = Field(ge=1, le=1000, examples=[5])
     """Passes over all cells; verdicts are looked for at 5, 10 and 20."""
     order: Literal["turns", "runs"] | None = None

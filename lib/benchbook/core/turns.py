@@ -17,8 +17,13 @@ TURNS, RUNS = "turns", "runs"
 DEFAULT_MS = 50
 EVENTS = 10
 """Mean transactions that a turn must hold at the least."""
-EDGE_S = 0.5
-"""Seconds on sysbench's clock beside discard and turns: all stand still at both ends of the window."""
+EDGE_S, GUARD_S = 0.5, 0.2
+"""Seconds on sysbench's clock beside discard and turns, unless the pilots showed that clients take longer to
+start: all stand still at both ends of the window (`GUARD_S`), which begins when the last client has started
+and ends when the first one's time is over."""
+THREAD_MS = 1.5
+"""Milliseconds of a turn for each thread of a client: to stand still and to go on takes a thread some 0.02 ms
+of a core, and up to 0.07 ms on a busy machine (64 threads, two cores), so a twentieth of its turn at most."""
 SWITCHING = 0.03
 """Share of the turns' seconds that switching between arms may take."""
 LONGEST_RUN_S = 300
@@ -43,8 +48,8 @@ def clock_seconds(plan: Mapping[str, Any]) -> tuple[int, int]:
     discard_s, run_s = plan["discard_s"], plan["run_s"]
     if not is_in_turns(plan):
         return math.ceil(discard_s), math.ceil(run_s)
-    arms = len(plan["partners"])
-    return max(1, math.ceil(arms * discard_s)), math.ceil(arms * run_s * (1 + SWITCHING) + EDGE_S)
+    arms, edge_s = len(plan["partners"]), plan.get("edge_s") or EDGE_S
+    return max(1, math.ceil(arms * discard_s)), math.ceil(arms * run_s * (1 + SWITCHING) + edge_s)
 
 
 def round_seconds(plan: Mapping[str, Any]) -> float:

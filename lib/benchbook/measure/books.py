@@ -18,30 +18,38 @@ SETTLED_S, LEFT_S = 5.0, 1.0
 KEPT = ("rows_before", "sample_before", "uptime_before_s", "state")
 
 
-def before(connection: Connection, tables: int | None) -> Record:
+def before(connection: Connection, tables: int | None, known: Record | None = None) -> Record:
     """Look at one server before a run.
 
     Returns `rows_before` (without `tables` a `sample_before`), `foreign_sessions`, `before` with counters,
-    `uptime_before_s`, and `state`: settings, tables, what went on since the last run.
+    `uptime_before_s`, `state`: settings, tables, what went on since the last run, and `cache_before`. `known`
+    are rows and sample that were taken before a server was started anew, since looking at rows would warm it.
     """
-    rows = ledger.rows(connection, tables) if tables is not None else None
+    seen_rows = known or rows_of(connection, tables)
     # Our sessions that have just been closed stay in a busy server's list for a moment.
     settle(connection, LEFT_S)
     foreign = ledger.foreign_sessions(connection)
     if not state.has_begun(connection):
         ledger.snapshot(connection)
         state.begin(connection)
-    sampled = ledger.sample(connection) if tables is None else None
     seen = state.before(connection)
     counters, uptime_s = ledger.snapshot(connection)
     return {
         "state": seen | {"between": state.between(connection)},
-        "rows_before": rows,
-        "sample_before": sampled,
+        **seen_rows,
         "foreign_sessions": foreign,
         "before": counters,
         "work_before": connection.info["moment"]["work"],
+        "cache_before": connection.info.get("cache"),
         "uptime_before_s": uptime_s,
+    }
+
+
+def rows_of(connection: Connection, tables: int | None) -> Record:
+    """Return `rows_before`, and where tables are too large to be counted (None) a `sample_before`."""
+    return {
+        "rows_before": ledger.rows(connection, tables) if tables is not None else None,
+        "sample_before": ledger.sample(connection) if tables is None else None,
     }
 
 
@@ -69,6 +77,7 @@ def after(
                 **_absent(connection, arrangement),
             },
             "work": {"before": was.get("work_before"), "after": moment["work"]},
+            "cache": {"before": was.get("cache_before"), "after": connection.info.get("cache")},
             "uptime_after_s": uptime_s,
             "rows_after": ledger.rows(connection, tables) if tables is not None else None,
             "sample_after": ledger.sample(connection) if tables is None else None,

@@ -101,23 +101,21 @@ def _load(site: Site, study: Study, arm: str) -> tuple[dict[str, Any], float]:
     return state, seconds
 
 
+def counted(connection: Connection, study: Study) -> dict[str, Any]:
+    """Return rows and secondary indexes of the tables as they are; counting reads the indexes into memory."""
+    rows = ledger.rows(connection, study.dataset.tables)
+    words, there = dialect.of(connection), [name for name, count in rows.items() if count >= 0]
+    return {"rows": rows, "indexes": {name: words.indexes(connection, name) for name in there}}
+
+
 def describe(connection: Connection, study: Study) -> dict[str, Any]:
-    """Return rows, secondary indexes and checksums of the tables as they are."""
-    data = study.dataset
-    rows = ledger.rows(connection, data.tables)
-    there = [name for name, count in rows.items() if count >= 0]
+    """Return rows, secondary indexes and checksums of the tables as they are; all is read into memory."""
+    data, found = study.dataset, counted(connection, study)
     words, kind = dialect.of(connection), _checksum_kind(study)
-    indexes = {name: words.indexes(connection, name) for name in there}
     small = data.tables * data.table_size <= CHECKSUM_UP_TO
-    checksums = {name: words.checksum(connection, name, kind) for name in there} if small else None
-    state = {
-        "tables": data.tables,
-        "table_size": data.table_size,
-        "seed": data.seed,
-        "rows": rows,
-        "indexes": indexes,
-        "checksums": checksums,
-    }
+    each = {name: words.checksum(connection, name, kind) for name in found["indexes"]} if small else None
+    state = {"tables": data.tables, "table_size": data.table_size, "seed": data.seed}
+    state |= {**found, "checksums": each}
     return state | {"fingerprint": fingerprint(state)}
 
 

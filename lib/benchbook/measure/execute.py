@@ -25,6 +25,11 @@ GRACE_S = 10
 COUNT_ROWS_UP_TO = 1_000_000
 
 
+def counted(tables: int, table_size: int) -> int | None:
+    """Return how many tables are counted before and after a run; None where they are too large."""
+    return tables if tables * table_size <= COUNT_ROWS_UP_TO else None
+
+
 @dataclass(frozen=True)
 class Run:
     """What a run needs: its plan, the arm as it stands, and an open session with each of its servers."""
@@ -35,6 +40,9 @@ class Run:
     connection: Connection
     limits: dict[str, Any]
     others: tuple[Connection, ...] = ()
+    begins: str | None = None
+    known: Mapping[Connection, books.Record] = field(default_factory=dict)
+    """What the rows of a server were that was started anew since, to begin cold."""
 
     @property
     def connections(self) -> tuple[Connection, ...]:
@@ -125,7 +133,8 @@ def _look(run: Run, into: Path, attempt: int) -> Making:
     if (script := own.of_run(site, planned.workload)) is not None:
         evidence["script"] = script.digests()
     mark = site.log_mark(run.arm)
-    tables = planned.tables if planned.tables * planned.table_size <= COUNT_ROWS_UP_TO else None
+    evidence["begins"] = run.begins
+    tables = counted(planned.tables, planned.table_size)
     evidence["free_bytes_before"] = psutil.disk_usage(str(into)).free
     evidence["identity_before"] = site.identity(run.arm)
     evidence["identity_at_start"] = state.arm_at_start(run.connection, run.arm, evidence["identity_before"])
@@ -138,7 +147,7 @@ def _before(making: Sequence[Making]) -> dict[Connection, books.Record]:
     for one in making:
         for connection in one.run.connections:
             if connection not in found:
-                found[connection] = books.before(connection, one.tables)
+                found[connection] = books.before(connection, one.tables, one.run.known.get(connection))
     return found
 
 

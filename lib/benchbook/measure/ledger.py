@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -16,6 +16,13 @@ from benchbook.sites.engines import dialect
 
 # What is looked at of tables that are too large to count: windows over all tables, and ids of each.
 SAMPLED_WINDOWS, WINDOW = 64, 200
+OF_CACHE = {
+    "pages": "Innodb_buffer_pool_pages_data",
+    "pages_of_pool": "Innodb_buffer_pool_pages_total",
+    "page_bytes": "Innodb_page_size",
+    "pages_read": "Innodb_pages_read",
+    "bytes_read": "Innodb_data_read",
+}
 # How long its own sessions that were closed may stay in a server's list.
 LEFT_S = 1.0
 
@@ -77,11 +84,18 @@ def held(connection: Connection) -> dict[str, Any]:
 
 
 def snapshot(connection: Connection) -> tuple[dict[str, int], float]:
-    """Return the server's counters by name and its uptime in seconds."""
+    """Return the server's counters by name and its uptime in seconds; what its cache holds is kept, too."""
     at_s = time.monotonic()
     counters, status, uptime_s = dialect.of(connection).counters(connection)
     state.moment(connection, status, uptime_s, at_s)
+    connection.info["cache"] = _cache(status)
     return counters, uptime_s
+
+
+def _cache(status: Mapping[str, Any]) -> dict[str, int] | None:
+    """Return what a server says of its cache and its reads from disk; None where it counts nothing of it."""
+    told = {key: str(status.get(name, "")) for key, name in OF_CACHE.items()}
+    return {key: int(value) for key, value in told.items()} if all(map(str.isdigit, told.values())) else None
 
 
 def connected(connection: Connection) -> int:

@@ -12,21 +12,30 @@ import pandas as pd
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from benchbook.core import files, own_scripts, paths, runfolder, turns
+from benchbook.core import engines, files, own_scripts, paths, runfolder, turns
+from benchbook.core.errors import BenchbookError
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.core.wording import count
-from benchbook.measure import dataset, preflight, warm_up
-from benchbook.measure.execute import Run, execute_together
-from benchbook.measure.ledger import sessions
+from benchbook.measure import books, dataset, preflight, warm_up
+from benchbook.measure.execute import Run, counted, execute_together
+from benchbook.measure.ledger import session, sessions
 from benchbook.measure.state import arm_at_start
 from benchbook.measure.store import Judge, Judgement, attempts, tidy_up, void_group
 from benchbook.sites import open_site, provision
 from benchbook.sites.contract import Site
 from benchbook.sites.lab import lab_folder
 
+# A study ends where so many groups were given up, and they are this share of those that were tried: what goes
+# on would come out as a study of the groups that happen to be possible here.
+GIVEN_UP, GIVEN_UP_SHARE = 3, 0.25
+
 # Asked with the number of blocks made whether to stop; answers why, or None to go on.
 Stop = Callable[[int], str | None]
+
+
+class NotHere(BenchbookError):
+    """The study can't be had on this machine as it is now."""
 
 
 @dataclass
@@ -45,8 +54,10 @@ class Walk:
     spent_s: float = 0.0
     sysbench_s: float = 0.0
     abandoned: list[str] = field(default_factory=list)
+    tried: set[str] = field(default_factory=set)
     stop: Stop | None = None
     stopped: str | None = None
+    not_here: str | None = None
 
     @property
     def opened(self) -> Site:
@@ -87,7 +98,7 @@ def run(
 
     `stop` is asked before each block, with the number of blocks before it, whether to leave the rest out, and
     why. Before the first run arms are held against `facts` and data against `data`; lost data is brought
-    back.
+    back. NotHere if too many groups were given up.
     """
     state = Walk(study, runs, None, where.raw, where.void, judge, limits, stop=stop)
     with preflight.full_disk_is_told(where.raw):
@@ -107,7 +118,10 @@ def run(
             state.say(event)
         if own_scripts.of(study):
             dataset.ensure_own(site, study, files.read_json(where.warm_up).get("own"))
-        return walk(state)
+        walk(state)
+    if state.not_here is not None:
+        raise NotHere(state.not_here)
+    return state
 
 
 def walk(state: Walk) -> Walk:
@@ -129,6 +143,9 @@ def walk(state: Walk) -> Walk:
             if _stops(state, number):
                 break
             _block(state, number, block, missing, began)
+            if state.not_here is not None:
+                state.stopped = state.not_here
+                break
     state.spent_s = time.monotonic() - began
     return state
 
@@ -143,32 +160,87 @@ def _stops(state: Walk, number: int) -> bool:
 
 def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str], began: float) -> None:
     groups = list(dict.fromkeys(run.group for run in block if run.run_id in missing))
-    while groups:
+    while groups and state.not_here is None:
         _start_anew(state, number)
-        with sessions(state.opened, state.study, _arms(state)) as connections:
-            for arm, of_arm in connections.items():
-                arm_at_start(of_arm[0], arm, state.opened.identity(arm))
-            for connection in dict.fromkeys(one for of_arm in connections.values() for one in of_arm):
+        known = _checked(state, number)
+        while groups and state.not_here is None:
+            # What a cold arm has read in one group, it would have in memory in the next.
+            batch = [groups.pop(0)] if known else [groups.pop(0) for _ in list(groups)]
+            for arm in known:
+                state.opened.chill(arm)
+            voided = _batch(state, block, batch, missing, known, began)
+            if voided is not None:
+                groups += batch if _is_given_up(state, voided) else [*batch, voided[0].group]
+                break
+
+
+def _checked(state: Walk, number: int) -> dict[str, list[books.Record]]:
+    """Hold servers and their data against the study; return the rows on each server of arms that begin cold.
+
+    To prove data reads it into memory, so that such an arm is started anew afterwards.
+    """
+    found: dict[tuple[str, int], books.Record] = {}
+    cold: dict[str, list[books.Record]] = {}
+    data = state.study.dataset
+    for arm in _arms(state):
+        deployed = state.study.deployed(arm)
+        places = [(state.opened.server_of(arm), one) for one in range(state.study.arms[deployed].servers)]
+        for place in (one for one in places if one not in found):
+            with session(state.opened, arm, place[1]) as connection:
                 preflight.refuse(preflight.server(state.study, connection))
-                wrong = dataset.problems(dataset.describe(connection, state.study), state.study)
+                wrong = dataset.problems(dataset.counted(connection, state.study), state.study)
                 if wrong:
                     raise dataset.DatasetError(
                         f"block {number}: {'; '.join(wrong)}; run `dvc repro -f prepare@STUDY`"
                     )
-            dataset.prewarm_all(state.study, connections)
-            is_sound = True
-            while groups and is_sound:
-                group = groups.pop(0)
-                members = [run for run in block if run.group == group]
-                is_sound = _group(state, members, missing, connections, began)
-                if is_sound:
-                    continue
-                repeats = state.study.plan.max_repeats
-                if max(attempts(state.void, run.run_id) for run in members) > repeats:
-                    state.abandoned.append(group)
-                    state.say(f"{group}: given up after {repeats} repeats; the report says so")
-                else:
-                    groups.append(group)
+                is_cold = engines.begins(state.study, deployed) == "cold"
+                tables = counted(data.tables, data.table_size)
+                found[place] = books.rows_of(connection, tables) if is_cold else {}
+        if engines.begins(state.study, deployed) == "cold":
+            cold[arm] = [found[place] for place in places]
+    return cold
+
+
+def _batch(
+    state: Walk,
+    block: list[PlannedRun],
+    batch: list[str],
+    missing: set[str],
+    known: dict[str, list[books.Record]],
+    began: float,
+) -> list[PlannedRun] | None:
+    """Make groups of runs, taken from `batch`, on servers that are up; return the first that is not valid."""
+    with sessions(state.opened, state.study, _arms(state)) as connections:
+        for arm, of_arm in connections.items():
+            arm_at_start(of_arm[0], arm, state.opened.identity(arm))
+        dataset.prewarm_all(state.study, connections)
+        rows = {one: row for arm in known for one, row in zip(connections[arm], known[arm], strict=True)}
+        while batch:
+            group = batch.pop(0)
+            members = [run for run in block if run.group == group]
+            if not _group(state, members, missing, connections, rows, began):
+                return members
+            state.tried.add(group)
+    return None
+
+
+def _is_given_up(state: Walk, members: list[PlannedRun]) -> bool:
+    """Say whether a group was tried too often, and note where too many groups were."""
+    group, repeats = members[0].group, state.study.plan.max_repeats
+    if max(attempts(state.void, run.run_id) for run in members) <= repeats:
+        return False
+    state.tried.add(group)
+    state.abandoned.append(group)
+    state.say(f"{group}: given up after {repeats} repeats; the report says so")
+    if len(state.abandoned) >= max(GIVEN_UP, GIVEN_UP_SHARE * len(state.tried)):
+        state.not_here = (
+            f"this study can't be had on this machine as it is now: {len(state.abandoned)} of "
+            f"{count(len(state.tried), 'group')} of runs were given up after {count(repeats, 'repeat')} "
+            f"each: {', '.join(state.abandoned)}. Why stands in {state.void}. What is valid is kept: "
+            "end other work here, or ask for fewer threads, and run it again"
+        )
+        state.say(state.not_here)
+    return True
 
 
 def _start_anew(state: Walk, block: int) -> None:
@@ -200,11 +272,12 @@ def _group(
     members: list[PlannedRun],
     missing: set[str],
     connections: dict[str, tuple[Connection, ...]],
+    rows: dict[Connection, books.Record],
     began: float,
 ) -> bool:
     """Make the runs of one group, in turns or one after another; say whether all are valid, else void all."""
     for batch in [members] if members[0].partners else [[run] for run in members]:
-        runs = [_of(state, run, connections) for run in batch]
+        runs = [_of(state, run, connections, rows) for run in batch]
         tries = [attempts(state.void, run.run_id) + 1 for run in batch]
         try:
             folders = execute_together(runs, state.raw, tries)
@@ -229,12 +302,18 @@ def _group(
     return True
 
 
-def _of(state: Walk, run: PlannedRun, connections: dict[str, tuple[Connection, ...]]) -> Run:
+def _of(
+    state: Walk,
+    run: PlannedRun,
+    connections: dict[str, tuple[Connection, ...]],
+    rows: dict[Connection, books.Record],
+) -> Run:
     """Return a planned run with its arm as it stands."""
     is_own = run.partners and run.arm == _own_twin(state)
     arm = run.arm if is_own else state.study.deployed(run.arm)
     first, *others = connections[arm]
-    return Run(run, state.opened, arm, first, state.limits, tuple(others))
+    begins = engines.begins(state.study, state.study.deployed(arm))
+    return Run(run, state.opened, arm, first, state.limits, tuple(others), begins, rows)
 
 
 def _tell(state: Walk, run: PlannedRun, verdict: Judgement, left_s: float, left: int) -> None:

@@ -77,6 +77,7 @@ def evidence(turned: Mapping[str, Any], planned: PlannedRun, seen: Mapping[str, 
             "outside_s": turned.get("outside_s", {}).get(arm),
             "longest_outside_s": turned.get("longest_outside_s", {}).get(arm),
             "idle": turned.get("idle_turns", {}).get(arm),
+            "longest_stop_s": turned.get("longest_stop_s", {}).get(arm),
         },
     }
 

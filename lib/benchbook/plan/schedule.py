@@ -11,6 +11,7 @@ import pandas as pd
 from benchbook.core import own_scripts, registry
 from benchbook.core import turns as words
 from benchbook.core.engines import engine_of
+from benchbook.core.errors import BenchbookError
 from benchbook.core.model import PlannedRun, fingerprint
 from benchbook.core.study import Study
 from benchbook.core.study_sections import Rate
@@ -34,6 +35,9 @@ OF_HOSTS = ("encryption", "cluster.topology_sha256")
 LASTING = (*OF_ANY_SITE, *OF_A_CLUSTER, *OF_HOSTS)
 
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
+
+# Without a session's own; what is sketched with it is never made.
+SKETCHED = 1
 
 # Seconds around a run, and those between blocks, in which data are put back and servers start, for the
 # estimate that is shown before anything starts; as measured, by engine. A cluster elects leaders first.
@@ -70,19 +74,24 @@ def plan_runs(
     settled: rates.Rates | None = None,
     lengths: turns.Lengths | None = None,
     own: Mapping[str, dict[str, Any]] | None = None,
+    edges: turns.Edges | None = None,
+    seed: int | None = None,
 ) -> list[PlannedRun]:
     """Return every run of a study in the order it is to be made.
 
     `conditions` holds what each arm was found to be and its data, which is part of each run's id; arms that
     it lacks were skipped, and without any none was. `settled` are the rates that the pilots found (without: a
-    closed loop), `lengths` the milliseconds of a turn by workload and threads, `own` what `statements` says
-    of scripts.
+    closed loop), `lengths` the milliseconds of a turn by workload and threads, `edges` the seconds in which
+    its clients start, `own` what `statements` says of scripts, `seed` what the session drew.
     """
+    drawn = study.plan.seed if study.plan.seed is not None else seed
+    if drawn is None:
+        raise BenchbookError("plan.seed: none, and no session drew one; the session comes first")
     runs: list[PlannedRun] = []
     for block in range(1, study.plan.blocks + 1):
         cells = order.shuffled(
             [(workload, threads) for workload in study.workloads for threads in study.threads],
-            study.plan.seed,
+            drawn,
             "cells",
             block,
         )
@@ -91,8 +100,10 @@ def plan_runs(
         for workload, threads in cells:
             arms = _arms(study, workload, threads, conditions)
             size = len(arms)
-            ordered = order.arm_order(arms, study.plan.seed, block, seen[size], sizes[size])
+            ordered = order.arm_order(arms, drawn, block, seen[size], sizes[size])
             in_turns = _turns(study, workload, threads, arms, lengths or {})
+            if in_turns and (edge_s := (edges or {}).get(workload, {}).get(threads)):
+                in_turns["edge_s"] = edge_s
             for arm in ordered:
                 cell = _cell(name, study, arm, workload, threads, settled or {})
                 runs.append(
@@ -103,9 +114,7 @@ def plan_runs(
                         group=f"b{block:02d}-{workload}-t{threads:04d}",
                         discard_s=study.plan.discard_s,
                         run_s=study.plan.run_s,
-                        seed=order.run_seed(
-                            study.plan.seed, block, workload, threads, _place(study, workload, arm)
-                        ),
+                        seed=order.run_seed(drawn, block, workload, threads, _place(study, workload, arm)),
                         conditions=conditions.get(study.deployed(arm), {}),
                         **in_turns,
                         own=(own or {}).get(workload, {}),
@@ -113,6 +122,13 @@ def plan_runs(
                 )
             seen[size] += 1
     return runs
+
+
+def sketched(
+    name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None, seed: int | None = None
+) -> list[PlannedRun]:
+    """Return the runs as far as they are known before a session has drawn its seed: not in their order."""
+    return plan_runs(name, study, conditions or {}, seed=seed or SKETCHED)
 
 
 def pilot_runs(name: str, study: Study, arms: Collection[str] | None = None) -> list[PlannedRun]:
@@ -188,12 +204,14 @@ def pilot_seconds(study: Study) -> float:
 
 def duration(name: str, study: Study) -> str:
     """Say how long the runs of a study take, without repeats, pilots and loading."""
-    return _minutes(seconds(study, plan_runs(name, study, {})))
+    return _minutes(seconds(study, sketched(name, study)))
 
 
-def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None) -> str:
+def summary(
+    name: str, study: Study, conditions: dict[str, dict[str, Any]] | None = None, seed: int | None = None
+) -> str:
     """Say in a few lines what a study will measure and how long it takes; `conditions` lacks skipped arms."""
-    runs = plan_runs(name, study, conditions or {})
+    runs, drawn = sketched(name, study, conditions, seed), study.plan.seed or seed
     skipped = [arm for arm in study.arms if conditions and arm not in conditions]
     measuring, piloting = seconds(study, runs), pilot_seconds(study)
     twin = sum(run.arm == study.twin for run in runs)
@@ -204,7 +222,8 @@ def summary(name: str, study: Study, conditions: dict[str, dict[str, Any]] | Non
         *([f"  skipped     {', '.join(skipped)}"] if skipped else []),
         f"  workloads   {', '.join(study.workloads)}",
         f"  threads     {', '.join(map(str, study.threads))}",
-        f"  blocks      {study.plan.blocks}{STOPS[study.plan.stop]}, order drawn from seed {study.plan.seed}",
+        f"  blocks      {study.plan.blocks}{STOPS[study.plan.stop]}, order drawn "
+        + ("by each session" if drawn is None else f"from seed {drawn}"),
         f"  runs        {len(runs)}, of them {twin} of the A/A pair; each discards {study.plan.discard_s} s "
         f"and measures {study.plan.run_s} s",
         *(f"  order       {line}" for line in orders(study)),

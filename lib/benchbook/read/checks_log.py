@@ -89,15 +89,16 @@ def duration(run: Evidence, limits: Limits) -> list[str]:
     """V6: discard and run took what was asked, neither less nor much more.
 
     In turns a client writes its checkpoint when it goes on: at most one round later, and after the discard of
-    the client that started last.
+    the client that started last. It ends when that one's time is over, too.
     """
     discard, length = run.clock_s
     faults = []
     total = printed(run.final.total_time_s, "total time")
-    late = _overrun(discard + length, limits) + (AFTER_TURNS_S if run.is_in_turns else 0.0)
+    apart = started_apart_s(run) if run.is_in_turns else 0.0
+    late = _overrun(discard + length, limits) + (AFTER_TURNS_S + apart if run.is_in_turns else 0.0)
     if not discard + length <= total <= discard + length + late:
         faults.append(f"total time {total:.4f} s, asked {discard + length} s")
-    waited = turns.round_seconds(run.plan) + started_apart_s(run) if run.is_in_turns else 0.0
+    waited = turns.round_seconds(run.plan) + apart if run.is_in_turns else 0.0
     for block in run.log.checkpoints:
         latest = discard + _overrun(discard, limits) + waited
         if block.total_time_s is None or not discard <= block.total_time_s <= latest:

@@ -96,14 +96,18 @@ def since_first(runs: pa.Table) -> pa.Table:
 
 
 def pilot_series(folders: Iterable[RunFolder]) -> pd.DataFrame:
-    """Return arm, workload, threads, pilot (1), second (from 1), qps and tps of pilots, one row a second."""
+    """Return arm, workload, threads, pilot (1), starting_s, second (from 1), qps and tps of pilots, one row a
+    second; starting_s are the seconds that its client took beside its own clock, to start and to end."""
     rows = []
     for folder in folders:
         plan, log = folder.plan(), log_of(folder)
-        cell = (plan["arm"], plan["workload"], plan["threads"], 1)
+        total_s = log.final.total_time_s if log.final is not None else None
+        starting_s = np.nan if total_s is None else folder.evidence()["sysbench_s"] - total_s
+        cell = (plan["arm"], plan["workload"], plan["threads"], 1, starting_s)
         seconds = enumerate(log.intervals, start=1)
         rows += [(*cell, second, interval.qps, interval.tps) for second, interval in seconds]
-    return pd.DataFrame(rows, columns=["arm", "workload", "threads", "pilot", "second", "qps", "tps"])
+    columns = ["arm", "workload", "threads", "pilot", "starting_s", "second", "qps", "tps"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def pilot_totals(folders: Iterable[RunFolder]) -> dict[str, list[dict[str, int]]]:

@@ -278,6 +278,11 @@ class Site(abc.ABC):
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""
 
+    def chill(self, arm: str) -> None:
+        """Start an arm's servers anew, with nothing of their data in their memory or in the kernel's."""
+        kind = self.study.site.kind
+        raise SiteError(f"arms.{arm}.data.prewarm: false: no cold start is made with `site.kind: {kind}`")
+
     @abc.abstractmethod
     def hold(self) -> None:
         """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""

@@ -19,6 +19,12 @@ import pytest
 from benchbook.sites.arms import clock, turns
 from benchbook.sites.processes import procfs, usage
 
+MANY = """import sys, threading, hashlib
+def burn():
+    while True: hashlib.sha256(bytes(100_000)).digest()
+print('Threads started!', flush=True)
+for _ in range(40): threading.Thread(target=burn, daemon=True).start()
+burn()"""
 BURN = "import sys\nprint('Threads started!', flush=True)\nwhile True: pass"
 DIE_AFTER = "import sys, time\nprint('Threads started!', flush=True)\ntime.sleep(0.6)"
 TURN_S = 0.05
@@ -104,6 +110,17 @@ def test_one_arm_runs_at_a_time_for_equal_seconds_and_all_go_on_at_the_end(group
         assert costs["threads"] == 1
     # The looks are no part of a turn; all of them together take less than 1 % of the time.
     assert told["reading_s"] < 0.01 * (told["window"][1] - told["window"][0])
+    assert group.nobody_is_stopped()
+
+
+def test_a_turn_begins_when_the_last_thread_of_the_one_before_stands_still(group: Group):
+    group.start(a=MANY, b=MANY)
+    assert group.clock().wait(20) == 0
+    told = group.told()
+    for name in "ab":
+        # 40 threads take some milliseconds to stop: within them nobody's turn goes on.
+        assert 0.0 < told["longest_stop_s"][name] < 5 * TURN_S
+        assert told["longest_outside_s"][name] < 0.005, told
     assert group.nobody_is_stopped()
 
 

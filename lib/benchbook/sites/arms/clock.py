@@ -16,8 +16,8 @@ The request is a JSON object:
 - `usage`: the file of `sites.processes.usage`; `families`: pids whose children do their work.
 
 The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` and
-`costs` by arm and part, `reading_s`, and what clients did out of turn. Exit 0: all as asked. 3: a process of
-the group ended.
+`costs` by arm and part, `reading_s`, the longest time that an arm took to stand still, and what clients did
+out of turn. Exit 0: all as asked. 3: a process of the group ended.
 """
 
 from __future__ import annotations
@@ -34,9 +34,12 @@ import time
 from typing import Any
 
 STARTED = b"Threads started!"
-LOOK_S = 0.002
-GUARD_S = 0.1
-"""Seconds that all stand still around the moment at which sysbench begins or ends its window."""
+LOOK_S, STILL_LOOK_S = 0.002, 0.0002
+STILL = (b"T", b"t", b"Z", b"X")
+"""States of a thread that runs no more: stopped, traced, ended (proc_pid_stat(5))."""
+STILL_S, GUARD_S = 0.25, 0.1
+"""Longest wait for threads to stand still, and seconds that all of them do so around the moment at which
+sysbench begins or ends its window."""
 
 
 class Ended(Exception):
@@ -106,6 +109,7 @@ class Clock:
         self.outside = dict.fromkeys(self.arms, 0.0)
         self.longest_outside = dict.fromkeys(self.arms, 0.0)
         self.idle = dict.fromkeys(self.arms, 0)
+        self.longest_stop = dict.fromkeys(self.arms, 0.0)
         self.seen: dict[str, float] = {}
         self.usage = _module(asked.get("usage"))
         self.books = {name: self._books(arm["parts"]) for name, arm in self.arms.items()}
@@ -164,8 +168,11 @@ class Clock:
         end = time.monotonic_ns()
         processes.send(clients, signal.SIGSTOP)
         processes.send(others, signal.SIGSTOP)
+        # A process stands still when its last thread does, which on a busy machine waits for a core first.
+        stopping_s = _stand_still([*clients, *others])
         if not is_counted:
             return
+        self.longest_stop[name] = max(self.longest_stop[name], stopping_s)
         self.turns.append((name, begin // 1000, end // 1000))
         used = dict.fromkeys(self.cpu[name], 0.0)
         for (part, pid), was in zip(self.watched[name], before, strict=True):
@@ -244,6 +251,7 @@ class Clock:
             "outside_s": self.outside,
             "longest_outside_s": self.longest_outside,
             "idle_turns": self.idle,
+            "longest_stop_s": self.longest_stop,
         }
 
 
@@ -262,6 +270,33 @@ def _has_started(log: str) -> bool:
         with open(log, "rb") as file:
             return STARTED in file.read(8192)
     except OSError:
+        return False
+
+
+def _stand_still(pids: list[int]) -> float:
+    """Wait until every thread of some stopped processes stands still; return the seconds that it took."""
+    began = time.monotonic()
+    moving = [f"/proc/{pid}/task/{task}/stat" for pid in pids for task in _tasks(pid)]
+    while moving := [task for task in moving if _moves(task)]:
+        if time.monotonic() - began > STILL_S:
+            break
+        time.sleep(STILL_LOOK_S)
+    return time.monotonic() - began
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+
+
+def _moves(stat: str) -> bool:
+    try:
+        with open(stat, "rb", buffering=0) as file:
+            # Its name stands in brackets, and may hold any character.
+            return file.read(512).rpartition(b")")[2].split()[0] not in STILL
+    except (OSError, IndexError):
         return False
 
 

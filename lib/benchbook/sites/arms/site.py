@@ -106,6 +106,11 @@ class ArrangedSite(HeldSite, Generic[Where]):
     def restore(self, label: str | None = None) -> None:
         prepared.put_back(self._servers(), label)
 
+    def chill(self, arm: str) -> None:
+        for server in self._servers_of(arm):
+            prepared.chill(server)
+        self.up(arm)
+
     @abc.abstractmethod
     def _made(self, part: Part[Where]) -> Any:
         """Return what a part is, made but not started."""

@@ -1,0 +1,121 @@
+"""A real server that begins cold, one that begins warm, and what is said of each at its first query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook import sites
+from benchbook.core.study import Study
+from benchbook.measure import dataset, matrix
+from benchbook.read import validity
+from tests.walks import Store
+
+Make = Callable[..., Study]
+# 200,000 rows of at least 206 bytes: 41 MB, a tenth of which and 8 MiB are 12.5 MB.
+DATA = {"tables": 2, "table_size": 100_000}
+ARMS = {"warm": {"data": {"prewarm": True}}, "cold": {"data": {"prewarm": False}}}
+
+
+@pytest.fixture(scope="module")
+def asked(make_study: Make) -> Study:
+    settings = {
+        "innodb_buffer_pool_size": "96M",
+        "innodb_log_file_size": "8M",
+        "innodb_flush_method": "O_DIRECT",
+    }
+    return make_study(
+        arms=ARMS,
+        engine={"settings": settings},
+        dataset=DATA,
+        threads=(1,),
+        workloads={"oltp_point_select": {}},
+        plan={"seed": 3, "blocks": 1, "discard_s": 0, "run_s": 2, "order": "runs", "max_repeats": 0},
+    )
+
+
+@pytest.fixture
+def store(asked: Study, lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(lab.parent / "machine.lock"))
+    with sites.open_site(asked, lab.parent / "cold") as opened:
+        if not opened.has_snapshot(dataset.label(asked)):
+            dataset.load(opened, asked)
+        yield Store(opened, asked, tmp_path)
+
+
+def in_memory(evidence: dict[str, Any], when: str = "before") -> float:
+    held = evidence["cache"][when]
+    return float(held["pages"] * held["page_bytes"])
+
+
+@pytest.mark.server
+def test_a_cold_arm_is_cold_and_a_warm_one_warm_and_data_are_proven_in_both(store: Store):
+    store.walk()
+    store.assert_complete()
+    seen = {folder.plan()["arm"]: folder.evidence() for folder in store.kept()}
+    assert {arm: one["begins"] for arm, one in seen.items()} == {"warm": "warm", "cold": "cold"}
+    assert in_memory(seen["cold"]) < 12.5e6 < 41e6 < in_memory(seen["warm"])
+    assert {arm: one["rows_before"] for arm, one in seen.items()} == {
+        arm: {"sbtest1": 100_000, "sbtest2": 100_000} for arm in ARMS
+    }
+    # What it asks for, it reads from the disk.
+    cold, warm = (
+        seen[arm]["cache"]["after"]["pages_read"] - seen[arm]["cache"]["before"]["pages_read"]
+        for arm in ("cold", "warm")
+    )
+    assert cold > 100 > warm
+
+
+@pytest.mark.server
+def test_a_cold_arm_that_was_read_before_its_first_query_is_void(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    """The fault that was there: to prove data by counting them again loads the pool."""
+    chill = type(store.site).chill
+
+    def warmed(site: Any, arm: str) -> None:
+        chill(site, arm)
+        with matrix.session(site, arm) as connection:
+            dataset.describe(connection, store.study)
+
+    monkeypatch.setattr(type(store.site), "chill", warmed)
+    store.walk()
+    (reasons,) = [reasons for status, reasons in store.voids().values() if status == "invalid"]
+    assert "V25 cache: it was to begin cold, and" in reasons
+
+
+@pytest.mark.server
+def test_the_kernel_forgets_the_files_of_a_cold_server_alone(store: Store):
+    """A server without O_DIRECT reads through the kernel's memory, where a copy that was just made still is."""
+    store.site.up("cold")
+    folder = store.site._servers_of("cold")[0].folder / "data"
+    files = [file for file in Path(folder).rglob("sbtest*.ibd")]
+    assert files, folder
+    beside = Path(folder).parent / "beside"
+    beside.write_bytes(b"x" * 4_000_000)
+    try:
+        assert resident(beside) == 1.0
+        store.site.chill("cold")
+        assert max(map(resident, files)) < 0.1
+        assert resident(beside) > 0.9
+    finally:
+        beside.unlink()
+
+
+def resident(file: Path) -> float:
+    """Return the share of a file that the kernel has in memory (mincore(2), by util-linux)."""
+    import subprocess
+
+    argv = ["fincore", "--bytes", "--noheadings", "--output", "RES,SIZE", str(file)]
+    held, size = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+    return int(held) / int(size)
+
+
+@pytest.mark.server
+def test_each_run_of_a_cold_study_says_that_it_passed(store: Store):
+    store.walk()
+    checks = [one for folder in store.kept() for one in validity.judge(folder).checks if one.id == "V25"]
+    assert len(checks) == 2 and all(one.passed for one in checks)
