@@ -131,8 +131,8 @@ def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
 def differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:
     """Name every value of findings and metrics that is not as it was, as `canonical` holds them."""
     for name, before in claimed.items():
-        both = (files.parse_json(text) for text in (before, (data / name).read_bytes()))
-        for text in canonical.differences(*both, canonical.DECIMALS.get(name)):
+        recorded, here = (files.parse_json(text) for text in (before, (data / name).read_bytes()))
+        for text in canonical.differences(recorded, here, canonical.DECIMALS.get(name)):
             yield f"{name}: {text}"
 
 

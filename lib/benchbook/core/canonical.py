@@ -32,7 +32,7 @@ DECIMALS = {"metrics.json": PERCENT_DECIMALS}
 """Documents whose numbers have decimals in place of significant digits."""
 NOTHING = Decimal("1e-12")
 """Numbers no further apart than this are the same: beside nothing no digit counts."""
-_LONGEST, _MARK = 60, 8
+_LONGEST, _MARK = 60, 6
 
 
 def significant(value: float, digits: int = SIGNIFICANT) -> float:
@@ -97,27 +97,36 @@ def differences(recorded: Any, here: Any, decimals: int | None = None, place: st
 
 
 def digest(table: pd.DataFrame) -> str:
-    """Return what a table's values are known by: for each column the first `_MARK` hex digits of its SHA-256.
+    """Return what a table's values are known by: its rows, and each column with `_MARK` digits of a SHA-256.
 
-    It depends on the kind of each column and on its values in their order, on nothing of a file's layout.
+    A column's digits depend on its kind and on its values in their order, on nothing of a file's layout.
     """
-    marks = (hashlib.sha256(b"".join(_column(table[name]))).hexdigest() for name in table)
-    return " ".join(mark[:_MARK] for mark in marks)
+    rows = f"{len(table)} rows"
+    return " ".join([rows, *(f"{name}:{mark}" for name, mark in _marks(table).items())])
 
 
 def table_differences(recorded: Mapping[str, str], here: Mapping[str, pd.DataFrame]) -> Iterator[str]:
-    """Name every column whose values are not those of a recorded digest, table by table."""
-    for name in sorted({*recorded, *here}):
-        if name not in recorded or name not in here:
-            yield f"{name}: a table that is {'recorded' if name in recorded else 'made here'} only"
-            continue
-        columns, old, new = list(here[name]), recorded[name].split(), digest(here[name]).split()
-        other = [column for column, *marks in zip(columns, old, new, strict=False) if len({*marks}) > 1]
-        if len(old) != len(new):
-            yield f"{name}: {len(old)} columns recorded, {len(new)} here"
-        elif other:
-            which = "every column" if len(other) == len(columns) else ", ".join(other)
-            yield f"{name}: other values than recorded in {which} ({len(here[name])} rows here)"
+    """Name every table and column whose values are not those of a recorded digest.
+
+    What has no digest was not there when it was recorded: a later column says nothing about the others.
+    """
+    for name, text in sorted(recorded.items()):
+        rows, _, *marks = text.split()
+        if name not in here:
+            yield f"{name}: recorded with {rows} rows, and no such table here"
+        elif int(rows) != len(here[name]):
+            yield f"{name}: {rows} rows recorded, {len(here[name])} here"
+        else:
+            now = _marks(here[name])
+            known = dict(mark.split(":") for mark in marks)
+            if other := [column for column, mark in known.items() if now.get(column) != mark]:
+                yield f"{name}: other values than recorded in {', '.join(other)}"
+
+
+def _marks(table: pd.DataFrame) -> dict[str, str]:
+    """Return the digits of each column; an empty table has none."""
+    columns = list(table) if len(table) else []
+    return {name: hashlib.sha256(b"".join(_column(table[name]))).hexdigest()[:_MARK] for name in columns}
 
 
 def _column(column: pd.Series) -> tuple[bytes, ...]:

@@ -47,7 +47,7 @@ class Entry(Model):
     """Size of the archive."""
     sha256: str = Field(pattern=_HASH)
     """Hash of the archive."""
-    made: dict[str, str]
+    made: dict[str, str] = Field(min_length=1)
     """Digests of the tidy tables that follow from the raw files, by name (`canonical.digest`)."""
 
 
