@@ -51,7 +51,8 @@ def test_intervals_that_meet_could_both_be_true(ours, theirs, overlaps):
 def test_no_practical_difference_has_the_band_it_was_shown_with():
     """One percent to each side."""
     ours = {"label": "no practical difference", "effect": 0.001, "low": -0.008, "high": 0.009}
-    near = judged(ours, {"low": -0.01, "high": 0.009})
+    assert judged(ours, {"low": -0.01, "high": 0.009}).verdict == "inconclusive", "it touches an end"
+    near = judged(ours, {"low": -0.0099, "high": 0.009})
     assert (near.verdict, near.band.low, near.band.high) == ("confirmed", -0.01, 0.01)
     assert judged(ours, {"low": -0.02, "high": 0.005}).verdict == "inconclusive"
     far = judged(ours, {"low": 0.10, "high": 0.20})

@@ -16,6 +16,7 @@ from benchbook.commands import again, archive, made_again, publish, rebuild, rec
 from benchbook.core import files, load, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.read import schemas
 from tests.show import notebooks
 
 BEFORE = "2026-01-01T00:00:00+00:00"
@@ -61,7 +62,7 @@ def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Pa
     assert entry.sha256 == files.sha256(archive) and entry.bytes == archive.stat().st_size
     assert entry.machine.startswith("site ") and "2 cores of made up" in entry.machine
     assert entry.registered.startswith("Held: ") and "HAProxy" in entry.answer
-    assert set(entry.made) == {"findings.json", "metrics.json", "tidy"}
+    assert set(entry.made) == set(schemas.SCHEMAS)
 
 
 def test_recording_one_does_not_keep_the_next_from_being_recorded(at: Path):

@@ -35,7 +35,10 @@ def run() -> str:
 
 
 def _one(name: str, entry: record.Entry) -> tuple[list[str], record.Entry | None]:
-    """Return what differs of one study, and its new entry; its archive is replaced. None: as recorded."""
+    """Return what differs of one study, and its new entry; its archive is replaced where findings differ.
+
+    No entry: as recorded.
+    """
     packed = paths.recorded(name).archive
     if not packed.is_file() or files.sha256(packed) != entry.sha256:
         raise BenchbookError(
@@ -52,9 +55,9 @@ def _one(name: str, entry: record.Entry) -> tuple[list[str], record.Entry | None
             made_again.execute(done, name, paths.root(), root)
         made = made_again.made(where.data)
         changed = list(verify.differing(claimed, where.data))
-        changed += ["tidy: other tables"] if made["tidy"] != entry.made.get("tidy") else []
-        if made == entry.made and not changed:
-            return [], None
+        if not changed:
+            fresh = None if made == entry.made else entry.model_copy(update={"made": made})
+            return ["tidy: other values than recorded; its findings are the same"], fresh
         (root / "params.yaml").write_bytes(settings)
         target = _packed(name, packed.parent / f".{folder[-8:]}.tar.xz", contents.manifest["commit"], root)
         fresh = _entry(entry, files.read_json(where.findings), made, target)

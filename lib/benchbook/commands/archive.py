@@ -48,8 +48,8 @@ manifest.json has the SHA-256 of every file. In a clone of Benchbook,
 
     make verify ARCHIVE=path/to/this.tar.gz
 
-checks all of them, runs parse and analyze again from these files alone, and says whether findings.json is
-the same byte for byte.
+checks all of them, runs parse and analyze again from these files alone, and says whether findings.json has
+the same values.
 """
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchbook.commands import archive, notebooks, stage, verify
-from benchbook.core import files, paths, record
+from benchbook.core import canonical, files, paths, record
+from benchbook.read import tidy
 from benchbook.show import registration
 
 _HREF = re.compile(r'(?<=\shref=")([^"#:]+)(?=[#"])')
@@ -25,6 +26,23 @@ def one(name: str) -> list[str]:
 
 
 def _made(name: str, where: paths.RecordedPaths, entry: record.Entry, ours: Path) -> list[str]:
+    commit, edited = stage.commit(), stage.edited()
+    wrong = held(name, where, entry, ours)
+    if wrong:
+        return wrong
+    for done, page in (("report", where.base_report), ("runs", where.base_runs)):
+        target = execute(done, name, ours, where.base)
+        stage.render(target, page, name, where.base, commit, edited)
+    stage.summarise(name, commit, edited)
+    _move(where)
+    return []
+
+
+def held(name: str, where: paths.RecordedPaths, entry: record.Entry, ours: Path) -> list[str]:
+    """Unpack, parse and analyze one recorded study; return what is not as its archive and its entry have it.
+
+    Afterwards `BENCHBOOK_ROOT` is the folder that it was unpacked to.
+    """
     contents = archive.unpack(where.archive, where.base)
     if files.sha256(where.archive) != entry.sha256:
         return [
@@ -38,19 +56,10 @@ def _made(name: str, where: paths.RecordedPaths, entry: record.Entry, ours: Path
         (where.data / part).unlink()
     verify.settle(where.base, name)
     files.write_text(where.base / registration.RECORDED, entry.registered + "\n")
-    commit, edited = stage.commit(), stage.edited()
     os.environ["BENCHBOOK_ROOT"] = str(where.base)
     for done in verify.STAGES:
         execute(done, name, ours, where.base)
-    wrong = [f"data/record/{name}.tar.xz: {text}" for text in _differing(claimed, where.data, entry)]
-    if wrong:
-        return wrong
-    for done, page in (("report", where.base_report), ("runs", where.base_runs)):
-        target = execute(done, name, ours, where.base)
-        stage.render(target, page, name, where.base, commit, edited)
-    stage.summarise(name, commit, edited)
-    _move(where)
-    return []
+    return [f"data/record/{name}.tar.xz: {text}" for text in _differing(claimed, where.data, entry)]
 
 
 def execute(done: str, name: str, ours: Path, root: Path) -> Path:
@@ -61,18 +70,15 @@ def execute(done: str, name: str, ours: Path, root: Path) -> Path:
 
 
 def _differing(claimed: dict[str, bytes], data: Path, entry: record.Entry) -> Iterator[str]:
-    """Yield what differs from what was recorded: values first, then bytes."""
+    """Yield what differs from what was recorded: values of findings and metrics, then columns of tables."""
     yield from verify.differing(claimed, data)
-    for part, digest in made(data).items():
-        if digest != entry.made.get(part):
-            yield f"{part}: made again, its bytes are not those that {record.INDEX} records"
+    for text in canonical.table_differences(entry.made, tidy.load(data / "tidy")):
+        yield f"tidy/{text}; the recorded digest stands in {record.INDEX}"
 
 
 def made(data: Path) -> dict[str, str]:
-    """Return the hashes of what follows from the raw files of a study."""
-    tables = data / "tidy"
-    tidy = files.sha256_all(tables, tables.iterdir())
-    return {**{part: files.sha256(data / part) for part in verify.MADE}, "tidy": tidy}
+    """Return the digests of the tidy tables of a study, which follow from its raw files alone."""
+    return {name: canonical.digest(table) for name, table in tidy.load(data / "tidy").items()}
 
 
 def _move(where: paths.RecordedPaths) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from benchbook.commands import archive, proof
-from benchbook.core import files, load, paths, yamlfile
+from benchbook.core import canonical, files, load, paths, yamlfile
 from benchbook.core.errors import BenchbookError
 from benchbook.show.markup import plain
 
@@ -49,7 +48,7 @@ class Verified:
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing contradicts anything, and the findings are the same byte for byte."""
+        """Whether nothing contradicts anything, and the findings have the same values."""
         return not self.proof.wrong and not self.differences
 
     def __str__(self) -> str:
@@ -74,7 +73,7 @@ class Verified:
             if self.differences:
                 lines += _listed("findings", [f"{again} NOT the same", *self.differences, skew])
             else:
-                lines += _listed("findings", [f"{again} the same, byte for byte"])
+                lines += _listed("findings", [f"{again} the same values"])
         lines += _listed("noted", self.proof.noted)
         return "\n".join([*lines, *_listed("not proven", self.proof.unproven)])
 
@@ -130,15 +129,11 @@ def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
 
 
 def differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:
-    """Name every value of findings and metrics that is not as it was, or that only the bytes differ."""
+    """Name every value of findings and metrics that is not as it was, as `canonical` holds them."""
     for name, before in claimed.items():
-        after = (data / name).read_bytes()
-        if before == after:
-            continue
-        values = list(differences(files.parse_json(before), files.parse_json(after)))
-        yield from (f"{name}: {value}" for value in values)
-        if not values:
-            yield f"{name}: the same values, other bytes"
+        recorded, here = (files.parse_json(text) for text in (before, (data / name).read_bytes()))
+        for text in canonical.differences(recorded, here, canonical.DECIMALS.get(name)):
+            yield f"{name}: {text}"
 
 
 def make_root(root: Path, study: str) -> None:
@@ -169,23 +164,6 @@ def make(study: str, root: Path) -> None:
     if done.returncode:
         said = plain(done.stderr.strip() or done.stdout.strip())
         raise BenchbookError(f"every hash is right, but {both} failed on these files: {said}")
-
-
-def differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
-    """Name every value that differs between two JSON documents."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in sorted({*before, *after}):
-            yield from differences(before.get(key), after.get(key), f"{place}.{key}" if place else key)
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for number, pair in enumerate(zip(before, after, strict=True)):
-            yield from differences(*pair, f"{place}[{number}]")
-    elif before != after:
-        yield f"{place}: {_short(before)} in the archive, {_short(after)} here"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def findings(place: Path) -> tuple[dict[str, Any], dict[str, Any] | None, list[str]]:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, chdtri, stdtrit
 
+from benchbook.compare import edges
 from benchbook.compare.intervals import Interval, t_interval
 
 SAME, KNOWN, LENGTHS = "same", "known", "lengths"
@@ -76,8 +77,8 @@ _NUMBERS = ("effect", "low", "high", "difference", "times")
 def alarms(table: pd.DataFrame) -> Alarms | None:
     """Count campaigns of equal arms whose interval leaves out zero, with the exact interval of their share;
     None where no campaign has an interval."""
-    known = table[["low", "high"]].dropna()
-    number, of = int(((known["low"] > 0) | (known["high"] < 0)).sum()), len(known)
+    known = [edges.is_outside(low, high, 0, 0) for low, high in table[["low", "high"]].dropna().to_numpy()]
+    number, of = sum(known), len(known)
     return Alarms(number, of, *exact_share(number, of)) if of else None
 
 
@@ -162,7 +163,9 @@ def _difference(turns: Interval, runs: Interval) -> dict[str, Any]:
     mean = (turns.log_mean or 0.0) - (runs.log_mean or 0.0)
     half = float(stdtrit(df, (1 + LEVEL) / 2)) * error
     ends = {"difference": mean, "difference_low": mean - half, "difference_high": mean + half}
-    return {name: math.expm1(value) for name, value in ends.items()} | {"is_same": abs(mean) <= half}
+    return {name: math.expm1(value) for name, value in ends.items()} | {
+        "is_same": edges.is_below(abs(mean), half)
+    }
 
 
 def _times(turns: tuple[np.ndarray, float], runs: tuple[np.ndarray, float]) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchbook.compare import edges
 from benchbook.compare.multiple import holm
 from benchbook.compare.sentences import listing
 from benchbook.core.study import Study
@@ -50,7 +51,7 @@ def void_counts(runs: pd.DataFrame, voids: pd.DataFrame, arms: list[str], baseli
     p = min(holm([_fisher(by_arm[baseline], by_arm[arm]) for arm in others]))
     note = (
         "arms were voided at different rates: that itself is a finding"
-        if p < FISHER_P
+        if not edges.is_above(p, FISHER_P)
         else "no difference between the arms is shown"
     )
     return {"by_arm": by_arm, "fisher_p": p, "note": note}
@@ -80,7 +81,7 @@ def doubt(title: str, text: str, favours: Sequence[str] = ()) -> dict[str, Any]:
 def leaves_zero_out(found: Mapping[str, Any]) -> bool:
     """Tell whether a finding's interval is on one side of zero; False where there is none."""
     low, high = found["low"], found["high"]
-    return low is not None and high is not None and bool(low > 0 or high < 0)
+    return low is not None and high is not None and edges.is_outside(low, high, 0, 0)
 
 
 def warnings(

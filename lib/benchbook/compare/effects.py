@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 from scipy.special import stdtr
 
+from benchbook.compare import edges
 from benchbook.compare.intervals import (
     Interval,
     ThreadTest,
@@ -50,13 +51,13 @@ class Effect:
     @property
     def depends(self) -> bool:
         """Whether the effect was shown to change with the number of threads."""
-        return self.depends_on_threads is not None and self.depends_on_threads.p < DEPENDS_P
+        return self.depends_on_threads is not None and edges.is_below(self.depends_on_threads.p, DEPENDS_P)
 
     @property
     def has_headline(self) -> bool:
         """Whether one number may stand for all thread levels: not if their signs are shown to differ."""
         effects = [interval.log_mean for _, interval in self.by_threads if interval.log_mean is not None]
-        return not (self.depends and min(effects) < 0 < max(effects))
+        return not (self.depends and edges.is_below(min(effects), 0) and edges.is_above(max(effects), 0))
 
     @property
     def spread(self) -> float | None:

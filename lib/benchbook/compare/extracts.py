@@ -10,6 +10,7 @@ import pandas as pd
 
 from benchbook.compare import partners, turns
 from benchbook.compare.pairs import block_ratios
+from benchbook.core import canonical
 from benchbook.core.study import Study
 
 
@@ -123,4 +124,4 @@ def costs(found: Mapping[str, Any]) -> list[pd.DataFrame]:
 
 
 def _percent(fraction: float | None) -> float | None:
-    return None if fraction is None else round(100 * fraction, 4)
+    return None if fraction is None else round(100 * fraction, canonical.PERCENT_DECIMALS)

@@ -20,6 +20,7 @@ from benchbook.compare import (
     costs,
     described,
     doubts,
+    edges,
     ladders,
     partners,
     quiet,
@@ -36,12 +37,11 @@ from benchbook.compare.scaling import Scaling, scaling
 from benchbook.compare.sentences import listing, percent
 from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
-from benchbook.core import files
+from benchbook.core import canonical, files
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 
-SIGNIFICANT_DIGITS = 8
 WHERE = {"ssh": "these hosts", "kubernetes": "this cluster"}
 FALSE_VERDICTS = 0.05
 
@@ -78,7 +78,7 @@ def make(
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
     accompanied = quiet.accompanied(study)
     complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), [dict(one) for one in checks]
-    return _rounded(
+    return canonical.rounded(
         {
             "study": name,
             "title": study.title,
@@ -209,7 +209,8 @@ def _look(complete: int, looks: Sequence[int], level: float) -> dict[str, Any]:
 
 def _most_doubtful(twins: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the A/A entry that speaks most against the study: one that differs, else the largest effect."""
-    return max(twins, key=lambda twin: (_differs(twin), abs(twin["effect"] or 0.0)), default=None)
+    size = {id(twin): canonical.significant(abs(twin["effect"] or 0.0)) for twin in twins}
+    return max(twins, key=lambda twin: (_differs(twin), size[id(twin)]), default=None)
 
 
 def _shown(aa: Mapping[str, Any]) -> bool:
@@ -221,12 +222,16 @@ def _differs(aa: Mapping[str, Any]) -> bool:
     return _shown(aa) or doubts.leaves_zero_out(aa)
 
 
+def _is_within_margin(aa: Mapping[str, Any]) -> bool:
+    return aa["low"] is not None and edges.is_inside(aa["low"], aa["high"], -MARGIN, MARGIN)
+
+
 def _within(found: Mapping[str, Any], aa: Mapping[str, Any]) -> bool:
     """Tell whether an effect may be as small as what the A/A pair shows between equal arms."""
     if not doubts.leaves_zero_out(found):
         return False
     nearest = min(abs(found["low"]), abs(found["high"]))
-    return bool(nearest <= max(abs(aa["low"]), abs(aa["high"])))
+    return not edges.is_above(nearest, max(abs(aa["low"]), abs(aa["high"])))
 
 
 def _warnings(
@@ -259,7 +264,7 @@ def _warnings(
         add(
             "A/A", f"The A/A pair differs: {aa['sentence']} Something other than the arms makes a difference."
         )
-    elif not aa["withheld"] and (aa["low"] is None or aa["low"] < -MARGIN or aa["high"] > MARGIN):
+    elif not aa["withheld"] and not _is_within_margin(aa):
         add("A/A", f"The A/A pair leaves room for differences beyond {100 * MARGIN:g} % between equal arms.")
     elif not aa["withheld"] and _differs(aa):
         bounds = f"{percent(aa['low'])} to {percent(aa['high'])}"
@@ -306,16 +311,3 @@ def _value(interval: Interval | None) -> dict[str, Any] | None:
         "level": interval.level,
         "n": interval.n,
     }
-
-
-def _rounded(value: Any) -> Any:
-    """Round floats to 8 significant digits, so that the last bits of a library never change the file."""
-    if isinstance(value, Mapping):
-        return {str(key): _rounded(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float):
-        return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
-    return value

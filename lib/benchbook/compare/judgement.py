@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from benchbook.compare import edges
 from benchbook.compare.claims import ClaimedEffect
 from benchbook.compare.effects import Effect, Level
 from benchbook.compare.multiple import holm
@@ -26,8 +27,6 @@ from benchbook.compare.verdicts import (
 )
 from benchbook.core.errors import given
 
-# An interval that just touches a bound decides; its p value may round to the other side.
-ROUNDING = 1e-12
 HEAVY = "heavy-tailed: an interval by ranks leads to another outcome"
 NOT_OVERALL = "not decided: no effect over all threads was shown, nor that it depends on threads"
 MANY_LEVELS = "not decided once the number of thread levels is taken into account (Holm)"
@@ -147,7 +146,7 @@ def _levels(
         for place in members:
             for spot, decision in enumerate(decisions[place]):
                 error = 1 - candidates[place].effect.levels[spot].interval.level
-                passes = adjusted[_contrast(candidates[place]), spot] <= error + ROUNDING
+                passes = edges.is_below(adjusted[_contrast(candidates[place]), spot], error)
                 holds[place][spot] = decision.p is None or passes
     return [
         tuple(
@@ -202,7 +201,7 @@ def _stepped(
         p_values = [1.0 if p is None else p for p in decided]
         adjusted = dict(zip(first, holm(p_values), strict=True))
         for place in members:
-            passes = adjusted[_contrast(candidates[place])] <= 1 - level[place] + ROUNDING
+            passes = edges.is_below(adjusted[_contrast(candidates[place])], 1 - level[place])
             holds[place] = decisions[place].p is None or passes
     return list(zip(decisions, holds, strict=True))
 

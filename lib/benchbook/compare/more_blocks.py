@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from scipy.special import chdtri, stdtrit
 
+from benchbook.compare import edges
+
 ASSURANCE = 0.80
 POWER = 0.80
 MAX_BLOCKS = 10_000
@@ -40,7 +42,7 @@ def blocks_for(half_width: float, spread: float, level: float) -> int | None:
     """
     wanted = math.log1p(half_width)
     for n in range(2, MAX_BLOCKS + 1):
-        if float(stdtrit(n - 1, (1 + level) / 2)) * spread / math.sqrt(n) <= wanted:
+        if edges.is_below(float(stdtrit(n - 1, (1 + level) / 2)) * spread / math.sqrt(n), wanted):
             return n
     return None
 

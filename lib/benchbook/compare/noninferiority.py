@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from benchbook.compare import edges
 from benchbook.compare.intervals import Interval, t_interval
 from benchbook.compare.pairs import BlockRatios
 from benchbook.compare.ranks import RankInterval, signed_rank_interval
@@ -80,13 +81,13 @@ def _answer(interval: Interval | RankInterval, allowed: float, is_last: bool) ->
     low, high, mean = interval.log_low, interval.log_high, interval.log_mean
     if low is None or high is None or mean is None:
         return "undecided", "no interval"
-    if low > allowed:
+    if edges.is_above(low, allowed):
         return "not slower", "the whole interval is above the margin"
-    if high < allowed:
+    if edges.is_below(high, allowed):
         return "slower", "the whole interval is below the margin"
-    if high < 0 and mean <= allowed and is_last:
+    if edges.is_below(high, 0) and edges.is_below(mean, allowed) and is_last:
         return "slower", "a slowdown is shown, and its estimate is beyond the margin"
-    if high < 0:
+    if edges.is_below(high, 0):
         return "undecided", "a slowdown is shown, but not whether it is within the margin"
     return "undecided", "the interval holds no change as well as a slowdown beyond the margin"
 

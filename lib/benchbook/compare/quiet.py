@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import turns, words
+from benchbook.compare import edges, turns, words
 from benchbook.compare.doubts import STEAL_PCT, doubt
 from benchbook.compare.sentences import ends, listing
 from benchbook.core.study import Study
@@ -102,7 +102,7 @@ def _line(found: Mapping[str, Any], aa: Mapping[str, Any] | None) -> str:
 
 def _load(facts: Facts, arms: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     loads, cores = {arm: load for arm, load in _loads(facts).items() if load is not None}, _cores(facts)
-    if not loads or cores is None or max(loads.values()) <= BUSY * cores:
+    if not loads or cores is None or edges.is_below(max(loads.values()), BUSY * cores):
         return
     worst = max(loads.values())
     favoured = _simplest(facts)
@@ -123,10 +123,10 @@ def _other_work(
         return
     by_arm = others.groupby(runs["arm"]).mean().dropna()
     apart = float(by_arm.max() - by_arm.min()) if len(by_arm) > 1 else 0.0
-    if others.mean() <= OTHERS * cores and apart <= OTHERS_APART * cores:
+    if edges.is_below(others.mean(), OTHERS * cores) and edges.is_below(apart, OTHERS_APART * cores):
         return
     sentence = listing([f"{used:.2f} cores beside {arms.get(arm, arm)}" for arm, used in by_arm.items()])
-    favoured = [by_arm.idxmin()] if apart > OTHERS_APART * cores else []
+    favoured = [by_arm.idxmin()] if edges.is_above(apart, OTHERS_APART * cores) else []
     yield doubt(
         "Other programs",
         f"Programs that are no part of an arm used {sentence}, of {cores}. "
@@ -140,7 +140,7 @@ def _waiting(
 ) -> Iterator[dict[str, Any]]:
     fewest = runs[runs["threads"] == runs["threads"].min()] if len(runs) else runs
     pressure = _pressure(fewest, monitor)
-    if pressure is None or pressure.mean() <= PRESSURE_PCT:
+    if pressure is None or edges.is_below(pressure.mean(), PRESSURE_PCT):
         return
     favoured = _simplest(facts)
     threads = count(int(fewest["threads"].iloc[0]), "thread")
@@ -156,12 +156,12 @@ def _steal(runs: pd.DataFrame, arms: Mapping[str, str]) -> Iterator[dict[str, An
     if "steal_pct" not in runs or runs.empty:
         return
     by_arm = runs.groupby("arm")["steal_pct"].mean().dropna()
-    if not len(by_arm) or (
-        runs["steal_pct"].mean() <= STEAL_PCT and by_arm.max() - by_arm.min() <= STEAL_APART_PCT
-    ):
+    apart = by_arm.max() - by_arm.min()
+    is_even = edges.is_below(apart, STEAL_APART_PCT)
+    if not len(by_arm) or (edges.is_below(runs["steal_pct"].mean(), STEAL_PCT) and is_even):
         return
     sentence = listing([f"{stolen:.1f} % in runs of {arms.get(arm, arm)}" for arm, stolen in by_arm.items()])
-    favoured = [by_arm.idxmin()] if by_arm.max() - by_arm.min() > STEAL_APART_PCT else []
+    favoured = [by_arm.idxmin()] if edges.is_above(apart, STEAL_APART_PCT) else []
     yield doubt(
         "Steal",
         f"The machine's host took part of its time: {sentence}. "

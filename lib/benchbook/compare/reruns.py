@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.compare import verdicts
+from benchbook.compare import edges, verdicts
 from benchbook.core.study_arm import without_presentation
 
 # Our own outcome says whether there is anything to confirm.
@@ -65,7 +65,7 @@ def judge(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Judge
         outcome = verdicts.verdict(ends, band)
         is_off = outcome == "contradicted"
         sign = verdicts.direction(ends, 0 if is_null else found["effect"]) if is_off else None
-        overlaps = is_off and found["low"] <= other["high"] and other["low"] <= found["high"]
+        overlaps = is_off and not edges.is_outside(found["low"], found["high"], other["low"], other["high"])
         yield Judged(found, other, outcome, band, sign, overlaps)
 
 

@@ -14,7 +14,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc
 
+from benchbook.compare import edges
 from benchbook.compare.intervals import NO_SPREAD, Interval, residual_mean_square, t_interval
+from benchbook.core import canonical
 from benchbook.core.errors import given
 
 MIN_LEVELS = 6
@@ -100,7 +102,7 @@ def scaling(runs: pd.DataFrame, arm: str, workload: str) -> Scaling:
     if table.empty or (table <= 0).to_numpy().any():
         return Scaling(arm, workload, levels, None, None, None, None, None, NO_DATA)
     means = np.exp(np.log(table).mean())
-    top = int(means.idxmax())
+    top = int(means.map(canonical.significant).idxmax())
 
     def observed(reason: str) -> Scaling:
         return Scaling(arm, workload, levels, float(means.max()), top, None, None, None, reason)
@@ -136,7 +138,7 @@ def _gate(logs: pd.DataFrame, top: int) -> str | None:
     if len(levels) < MIN_LEVELS or levels[0] != 1:
         return f"the scalability law needs {MIN_LEVELS} thread levels that begin with 1"
     fall = t_interval((logs[top] - logs[levels[-1]]).to_numpy(), LEVEL)
-    if top == levels[-1] or not fall.is_known or given(fall.log_low) <= 0:
+    if top == levels[-1] or not fall.is_known or not edges.is_above(given(fall.log_low), 0):
         return "no point past the knee: throughput is not shown to fall after its maximum"
     return None
 
@@ -149,6 +151,6 @@ def _lack_of_fit(logs: pd.DataFrame, law: Usl) -> str | None:
     if noise < NO_SPREAD**2:
         return None if misfit < NO_SPREAD else "lack of fit: the blocks agree, but not with the law"
     p = float(fdtrc(df1, df2, misfit / noise))
-    if p < LACK_OF_FIT_P:
+    if not edges.is_above(p, LACK_OF_FIT_P):
         return f"lack of fit: the law misses the levels by more than noise (p = {p:.2g})"
     return None

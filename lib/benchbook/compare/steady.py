@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from benchbook.compare import edges
 from benchbook.core.errors import given
 from benchbook.core.wording import count
 
@@ -63,7 +64,7 @@ def truncation(series: Sequence[float] | np.ndarray) -> int:
     scores = np.array([batches[start:].var() / (whole - start) for start in starts])
     # Batches that are equal up to rounding have a minimum of "zero" in many places.
     limit = scores.min() * TOLERANCE + 1e-20 * max(1.0, float(np.abs(batches).max())) ** 2
-    return BATCH * int(np.argmax(scores <= limit))
+    return BATCH * int(np.argmax(scores < limit * (1 - edges.TIE)))
 
 
 def discard_advice(pilots: pd.DataFrame, floor_s: int = FLOOR_S) -> DiscardAdvice:

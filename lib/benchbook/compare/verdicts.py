@@ -12,6 +12,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 from scipy.special import stdtr
 
+from benchbook.compare import edges
 from benchbook.compare.intervals import Interval
 from benchbook.core.errors import given
 
@@ -123,12 +124,13 @@ def next_look(n: int, looks: Sequence[int]) -> int | None:
 
 
 def verdict(ends: Ends, band: Allowed) -> Verdict:
-    """Judge a claim: the interval inside its band, entirely outside, or neither."""
+    """Judge a claim: the interval inside its band, entirely outside, or neither (at a tie too)."""
     if ends.log_low is None or ends.log_high is None:
         return "inconclusive"
-    if band.log_low <= ends.log_low and ends.log_high <= band.log_high:
+    both = ends.log_low, ends.log_high, band.log_low, band.log_high
+    if edges.is_inside(*both):
         return "confirmed"
-    if ends.log_high < band.log_low or ends.log_low > band.log_high:
+    if edges.is_outside(*both):
         return "contradicted"
     return "inconclusive"
 
@@ -139,25 +141,25 @@ def label(ends: Ends) -> Label:
         return "not shown"
     if verdict(ends, Band(-PRACTICAL, PRACTICAL)) == "confirmed":
         return "no practical difference"
-    if ends.log_low > 0:
+    if edges.is_above(ends.log_low, 0):
         return "higher"
-    return "lower" if ends.log_high < 0 else "not shown"
+    return "lower" if edges.is_below(ends.log_high, 0) else "not shown"
 
 
 def is_useful(ends: Ends) -> bool:
     """Tell whether an interval is narrow enough to be quoted; an unknown one is no reason to withhold."""
     if ends.log_low is None or ends.log_high is None:
         return True
-    return ends.log_high - ends.log_low <= math.log(USEFUL_RATIO)
+    return edges.is_below(ends.log_high - ends.log_low, math.log(USEFUL_RATIO))
 
 
 def direction(ends: Ends, value: float) -> Direction | None:
     """Say of a contradicted claim whether at least its sign was right; None for a claim of no difference."""
     if ends.log_low is None or ends.log_high is None or value == 0:
         return None
-    if ends.log_low <= 0 <= ends.log_high:
+    if not edges.is_outside(ends.log_low, ends.log_high, 0, 0):
         return "no effect"
-    return "right" if (ends.log_low > 0) == (value > 0) else "opposite"
+    return "right" if edges.is_above(ends.log_low, 0) == (value > 0) else "opposite"
 
 
 def decide_verdict(interval: Interval, band: Allowed) -> Decision[Verdict]:

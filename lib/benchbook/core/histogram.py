@@ -1,23 +1,42 @@
 """Hold latencies the way sysbench does: 1024 logarithmic buckets from 0.001 ms to 100000 ms.
 
 The constants and the percentile rule are sysbench's own (src/sb_histogram.c and src/sb_logger.c of 1.0.20 and
-1.1.0). Neighbouring buckets differ by 1.8 %, so no latency read from them is finer than that.
+1.1.0). Neighbouring buckets differ by 1.8 %, so no latency read from them is finer than that. The grid is
+made in decimal arithmetic: `exp` and `log` of floats are other programs on other processors, and differ in
+the last bit.
 """
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from benchbook.core import canonical
+
 BUCKETS = 1024
 LOWEST_MS = 1e-3
 HIGHEST_MS = 1e5
-RATIO = float((HIGHEST_MS / LOWEST_MS) ** (1 / (BUCKETS - 1)))
 
-_PER_LOG = (BUCKETS - 1) / np.log(HIGHEST_MS / LOWEST_MS)
-VALUES_MS: NDArray[np.float64] = np.exp(np.arange(BUCKETS) / _PER_LOG + np.log(LOWEST_MS))
+
+def _grid() -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return the buckets' values in ms, the 1023 bounds between them, and the ratio of two neighbours.
+
+    Values have `canonical.DERIVED` significant digits. Forty of fifty digits are left after 1023 products.
+    """
+    with decimal.localcontext(decimal.Context(prec=50)):
+        step = (decimal.Decimal(100_000) / decimal.Decimal("0.001")) ** (decimal.Decimal(1) / (BUCKETS - 1))
+        value, half, values, bounds = decimal.Decimal("0.001"), step.sqrt(), [], []
+        for _ in range(BUCKETS):
+            values.append(canonical.significant(float(value), canonical.DERIVED))
+            bounds.append(float(value * half))
+            value *= step
+        return np.array(values), np.array(bounds[:-1]), float(step)
+
+
+VALUES_MS, _BOUNDS_MS, RATIO = _grid()
 VALUES_MS.setflags(write=False)
 
 _FIRST: dict[str, int] = {}
@@ -28,10 +47,8 @@ for _bucket, _value in enumerate(VALUES_MS):
 
 def bucket_of(ms: ArrayLike) -> int | NDArray[np.int64]:
     """Return the bucket of a latency in ms; values outside the range go to the first or last bucket."""
-    values = np.maximum(np.asarray(ms, dtype=float), LOWEST_MS)
-    index = np.floor((np.log(values) - np.log(LOWEST_MS)) * _PER_LOG + 0.5)
-    index = np.clip(index, 0, BUCKETS - 1).astype(np.int64)
-    return int(index) if index.ndim == 0 else index
+    index = np.searchsorted(_BOUNDS_MS, np.asarray(ms, dtype=float), side="right")
+    return int(index) if np.ndim(index) == 0 else index
 
 
 def value_of(bucket: ArrayLike) -> float | NDArray[np.float64]:

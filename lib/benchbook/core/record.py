@@ -14,7 +14,8 @@ from benchbook.core.study_base import Model
 
 INDEX = "index.yaml"
 _HEAD = """# The measured record: one entry an archive beside this file, written by `make record STUDY=name`.
-# `made` is what must follow from the archive's raw files; `make pages` makes it again and compares.
+# `made` is what must follow from the archive's raw files; `make pages` makes it again
+# and compares values. Findings and metrics lie in the archive itself.
 """
 _HASH = r"^[0-9a-f]{64}$"
 
@@ -46,8 +47,8 @@ class Entry(Model):
     """Size of the archive."""
     sha256: str = Field(pattern=_HASH)
     """Hash of the archive."""
-    made: dict[str, str]
-    """SHA-256 of what follows from the raw files: findings.json, metrics.json, and the folder tidy."""
+    made: dict[str, str] = Field(min_length=1)
+    """Digests of the tidy tables that follow from the raw files, by name (`canonical.digest`)."""
 
 
 class Index(Model):

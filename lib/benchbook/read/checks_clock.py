@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchbook.core import histogram, turns
+from benchbook.core import turns
 from benchbook.core.params import Limits
 from benchbook.read import checks_log
 from benchbook.read.arithmetic import SLACK_S
 from benchbook.read.evidence import Evidence
-from benchbook.read.histogram_sums import longest
+from benchbook.read.histogram_sums import longest, spent_ms
 from benchbook.read.log import printed
 
 CLOCK_S, CLOCK_SHARE = 0.05, 2e-4
@@ -109,7 +109,7 @@ def _carried_s(run: Evidence, longest_s: float) -> float:
     if run.log.histogram is None:
         return longest_s
     taken = longest(run.log.histogram.full(), threads)
-    return float((taken * histogram.VALUES_MS).sum()) / threads / 1000
+    return spent_ms(taken) / threads / 1000
 
 
 def _gap(run: Evidence) -> float:

@@ -6,11 +6,12 @@ timers, so it may count some transactions more than they did, of any length; nev
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
 
-from benchbook.core import histogram
+from benchbook.core import canonical, histogram
 from benchbook.read.log import Histogram, Problem, SysbenchLog, Totals, printed
 
 GRID = (histogram.RATIO - 1) / 2 + 5e-4
@@ -47,8 +48,7 @@ def disagreements(log: SysbenchLog, timed: int, has_resets: bool) -> Iterator[Pr
 def _of_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[Problem]:
     """Yield where sum, least and most of the timers are not in the buckets; `extra` are in these only."""
     full, total_ms = bars.full(), final.latency_sum_ms
-    sum_ms = float((full * histogram.VALUES_MS).sum())
-    more_ms = float((longest(full, extra) * histogram.VALUES_MS).sum())
+    sum_ms, more_ms = spent_ms(full), spent_ms(longest(full, extra))
     slack_ms = GRID * total_ms + FINEST_MS * bars.events + GRAIN_MS
     if not -slack_ms <= sum_ms - total_ms <= slack_ms + more_ms:
         text = f"the histogram makes {sum_ms:.0f} ms, the sum of latencies is {total_ms:.0f} ms"
@@ -76,9 +76,14 @@ def shortest(counts: np.ndarray, events: int) -> np.ndarray:
     return np.minimum(counts, np.maximum(events - (np.cumsum(counts) - counts), 0))
 
 
+def spent_ms(counts: np.ndarray) -> float:
+    """Return the latencies of 1024 buckets added up, in ms; the exact sum of the products, rounded once."""
+    return canonical.total(counts * histogram.VALUES_MS)
+
+
 def fitting(counts: np.ndarray, spent_ms: float) -> int:
     """Return how many transactions fit into some ms one after the other, if the shortest ones come first."""
-    ends = np.cumsum(counts * histogram.VALUES_MS)
+    ends = np.array(list(itertools.accumulate((counts * histogram.VALUES_MS).tolist())))
     whole = int(np.searchsorted(ends, spent_ms, side="right"))
     done = int(counts[:whole].sum())
     if whole == histogram.BUCKETS:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchbook.core import histogram
+from benchbook.core import canonical, histogram
 from benchbook.read.intervals import Columns, Intervals
 from benchbook.read.log import Histogram, Problem, Summary, SysbenchLog
 
@@ -127,7 +127,9 @@ def _intervals(logs: Sequence[SysbenchLog]) -> Intervals:
 
 def _sum(values: Sequence[Any]) -> Any:
     """Add what all clients have; None if one lacks it."""
-    return None if None in values else sum(values)
+    if None in values:
+        return None
+    return canonical.total(values) if any(isinstance(one, float) for one in values) else sum(values)
 
 
 def _known(choose: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:
@@ -140,4 +142,4 @@ def _weighted(values: Sequence[float | None], weights: Sequence[int | None]) -> 
         return None
     # None is in neither any more: the sum of the weights would be None too.
     pairs = zip(values, weights, strict=True)
-    return float(sum((value or 0.0) * (weight or 0) for value, weight in pairs) / whole)
+    return canonical.total((value or 0.0) * (weight or 0) for value, weight in pairs) / whole

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, csv
 
+from benchbook.core import canonical
 from benchbook.core.histogram import percentile, value_of
 from benchbook.read import checks_turns
 from benchbook.read.evidence import Evidence
@@ -208,7 +209,8 @@ def _lowest(judged: Judgement) -> float:
     reports = judged.evidence.log.intervals
     qps = reports.column("qps")[reports.column("second") > judged.evidence.clock_s[0]]
     whole = len(qps) // LOWEST_S
-    return float(qps[: whole * LOWEST_S].reshape(whole, LOWEST_S).mean(axis=1).min()) if whole else math.nan
+    five = qps[: whole * LOWEST_S].reshape(whole, LOWEST_S)
+    return min(map(canonical.mean, five)) if whole else math.nan
 
 
 def _most(values: np.ndarray) -> float:
@@ -218,7 +220,7 @@ def _most(values: np.ndarray) -> float:
 
 def _mean(values: np.ndarray) -> float:
     known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else math.nan
+    return canonical.mean(known) if known.size else math.nan
 
 
 def _or_nan(value: float | None) -> float:

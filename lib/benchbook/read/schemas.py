@@ -1,7 +1,9 @@
 """The tidy tables: for every column its type, its unit and what it means.
 
-Types: `str`, `int`, `float` (NaN where there is nothing), `Int` (a whole number or nothing) and `bool`.
-Rows are in the order of the schedule, within a run in the order of time or buckets.
+Types: `str`, `int`, `float` (as printed or noted; NaN where there is nothing), `Int` (a whole number or
+nothing), `bool`, and `derived`: a float worked out of others by exact sums and single divisions, with
+`canonical.DERIVED` significant digits. So no value depends on the processor. Rows are in the order of the
+schedule, within a run in the order of time or buckets.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         ),
         "discard_s": ("float", "s", "asked length of the discard"),
         "run_s": ("float", "s", "asked length of the measured window"),
-        "measured_s": ("float", "s", "window that the counts cover; of several clients the mean of theirs"),
+        "measured_s": ("derived", "s", "window that the counts cover; of several clients the mean of theirs"),
         "order": ("str", "", "`turns` of arms that are connected at once, or whole `runs`"),
         "turn_ms": ("Int", "ms", "planned length of a turn"),
         "turns": ("Int", "", "turns of this arm in the window"),
@@ -49,37 +51,37 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "queries": ("int", "", "all statements in the window"),
         "ignored_errors": ("int", "", "errors in the window after which a transaction was tried again"),
         "reconnects": ("int", "", "reconnects in the window"),
-        "qps": ("float", "1/s", "queries / measured_s"),
-        "lowest_qps": ("float", "1/s", "lowest mean of five seconds, one after another from the start"),
-        "tps": ("float", "1/s", "transactions / measured_s"),
+        "qps": ("derived", "1/s", "queries / measured_s"),
+        "lowest_qps": ("derived", "1/s", "lowest mean of five seconds, one after another from the start"),
+        "tps": ("derived", "1/s", "transactions / measured_s"),
         "latency_min_ms": ("float", "ms", "fastest event in the window"),
-        "latency_avg_ms": ("float", "ms", "mean latency of the events in the window"),
+        "latency_avg_ms": ("derived", "ms", "mean latency of the events in the window"),
         "latency_max_ms": ("float", "ms", "slowest event in the window"),
-        "latency_p95_ms": ("float", "ms", "95th percentile from the histogram by sysbench's rule"),
-        "latency_p99_ms": ("float", "ms", "99th percentile from the histogram by sysbench's rule"),
+        "latency_p95_ms": ("derived", "ms", "95th percentile from the histogram by sysbench's rule"),
+        "latency_p99_ms": ("derived", "ms", "99th percentile from the histogram by sysbench's rule"),
         "printed_percentile": ("int", "", "percentile that sysbench printed"),
-        "printed_percentile_ms": ("float", "ms", "its value as printed; of several clients merged"),
-        "cpu_client_cores": ("float", "cores", "mean use by sysbench in the window"),
-        "cpu_proxy_cores": ("float", "cores", "mean use by the proxy in the window; NaN without one"),
+        "printed_percentile_ms": ("derived", "ms", "its value as printed; of several clients merged"),
+        "cpu_client_cores": ("derived", "cores", "mean use by sysbench in the window"),
+        "cpu_proxy_cores": ("derived", "cores", "mean use by the proxy in the window; NaN without one"),
         "cpu_server_cores": (
-            "float",
+            "derived",
             "cores",
             "mean use by the server in the window; of a TiDB cluster by all its parts",
         ),
-        "cpu_tidb_cores": ("float", "cores", "mean use by all TiDB of a cluster; NaN without one"),
-        "cpu_tikv_cores": ("float", "cores", "mean use by all TiKV of a cluster; NaN without one"),
-        "cpu_pd_cores": ("float", "cores", "mean use by all PD of a cluster; NaN without one"),
-        "cpu_machine_pct": ("float", "%", "mean use of all cores of the machine in the window"),
+        "cpu_tidb_cores": ("derived", "cores", "mean use by all TiDB of a cluster; NaN without one"),
+        "cpu_tikv_cores": ("derived", "cores", "mean use by all TiKV of a cluster; NaN without one"),
+        "cpu_pd_cores": ("derived", "cores", "mean use by all PD of a cluster; NaN without one"),
+        "cpu_machine_pct": ("derived", "%", "mean use of all cores of the machine in the window"),
         "memory_proxy_mib": ("float", "MiB", "most memory of the proxy in the window; NaN without one"),
         "memory_server_mib": ("float", "MiB", "most memory of the server in the window"),
         "memory_tidb_mib": ("float", "MiB", "most memory of all TiDB of a cluster; NaN without one"),
         "memory_tikv_mib": ("float", "MiB", "most memory of all TiKV of a cluster; NaN without one"),
         "memory_pd_mib": ("float", "MiB", "most memory of all PD of a cluster; NaN without one"),
-        "received_proxy_mib_s": ("float", "MiB/s", "bytes that TCP carried to the proxy, both sides, mean"),
-        "sent_proxy_mib_s": ("float", "MiB/s", "bytes that TCP carried from the proxy, both sides, mean"),
-        "received_server_mib_s": ("float", "MiB/s", "bytes that TCP carried to the server, mean"),
-        "sent_server_mib_s": ("float", "MiB/s", "bytes that TCP carried from the server, mean"),
-        "steal_pct": ("float", "%", "share of the machine's time taken by its host, in the window"),
+        "received_proxy_mib_s": ("derived", "MiB/s", "bytes that TCP carried to the proxy, both sides, mean"),
+        "sent_proxy_mib_s": ("derived", "MiB/s", "bytes that TCP carried from the proxy, both sides, mean"),
+        "received_server_mib_s": ("derived", "MiB/s", "bytes that TCP carried to the server, mean"),
+        "sent_server_mib_s": ("derived", "MiB/s", "bytes that TCP carried from the server, mean"),
+        "steal_pct": ("derived", "%", "share of the machine's time taken by its host, in the window"),
         "ledger": ("str", "", "`agrees`, or why the server's books could not be compared"),
         "warnings": ("str", "", "what does not make the run invalid but belongs beside its figures"),
         "folder": ("str", "", "the run folder, relative to the study's data"),
@@ -113,7 +115,7 @@ SCHEMAS: dict[str, dict[str, Column]] = {
     "histograms": {
         "run_id": RUN_ID,
         "bucket": ("int", "", "bucket of sysbench's histogram, 0 to 1023"),
-        "value_ms": ("float", "ms", "latency that stands for the bucket"),
+        "value_ms": ("derived", "ms", "latency that stands for the bucket"),
         "count": ("int", "", "events of the window in the bucket"),
     },
     "monitor": {

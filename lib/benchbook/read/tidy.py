@@ -7,6 +7,7 @@ judged again. Whatever is left out stands in the table `refused` with the reason
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchbook.core import files, own_scripts, runfolder
+from benchbook.core import canonical, files, own_scripts, runfolder
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
 from benchbook.read import rows
@@ -23,7 +24,14 @@ from benchbook.read.evidence import log_of
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import judge
 
-ARROW = {"str": pa.string(), "int": pa.int64(), "Int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+ARROW = {
+    "str": pa.string(),
+    "int": pa.int64(),
+    "Int": pa.int64(),
+    "float": pa.float64(),
+    "derived": pa.float64(),
+    "bool": pa.bool_(),
+}
 VOIDED = frozenset({"invalid", "indeterminate", "partner"})
 COMPARED = ("block", "group", "arm", "workload", "threads", "seed", "discard_s", "run_s")
 OF_TURNS = {"order": "runs", "turn_ms": 0}
@@ -242,7 +250,8 @@ class _Tables:
         """Return all tables; `whole` gives series the types of their schema."""
         self.rows["voids"].sort(key=lambda row: (row["run_id"], row["attempt"]))
         tables = {
-            name: pa.Table.from_pylist(found, schema=schema_of(name)) for name, found in self.rows.items()
+            name: pa.Table.from_pylist([*map(partial(_stated, name), found)], schema=schema_of(name))
+            for name, found in self.rows.items()
         }
         for name, parts in self.series.items():
             tables[name] = pa.concat_tables(parts) if parts else schema_of(name).empty_table()
@@ -253,6 +262,12 @@ def whole(name: str, parts: Sequence[pa.Table]) -> pa.Table:
     """Return one table made of its parts, with its schema and in one piece."""
     schema = schema_of(name)
     return pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
+
+
+def _stated(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of a table with its derived numbers in the digits that their schema states."""
+    derived = [column for column, (kind, _, _) in SCHEMAS[name].items() if kind == "derived"]
+    return row | {column: canonical.significant(row[column], canonical.DERIVED) for column in derived}
 
 
 def _array(values: np.ndarray, kind: str) -> pa.Array:

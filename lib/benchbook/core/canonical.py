@@ -1,0 +1,158 @@
+"""What was recorded and what is made again are held against each other by values, never by bytes.
+
+Numbers of tidy tables are counts, what was printed, or worked out of both by exact sums and single divisions,
+then rounded. They are the same on every processor, so a digest can hold them.
+
+Numbers of findings went through logarithms and quantiles, whose last bits differ between processors. They
+have `SIGNIFICANT` digits, and of a value on the edge between two digits one bit still turns the last one. So
+two of them are the same number if they are at most one unit of the last stated digit apart. All else (texts,
+labels, whole numbers, what is there and what is not) must be equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+SIGNIFICANT = 8
+"""Digits of a number in findings.json."""
+DERIVED = 12
+"""Digits of a number that parse works out; seven orders above the last bit, five below what is printed."""
+PERCENT_DECIMALS = 4
+"""Decimals of per cent in metrics.json and in the data of plots."""
+DECIMALS = {"metrics.json": PERCENT_DECIMALS}
+"""Documents whose numbers have decimals in place of significant digits."""
+NOTHING = Decimal("1e-12")
+"""Numbers no further apart than this are the same: beside nothing no digit counts."""
+_LONGEST, _MARK = 60, 6
+
+
+def significant(value: float, digits: int = SIGNIFICANT) -> float:
+    """Return a number with so many significant digits; infinity and NaN as they are."""
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else value
+
+
+def total(values: Iterable[float]) -> float:
+    """Return the exact sum of some numbers, rounded once (`math.fsum`); NaN where there is none.
+
+    The order in which a library adds, and with it the last bit, follows the processor and the version.
+    """
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):
+        return math.nan
+
+
+def mean(values: Sequence[float] | np.ndarray) -> float:
+    """Return the mean of at least one number: the exact sum, then one division."""
+    return total(values) / len(values)
+
+
+def rounded(value: Any) -> Any:
+    """Return a document with every float in `SIGNIFICANT` digits; what is no number is null."""
+    if isinstance(value, Mapping):
+        return {str(key): rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return significant(value) if math.isfinite(value) else None
+    return value
+
+
+def is_same(one: float, other: float, decimals: int | None = None) -> bool:
+    """Tell whether two numbers are at most one unit of the last stated digit apart.
+
+    The digit is the last of `SIGNIFICANT` of the larger one, or where `decimals` is given the last of these.
+    """
+    if one == other:
+        return True
+    if not math.isfinite(one) or not math.isfinite(other):
+        return False
+    first, second = Decimal(repr(float(one))), Decimal(repr(float(other)))
+    place = max(first, second, key=abs).adjusted() - SIGNIFICANT + 1 if decimals is None else -decimals
+    return abs(first - second) <= max(Decimal(1).scaleb(place), NOTHING)
+
+
+def differences(recorded: Any, here: Any, decimals: int | None = None, place: str = "") -> Iterator[str]:
+    """Name every value in which two JSON documents differ, as recorded and as it is here."""
+    if isinstance(recorded, Mapping) and isinstance(here, Mapping):
+        for key in sorted({*recorded, *here}):
+            at = f"{place}.{key}" if place else key
+            yield from differences(recorded.get(key), here.get(key), decimals, at)
+    elif isinstance(recorded, list) and isinstance(here, list) and len(recorded) == len(here):
+        for number, pair in enumerate(zip(recorded, here, strict=True)):
+            yield from differences(*pair, decimals, f"{place}[{number}]")
+    elif not _is_equal(recorded, here, decimals):
+        yield f"{place}: {_short(recorded)} recorded, {_short(here)} here"
+
+
+def digest(table: pd.DataFrame) -> str:
+    """Return what a table's values are known by: its rows, and each column with `_MARK` digits of a SHA-256.
+
+    A column's digits depend on its kind and on its values in their order, on nothing of a file's layout.
+    """
+    rows = f"{len(table)} rows"
+    return " ".join([rows, *(f"{name}:{mark}" for name, mark in _marks(table).items())])
+
+
+def table_differences(recorded: Mapping[str, str], here: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """Name every table and column whose values are not those of a recorded digest.
+
+    What has no digest was not there when it was recorded: a later column says nothing about the others.
+    """
+    for name, text in sorted(recorded.items()):
+        rows, _, *marks = text.split()
+        if name not in here:
+            yield f"{name}: recorded with {rows} rows, and no such table here"
+        elif int(rows) != len(here[name]):
+            yield f"{name}: {rows} rows recorded, {len(here[name])} here"
+        else:
+            now = _marks(here[name])
+            known = dict(mark.split(":") for mark in marks)
+            if other := [column for column, mark in known.items() if now.get(column) != mark]:
+                yield f"{name}: other values than recorded in {', '.join(other)}"
+
+
+def _marks(table: pd.DataFrame) -> dict[str, str]:
+    """Return the digits of each column; an empty table has none."""
+    columns = list(table) if len(table) else []
+    return {name: hashlib.sha256(b"".join(_column(table[name]))).hexdigest()[:_MARK] for name in columns}
+
+
+def _column(column: pd.Series) -> tuple[bytes, ...]:
+    """Return what a column holds as bytes that are the same on every machine."""
+    import numpy as np
+    import pandas as pd
+
+    missing, kind = column.isna().to_numpy(), column.dtype.kind
+    if kind == "f":
+        # A zero has no sign.
+        plain = np.where(missing, 0.0, column.to_numpy(dtype=np.dtype("<f8"))) + 0.0
+    elif kind in "iub":
+        plain = column.fillna(0).to_numpy(dtype=np.dtype("<i8"))
+    else:
+        plain, texts = pd.factorize(column)
+        kind = json.dumps([str(text) for text in texts])
+    return kind.encode(), missing.tobytes(), plain.astype(plain.dtype.newbyteorder("<")).tobytes()
+
+
+def _is_equal(recorded: Any, here: Any, decimals: int | None) -> bool:
+    kinds = {type(recorded), type(here)}
+    if float in kinds and kinds <= {int, float}:
+        return is_same(recorded, here, decimals)
+    return bool(recorded == here and (bool in kinds) == (kinds == {bool}))
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
