@@ -88,6 +88,21 @@ def a_client_that_stands_still() -> psutil.Process:
                     return one
 
 
+def assert_costs(seen: dict[str, Any], runs: Any) -> None:
+    """Hold what an arm's parts cost in its turns against what the clock saw, and the server's own counts."""
+    costs, queries = seen["turns"]["costs"], sum(runs["queries"])
+    assert set(costs) == set(seen["turns"]["cpu_s"])
+    for part, spent in costs.items():
+        assert spent["cpu_s"] == pytest.approx(seen["turns"]["cpu_s"][part], rel=0.1, abs=0.02)
+        # Each query waits for its answer at least in the client, and the kernel counts each wait as a switch.
+        assert spent["voluntary"] is None or spent["voluntary"] > 0
+        assert spent["threads"] >= 1
+    assert seen["turns"]["reading_s"] < 0.2
+    books = seen["work"]
+    rows = books["after"]["Handler_read_key"] - books["before"]["Handler_read_key"]
+    assert rows > 0.5 * queries, "most statements of oltp_read_write look up a row by its key"
+
+
 @pytest.mark.server
 @pytest.mark.parametrize("store", [2], indirect=True)
 def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: Store):
@@ -105,6 +120,8 @@ def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: St
     assert set(runs["turns"]) == {20}
     assert runs["active_s"].between(0.95, 1.2).all()
     assert (runs["qps"] - runs["queries"] / runs["active_s"]).abs().max() < 1e-6
+    for folder in store.kept():
+        assert_costs(folder.evidence(), runs)
     taken = [checks_turns.read(folder.text(runfolder.TURNS)) for folder in store.kept()]
     assert taken[0] == taken[1] == taken[2], "each folder has the turns of the whole group"
     assert len(tables["turns"]) == 60

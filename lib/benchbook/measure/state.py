@@ -151,9 +151,7 @@ def moment(connection: Connection, status: Mapping[str, Any], uptime_s: float, a
     }
     found = {"counters": kept, "uptime_s": uptime_s, "at_s": at_s, "own": own() if own else None}
     # What the server did for its statements; no check holds it against anything.
-    found["work"] = {
-        name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()
-    }
+    found["work"] = {name: int(status[name]) for name in dialect.WORK if str(status.get(name, "")).isdigit()}
     connection.info["moment"] = found
     return found
 

@@ -208,6 +208,14 @@ class Site(abc.ABC):
         All is the same at the next start but `moment`, which holds what changes from hour to hour.
         """
 
+    def machines(self) -> dict[str, Any]:
+        """Return what the machines are like: `probes` of the first server's, or of the client's where that is
+        all there is, and under `hosts` those of each host; empty where none can be asked.
+
+        The figures are those of `sites.agent.probes`: units are in their names, and None is not measured.
+        """
+        return {}
+
     def applied(self, arm: str) -> list[tuple[str, str]]:
         """Return the settings files, command lines and manifests of an arm that is up, as (name, text).
 

@@ -22,12 +22,14 @@ from benchbook.sites.lab import lab_folder
 def run(name: str, study: Study, path: Path) -> dict[str, Any]:
     """Start each arm of a study, ask it what it is, write `facts.json` and return it.
 
-    It has `study`, `arms`, what `site.facts` says of each, and `skipped`, those that can't be made, with the
-    reason. Beside it, in `applied`, is what they were started with. SettingsDiffer if a setting was not
-    taken.
+    It has `study`, `machine`, what `site.machines` says, `arms`, what `site.facts` says of each, and
+    `skipped`, those that can't be made, with the reason. Beside it, in `applied`, is what they were started
+    with. SettingsDiffer if a setting was not taken.
     """
     with open_site(study, lab_folder(paths.root(), name)) as site:
         arms, skipped, texts = {}, skip(site, study), list[tuple[str, str]]()
+        # Before any server is up, so that nothing else is measured with it.
+        machines = site.machines()
         for arm in study.arms:
             if arm in skipped:
                 print(f"{arm}: skipped: {skipped[arm]}")
@@ -38,7 +40,7 @@ def run(name: str, study: Study, path: Path) -> dict[str, Any]:
             must_have_sysbench(study, arm, arms[arm])
             texts += site.applied(arm)
     applied.write(path.with_name(paths.APPLIED), texts)
-    facts = {"study": name, "arms": arms} | ({"skipped": skipped} if skipped else {})
+    facts = {"study": name, "machine": machines, "arms": arms} | ({"skipped": skipped} if skipped else {})
     files.write_json(path, facts)
     return files.read_json(path)
 

@@ -66,9 +66,7 @@ class Clock:
             logs = [str(log) for log in taker.logs]
             mine = {"client": clients, **parts[name]}
             arms.append({"name": name, "clients": clients, "logs": logs, "parts": mine})
-        request, self.result = ask(
-            lab, **asked, arms=arms, stops=self.stops, usage=usage.__file__
-        )
+        request, self.result = ask(lab, **asked, arms=arms, stops=self.stops, usage=usage.__file__)
         self.child = process.start(
             "clock",
             [sys.executable, "-I", "-S", clock.__file__, str(request), str(self.result)],

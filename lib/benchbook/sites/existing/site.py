@@ -21,6 +21,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
+from benchbook.sites.agent import probes
 from benchbook.sites.arms.client import started
 from benchbook.sites.arms.site import HeldSite
 from benchbook.sites.contract import Start
@@ -134,6 +135,10 @@ class ExistingSite(HeldSite):
         cwd = Path(self._scratch.name) if self._tls else start.cwd
         self._clients.append(started(self.lab, replace(start, cwd=cwd), (self._lock.fd,)))
         return self._clients[-1]
+
+    def machines(self) -> dict[str, Any]:
+        """Return what the client's machine is like: the server's can't be asked."""
+        return {"probes": probes.here(self.lab.folder)}
 
     def watch(
         self, arm: str, client: process.Child, path: Path, others: Sequence[process.Child] = ()

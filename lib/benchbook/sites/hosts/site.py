@@ -17,6 +17,7 @@ from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
+from benchbook.sites.agent import probes
 from benchbook.sites.arms.parts import Part
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Start
@@ -101,6 +102,18 @@ class HostsSite(ArrangedSite[OnHosts]):
     def down(self, arm: str | None = None) -> None:
         """Stop all that was started; for one arm only its proxy."""
         self._running.stop(None if arm is None else self._chain(arm).proxy)
+
+    def machines(self) -> dict[str, Any]:
+        """Return what each host of the arms is like; one that can't be reached is left out."""
+        found: dict[str, Any] = {}
+        names = {name for chain in self.chains.values() for name in arrange.hosts_of(chain).values()}
+        for name in sorted(names):
+            with contextlib.suppress(SiteError):
+                there = self._running.machine(name)
+                found[name] = {"probes": probes.read(there.says(probes.argv(str(there.folder), "python3")))}
+        servers = [arrange.server_hosts(chain)[0] for chain in self.chains.values()]
+        first = next((name for name in servers if name in found), None)
+        return {**found[first], "hosts": found} if first is not None else {}
 
     def facts(self, arm: str) -> dict[str, Any]:
         chain = self._chain(arm)

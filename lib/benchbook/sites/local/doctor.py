@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchbook.core import registry
 from benchbook.sites import load
-from benchbook.sites.agent import files, listening
+from benchbook.sites.agent import files, listening, probes
 from benchbook.sites.arms import capture, loads
 from benchbook.sites.engines import postgresql_accounts as postgresql
 from benchbook.sites.lab import free_bytes, lab_root
@@ -35,7 +35,7 @@ def examine(port: int = 23060) -> list[Ability]:
     found = [_system(), _python(), *map(_tool, ("sysbench", "mariadbd", "haproxy")), _memory(), _disk()]
     if sys.platform == "linux":
         found += [_cores(), _rights(), _open_files(), _port(port), _port(port + 1), _lock()]
-        found += [_clock(), _congestion(), *abilities.network(), abilities.cpu_quota()]
+        found += [_clock(), _machine(), _congestion(), *abilities.network(), abilities.cpu_quota()]
     found += [
         _go(),
         _postgresql(),
@@ -129,6 +129,15 @@ def _clock() -> Ability:
     source = machine.facts()["clocksource"]
     remedy = "see `dmesg | grep clocksource`; reading this clock costs time in every event"
     return judge("clock", source in FAST_CLOCKS, source or "unknown", remedy, is_needed=False)
+
+
+def _machine() -> Ability:
+    """Say what the machine is like: what differs between machines with the same processor's name."""
+    root = lab_root(Path.cwd())
+    found = probes.here(next(folder for folder in (root, *root.parents) if folder.is_dir()))
+    told = ", ".join(probes.words(found))
+    remedy = "run `benchbook doctor` again when less goes on, as results will vary"
+    return judge("machine", bool(told), told or "it can't be measured", remedy, is_needed=False)
 
 
 def _congestion() -> Ability:

@@ -14,6 +14,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
+from benchbook.sites.agent import probes
 from benchbook.sites.arms import loads, turns
 from benchbook.sites.arms.client import started
 from benchbook.sites.arms.parts import HOPS
@@ -122,6 +123,9 @@ class LocalSite(ArrangedSite[InLab]):
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
         return turns.stopped_with({one: self.monitored(arm) for one, arm in deployed.items()}, name)
+
+    def machines(self) -> dict[str, Any]:
+        return {"probes": probes.here(self.lab.folder)}
 
     def facts(self, arm: str) -> dict[str, Any]:
         return evidence.facts(self._parts, self._chain(arm), self.study, arm, self.cpus)

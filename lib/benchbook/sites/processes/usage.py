@@ -1,8 +1,8 @@
 """What processes have used so far, threads that have ended among them, as the kernel's own books say.
 
-Taskstats (Documentation/accounting/taskstats.rst in Linux) tells switches, waits and processor time of a whole
-process in 7 µs, however many threads it has. It answers only who may administer the network. Others get
-these sums from each living thread, which takes long, so only where it is asked for. Python's own library
+Taskstats (Documentation/accounting/taskstats.rst in Linux) tells switches, waits and processor time of a
+whole process in 7 µs, however many threads it has. It answers only who may administer the network. Others
+get these sums from each living thread, which takes long, so only where it is asked for. Python's own library
 alone: this file is also carried to hosts and pods, and read by the clock of turns.
 """
 
@@ -84,9 +84,7 @@ class Usage:
     `is_thorough` reads what takes longer: each thread, where taskstats don't answer, and files of children.
     """
 
-    def __init__(
-        self, pids: Iterable[int], families: Iterable[int] = (), is_thorough: bool = False
-    ) -> None:
+    def __init__(self, pids: Iterable[int], families: Iterable[int] = (), is_thorough: bool = False) -> None:
         self.pids, self.families, self.is_thorough = list(pids), frozenset(families), is_thorough
         self._taskstats = Taskstats()
         self._files: dict[str, int] = {}

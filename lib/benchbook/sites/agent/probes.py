@@ -1,0 +1,217 @@
+"""What a machine is like, in five seconds: what waking a program, a system call, memory and disk cost on it.
+
+    python -I -S -c SOURCE FOLDER     print the figures as one line of JSON; the disk is the folder's
+
+A program of its own with one thread, in Python's own library alone, so that it is carried as its text. What
+Python itself takes is measured in the same way without the thing in question, and subtracted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, Any]
+TIMEOUT_S = 30.0
+WAKE_S, MOST_WAKES, FIRST_WAKES, LEAST_WAKES = 0.8, 20_000, 200, 100
+FLUSH_S, MOST_FLUSHES = 1.0, 200
+MEMORY, SMALL = 1 << 26, 1 << 14
+STEPS, CALLS, REPEATS, MOST_S = 100_000, 50_000, 5, 0.5
+ECHO = """
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+file = int(sys.argv[2])
+while os.read(file, 1):
+    os.write(file, b"x")
+"""
+
+
+def argv(folder: str, python: str = sys.executable) -> list[str]:
+    """Return the command line that measures a machine, wherever there is a Python."""
+    return [python, "-I", "-S", "-c", Path(__file__).read_text(encoding="utf-8"), folder]
+
+
+def here(folder: Path) -> Figures:
+    """Return the figures of this machine; empty where they can't be measured."""
+    try:
+        said = subprocess.run(argv(str(folder)), capture_output=True, text=True, timeout=TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return read(said.stdout)
+
+
+def read(said: str) -> Figures:
+    """Return the figures that the program printed as its first line; empty if it printed none."""
+    with contextlib.suppress(ValueError, IndexError):
+        found = json.loads(said.splitlines()[0])
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def words(found: Figures) -> list[str]:
+    """Return what was measured, for people; what was not measured is left out."""
+    said = {
+        "wake_other_core_us": "waking another core {:.1f} µs",
+        "wake_same_core_us": "the same core {:.1f} µs",
+        "system_call_ns": "a system call {:.0f} ns",
+        "clock_read_ns": "reading the clock {:.0f} ns",
+        "memory_latency_ns": "memory {:.0f} ns",
+        "copy_gb_per_s": "copying {:.1f} GB/s",
+        "flush_ms": "a flush of the disk {:.2f} ms",
+        "steal_pct": "steal meanwhile {:.1f} %",
+    }
+    return [text.format(found[name]) for name, text in said.items() if found.get(name) is not None]
+
+
+def measure(folder: Path) -> Figures:
+    """Measure the machine and the disk that a folder is on; what can't be measured is None."""
+    began, before = time.monotonic(), _times()
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[0]})
+    gc.disable()
+    idle = _each_ns(gc.isenabled)
+    found: Figures = {
+        **_wake("wake_same_core", cores[0]),
+        **_wake("wake_other_core", cores[1] if len(cores) > 1 else None),
+        "system_call_ns": round(_each_ns(os.getppid) - idle, 1),
+        "clock_read_ns": round(_each_ns(time.perf_counter_ns) - idle, 1),
+        **_memory(),
+        "flush_ms": _flush(folder),
+    }
+    spent = [now - was for was, now in zip(before, _times())]  # noqa: B905 (Python 3.9 knows no `strict`)
+    found["steal_pct"] = round(100 * spent[7] / sum(spent), 2) if sum(spent) > 0 else None
+    return {**found, "took_s": round(time.monotonic() - began, 2)}
+
+
+def _wake(name: str, core: int | None) -> Figures:
+    """Return median and 99th percentile of waking a program on a core that waits for our word, in us.
+
+    Half the time of a word there and back through a socket pair, less that of a word to ourselves.
+    """
+    names = (f"{name}_us", f"{name}_p99_us")
+    if core is None:
+        return dict.fromkeys(names)
+    mine, theirs = socket.socketpair()
+    one, other = socket.socketpair()
+    with mine, theirs, one, other:
+        alone = _rounds(one.fileno(), other.fileno(), WAKE_S / 8)
+        command = [sys.executable, "-I", "-S", "-c", ECHO, str(core), str(theirs.fileno())]
+        with subprocess.Popen(command, pass_fds=[theirs.fileno()]) as echo:
+            taken = _rounds(mine.fileno(), mine.fileno(), WAKE_S)
+            echo.kill()
+    if len(taken) < LEAST_WAKES:
+        return dict.fromkeys(names)
+    overhead = statistics.median(alone)
+    waking = [each / 2 - overhead for each in taken]
+    return dict(zip(names, (round(_at(waking, share) / 1000, 2) for share in (0.5, 0.99))))  # noqa: B905
+
+
+def _rounds(reads: int, writes: int, seconds: float) -> list[int]:
+    """Return the ns of each word until it came back, after the first ones."""
+    taken: list[int] = []
+    clock, ask, hear = time.perf_counter_ns, os.write, os.read
+    until = clock() + int(seconds * 1e9)
+    while len(taken) < MOST_WAKES + FIRST_WAKES and (began := clock()) < until:
+        ask(writes, b"x")
+        hear(reads, 1)
+        taken.append(clock() - began)
+    return taken[FIRST_WAKES:]
+
+
+def _each_ns(call: Callable[[], Any]) -> float:
+    """Return what one call takes in ns: the least of some rows of calls, as nothing makes one faster."""
+
+    def calls() -> int:
+        began = time.perf_counter_ns()
+        for _ in range(CALLS):
+            call()
+        return time.perf_counter_ns() - began
+
+    return _least(calls) / CALLS
+
+
+def _least(measured: Callable[[], int]) -> int:
+    """Return the least of some measurements, of fewer where a busy machine makes them last."""
+    until, found = time.monotonic() + MOST_S, measured()
+    for _ in range(REPEATS):
+        if time.monotonic() > until:
+            break
+        found = min(found, measured())
+    return found
+
+
+def _memory() -> Figures:
+    """Return GB copied a second, and ns for the next word of 64 MiB where each place depends on the last."""
+    place, source = bytearray(MEMORY), bytes(MEMORY)
+
+    def copied() -> int:
+        began = time.perf_counter_ns()
+        place[:] = source
+        return time.perf_counter_ns() - began
+
+    # The first copy also has the kernel give the pages.
+    copied()
+    copying = _least(copied)
+    far, near = (_least(partial(_chase, place, size)) for size in (MEMORY, SMALL))
+    return {
+        "copy_gb_per_s": round(MEMORY / copying, 2),
+        "memory_latency_ns": round((far - near) / STEPS, 1),
+    }
+
+
+def _chase(place: bytearray, size: int) -> int:
+    """Return the ns of many dependent reads: all bytes are 0, but the processor can't know that."""
+    at, mask = 1, size - 1
+    began = time.perf_counter_ns()
+    for _ in range(STEPS):
+        # A linear congruential generator of full period (Hull and Dobell 1962).
+        at = (5 * at + 12_345 + place[at]) & mask
+    return time.perf_counter_ns() - began
+
+
+def _flush(folder: Path) -> float | None:
+    """Return the median ms in which a written block of 4 KiB is on the disk."""
+    path = folder / f".flush-{os.getpid()}"
+    taken: list[int] = []
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError:
+        return None
+    try:
+        until = time.monotonic() + FLUSH_S
+        while len(taken) < MOST_FLUSHES and time.monotonic() < until:
+            began = time.perf_counter_ns()
+            os.pwrite(file, b"x" * 4096, 4096 * (len(taken) % 16))
+            os.fdatasync(file)
+            taken.append(time.perf_counter_ns() - began)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+        path.unlink()
+    return round(statistics.median(taken) / 1e6, 3)
+
+
+def _times() -> list[int]:
+    with open("/proc/stat", encoding="ascii") as file:
+        return [int(word) for word in file.readline().split()[1:9]]
+
+
+def _at(values: list[float], share: float) -> float:
+    """Return the value below which a share of them lies (nearest rank)."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(Path(sys.argv[1]))))
