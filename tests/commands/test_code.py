@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from benchbook.commands import code
-from benchbook.core import files, paths, registry
+from benchbook.core import files, paths, registry, traits
 from benchbook.core.study import Study
 from tests import forked
 from tests.house import tree
@@ -40,8 +40,8 @@ def module(target: str) -> Path:
 def targets(study: Study) -> list[str]:
     """Return the lines of the registry that a study names."""
     engines = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
-    found = [registry.SITES[study.site.kind], *(registry.ENGINES[name] for name in engines if name)]
-    return [*found, *filter(None, (registry.ACCESS[arm.access] for arm in study.arms.values()))]
+    found = [registry.SITES[study.site.kind], *(traits.engine(name).code for name in engines if name)]
+    return [*found, *(one.code for arm in study.arms.values() if (one := traits.between(arm.access)))]
 
 
 def test_the_studies_looked_at_have_every_kind_of_site_and_engine():
@@ -78,10 +78,11 @@ def test_what_is_not_the_studys_kind_is_not_in_it():
 
 def test_another_engine_or_proxy_is_not_in_it():
     local, hosts = (code.of_study(tree.study(name)) for name in ("quick", "tidb-upgrade"))
-    mariadb, postgresql, tidb = (module(registry.ENGINES[name]) for name in ("mariadb", "postgresql", "tidb"))
+    names = ("mariadb", "postgresql", "tidb")
+    mariadb, postgresql, tidb = (module(traits.engine(name).code) for name in names)
     assert mariadb in local and not {postgresql, tidb} & set(local)
     assert tidb in hosts and not {postgresql, mariadb} & set(hosts)
-    haproxy, tiproxy = (module(registry.ACCESS[name] or "") for name in ("haproxy", "tiproxy"))
+    haproxy, tiproxy = (module(traits.proxy(name).code) for name in ("haproxy", "tiproxy"))
     assert haproxy in local and tiproxy not in local
 
 

@@ -40,7 +40,7 @@ def test_options_alone_make_a_file_that_plan_accepts(root, capsys):
     assert text.count("#") > 8 and text.startswith("# yaml-language-server")
 
 
-@pytest.mark.parametrize("engine", new.ENGINES)
+@pytest.mark.parametrize("engine", new.engines())
 def test_the_defaults_are_valid_for_each_engine(root, engine):
     given = ["--name", "mine", "--question", "What does it cost?", "--engine", engine]
     assert cli.main(["new", *given, "--load", "oltp_read_only,16 4"]) == 0

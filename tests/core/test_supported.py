@@ -14,7 +14,7 @@ APART = {"access", "cpu", "illustrates", "name", "plays", "price_per_hour", "sta
 def test_every_kind_of_site_has_its_line_and_every_key_of_an_arm_is_made_somewhere():
     assert set(supported.MAKES) == set(registry.SITES) and supported.LEAVES_OUT in registry.SITES
     made = set().union(*supported.MAKES.values())
-    ways = {f"access: {name}" for name in registry.ACCESS}
+    ways = {f"access: {name}" for name in registry.WAYS}
     assert made == (set(Arm.model_fields) - APART) | ways | {"cpu.cores", "cpu.quota"}
 
 

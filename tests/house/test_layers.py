@@ -22,8 +22,8 @@ BELOW = {
 }
 # What each room of `sites` may import: all that stands above it here. What lies loose in `sites` is shared by
 # all rooms and imports none but `processes`; `provision` alone stands on top.
-ROOMS = ("processes", "agent", "machine", "tidb", "engines", "proxies", "arms", "local", "hosts", "existing")
-ROOMS += ("kube", "gke")
+ROOMS = ("traits", "processes", "agent", "machine", "tidb", "engines", "proxies", "arms", "local", "hosts")
+ROOMS += ("existing", "kube", "gke")
 # Rooms that stand beside each other: none of these pairs may import one another.
 BESIDE = (
     {"engines", "proxies"},

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from benchbook.core.study import Study
-from benchbook.sites.engines.mariadb import INSTALL
 from benchbook.sites.proxies.haproxy import HAProxy
 from tests import rooms
 
@@ -60,5 +59,5 @@ def make_study(port: int):
 def lab(open_folder: Path) -> Path:
     """The lab folder that most server tests share."""
     if shutil.which("mariadbd", path="/usr/sbin:/usr/bin") is None or HAProxy.installed() is None:
-        pytest.skip(f"needs MariaDB and HAProxy: {INSTALL} haproxy")
+        pytest.skip("needs MariaDB and HAProxy: apt-get install mariadb-server haproxy")
     return open_folder / "main"

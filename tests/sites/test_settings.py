@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchbook.core import reserved
 from benchbook.core.errors import SiteError
 from benchbook.sites import settings
+from benchbook.sites.traits import mariadb
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_study_wins_over_the_defaults_and_may_switch_the_binary_log_on() -> 
 
 def test_places_and_doors_are_not_for_the_study() -> None:
     asked = {"bind_address": "0.0.0.0", "datadir": "/", "max_connections": 5}
-    assert reserved.mariadb(asked) == ["bind_address", "datadir"]
+    assert mariadb.reserved(asked) == ["bind_address", "datadir"]
     for name, key in (("mariadb", "bind_address"), ("tidb", "status.status-host")):
         with pytest.raises(SiteError, match=rf"engine\.settings\.{key}: not a study's to set"):
             settings.must_be_free(SimpleNamespace(name=name, settings={key: "0.0.0.0"}))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from benchbook.core import files, load, paths, registry
+from benchbook.core import files, load, paths, registry, traits
 from benchbook.core.study import Study
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -18,7 +18,7 @@ SITES = PACKAGE / "sites"
 # What every stage that measures begins with, whatever the study names.
 ALWAYS = ("benchbook.sites", "benchbook.sites.provision")
 # Rooms of which only the modules count that are imported: no program is started from a file there.
-BY_MODULE = ("engines", "proxies", "tidb")
+BY_MODULE = ("engines", "proxies", "tidb", "traits")
 
 
 def write() -> int:
@@ -39,11 +39,12 @@ def of_study(study: Study) -> list[Path]:
     """
     names = {study.engine.name, *(arm.engine.name for arm in study.arms.values() if arm.engine)}
     # On hosts and in a cluster others make an engine's cluster.
-    tables = [registry.ENGINES, *([registry.CLUSTERS] if study.site.kind == "local" else [])]
+    engines = [traits.engine(name) for name in names if name]
+    proxies = [proxy for arm in study.arms.values() if (proxy := traits.between(arm.access)) is not None]
     targets = [
         registry.SITES[study.site.kind],
-        *(table[name] for table in tables for name in names if name in table),
-        *(registry.ACCESS[arm.access] for arm in study.arms.values()),
+        *(one.code for one in (*engines, *proxies)),
+        *(one.cluster for one in engines if study.site.kind == "local"),
     ]
     roots = [*ALWAYS, *_measuring(), *(target.partition(":")[0] for target in targets if target)]
     kept = [path for path in SITES.iterdir() if path.is_file()]

@@ -6,17 +6,16 @@ import argparse
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchbook.core import load, paths, registry, yamlfile
+from benchbook.core import load, paths, registry, traits, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.explain import validate
 from benchbook.core.study import Study
-from benchbook.core.study_sections import NAME
+from benchbook.core.study_sections import NAME, Engine
 
-# Engines that run on this machine without any further section in the file.
-ENGINES = ("mariadb", "mysql", "postgresql", "tidb")
 # Seconds of discard and run, and what to know of them.
 IN_TURNS = ("0.3", "1", "the arms take turns of 50 ms inside the same second")
 IN_RUNS = ("2", "8", "whole runs, because turns can't be had; 15 and 45 s give narrower intervals")
@@ -140,7 +139,8 @@ site:
 
 engine:
   name: {answers.engine}
-{_ENGINE[answers.engine]}
+{textwrap.indent(traits.engine(answers.engine).example, "  ")}
+
 arms:                         # the first is the baseline; each holds only what differs
 {settings}
 
@@ -175,27 +175,6 @@ claims: []                    # published claims that it answers, such as tidb-k
 def _quoted(text: str) -> str:
     # What JSON writes in quotes, YAML reads in them.
     return json.dumps(text, ensure_ascii=False)
-
-
-_ENGINE = {
-    "mariadb": """  settings:
-    innodb_buffer_pool_size: 268435456
-    innodb_flush_log_at_trx_commit: 2
-    innodb_log_file_size: 33554432      # the prepared copy is put back in every block, its log with it
-""",
-    "mysql": """  settings:
-    innodb_buffer_pool_size: 268435456
-    innodb_flush_log_at_trx_commit: 2
-    innodb_redo_log_capacity: 67108864  # the prepared copy is put back in every block, its log with it
-""",
-    "postgresql": """  settings:
-    shared_buffers: 256MB
-    synchronous_commit: "on"
-    max_wal_size: 1GB           # the prepared copy is put back in every block, its log with it
-""",
-    "tidb": """  version: "6.6"              # built from its Go module, with embedded storage (tools/tidb)
-""",
-}
 
 
 def arms_of(differs: str) -> dict[str, dict[str, str]]:
@@ -284,7 +263,12 @@ def _differs(text: str) -> str | None:
 
 
 def _engine(text: str) -> str | None:
-    return None if text.strip() in ENGINES else f"{text}: {did_you_mean(text.strip(), ENGINES)}"
+    return None if text.strip() in engines() else f"{text}: {did_you_mean(text.strip(), engines())}"
+
+
+def engines() -> list[str]:
+    """Return the engines that run on this machine."""
+    return [name for name, of in traits.engines().items() if "local" in of.sites]
 
 
 def _load(text: str) -> str | None:
@@ -308,6 +292,6 @@ QUESTIONS: Sequence[Asked] = (
         "direct; haproxy: access=haproxy",
         _differs,
     ),
-    Asked("engine", "Engine: mariadb, mysql, postgresql or tidb", "mariadb", _engine),
+    Asked("engine", f"Engine: {' or '.join(engines())}", Engine.model_fields["name"].default, _engine),
     Asked("load", "Workloads of sysbench, and threads", "oltp_point_select oltp_read_write 1 8", _load),
 )

@@ -21,7 +21,8 @@ from benchbook.core import files, parallel, paths, record
 from benchbook.core.errors import BenchbookError, InputErrors
 
 # What the record is made with; dvc.yaml names the same.
-FLOORS = ("core", "read", "compare", "show")
+TRAITS = "sites/traits"
+FLOORS = ("core", "read", "compare", "show", TRAITS)
 NOTEBOOKS = ("05_parse", "06_analyze", "07_report", "runs")
 # In the folder of a recorded study: what it was made with, and what became of it.
 MADE = "made.json"
@@ -67,6 +68,8 @@ def _code(root: Path) -> str:
     begun = [name for one in notebooks for name in code.imported(_source(one))]
     floors = [code.PACKAGE / floor for floor in FLOORS]
     modules = code.reached([*begun, "benchbook.commands.made_again"])
+    # Read by all floors, and imported by none.
+    modules |= {*(code.PACKAGE / TRAITS).glob("*.py")}
     used = {one for one in modules if any(one.is_relative_to(floor) for floor in floors)}
     others = {one for floor in floors for one in floor.rglob("*") if one.is_file()}
     used |= {one for one in others if one.suffix not in (".py", ".pyc")}

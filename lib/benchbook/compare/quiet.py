@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import edges, turns, words
+from benchbook.compare import edges, turns
 from benchbook.compare.doubts import STEAL_PCT, doubt
 from benchbook.compare.sentences import ends, listing
+from benchbook.core import traits
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 
@@ -187,7 +188,9 @@ def _paced(
     sentence = listing(
         [f"{size:.0f} KiB a query on {names['workloads'].get(on, on)}" for on, size in large.items()]
     )
-    favoured = [arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in words.PROXIES]
+    favoured = [
+        arm for arm in paced if facts[arm].get("proxy") or facts[arm].get("access") in traits.proxies()
+    ]
     yield doubt(
         "BBR",
         f"TCP is paced by BBR (congestion_control: bbr), on loopback too, and results are large: {sentence}. "

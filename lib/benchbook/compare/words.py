@@ -6,19 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.core.study import Study
 
-PRODUCTS = {
-    "haproxy": "HAProxy",
-    "mariadb": "MariaDB",
-    "mysql": "MySQL",
-    "pgbouncer": "PgBouncer",
-    "postgresql": "PostgreSQL",
-    "tidb": "TiDB",
-    "tiproxy": "TiProxy",
-}
-PROXIES = registry.PROXIES
 WORKLOADS = {
     "oltp_delete": "deletes",
     "oltp_insert": "inserts",
@@ -168,6 +158,6 @@ def sentence_case(text: str, *named: str) -> str:
 
 
 def _product(part: str, access: str | None) -> str:
-    if part in PROXIES and access not in (part, None):
+    if part in traits.proxies() and access not in (part, None):
         return part
-    return PRODUCTS.get(part, part)
+    return traits.product(part)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import registry, reserved, supported
+from benchbook.core import registry, reserved, supported, traits
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_cluster import Cluster
 from benchbook.core.study_sections import Engine
@@ -31,8 +31,12 @@ def engine_of(study: Any, arm: str) -> Engine:
 
 
 def program_of(engine: Engine) -> str:
-    """Return where the code of an engine is, as `core.registry` has it: of its cluster if it has one."""
-    return (registry.ENGINES if engine.cluster is None else registry.CLUSTERS)[engine.name]
+    """Return where the code of an engine is, as MODULE:CLASS: of its cluster if it has one."""
+    of = traits.engine(engine.name)
+    if engine.cluster is None:
+        return of.code
+    assert of.cluster is not None, "the study was refused"
+    return of.cluster
 
 
 def cluster_of(base: Engine, arm_engine: Any) -> Cluster | None:
@@ -91,7 +95,7 @@ def mistakes(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str
             names[f"arms.{arm}.engine"] = (one.engine.name or engine.name, one.engine.settings)
     for place, (name, settings) in names.items():
         dashed = [key for key in settings if "-" in key]
-        if dashed and name not in registry.WITH_ITEMS:
+        if dashed and not traits.engine(name).has_items:
             yield f"{place}.settings.{dashed[0]}: no name of a variable; write _ for -"
         yield from reserved.mistakes(place, name, settings)
     for arm, one in arms.items():
@@ -111,14 +115,14 @@ def _misplaced(kind: str, engine: Engine, arms: Mapping[str, Arm]) -> Iterator[s
         if one.engine is not None and one.engine.name is not None
     }
     for place, name in names.items():
-        kinds = registry.ENGINES_ON.get(name)
-        if kinds is not None and kind not in kinds:
+        kinds = traits.engine(name).sites
+        if kind not in kinds:
             yield supported.refusal(f"{place}: {name}", kind, kinds)
 
 
 def _of_socket(name: str, arm: Arm, engine: str) -> Iterator[str]:
     """Yield what of an arm can't be with a socket, which is a file of the server's machine."""
-    if engine not in registry.WITH_SOCKET:
+    if not traits.engine(engine).has_socket:
         yield f"arms.{name}.access: socket: not supported with engine.name: {engine}; write another access"
     for key in ("zones", "load"):
         if getattr(arm, key) is not None:
@@ -127,14 +131,13 @@ def _of_socket(name: str, arm: Arm, engine: str) -> Iterator[str]:
 
 def _of_driver(name: str, arm: Arm, engine: str) -> Iterator[str]:
     """Yield what of an arm speaks another protocol than its engine."""
-    driver = registry.driver(engine)
-    serves = registry.OF_DRIVER.get(arm.access, driver)
-    if serves != driver:
+    driver, proxy = traits.engine(engine).driver, traits.between(arm.access)
+    if proxy is not None and proxy.driver not in (None, driver):
         yield (
             f"arms.{name}.access: {arm.access}: not supported with engine.name: {engine}, whose protocol it "
             "does not speak; write another access"
         )
-    for key in ("load", "zones") if driver != "mysql" else ():
+    for key in ("load", "zones") if driver != traits.MYSQL else ():
         if getattr(arm, key) is not None:
             yield (
                 f"arms.{name}.{key}: not supported with engine.name: {engine}: its connections speak MySQL's "

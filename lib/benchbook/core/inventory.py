@@ -11,18 +11,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from benchbook.core import paths, yamlfile
+from benchbook.core import paths, traits, yamlfile
 from benchbook.core.errors import InputErrors
 from benchbook.core.explain import validate
 from benchbook.core.study_existing import ADDRESS, no_socket
-from benchbook.core.study_sections import Model, Name, distinct
+from benchbook.core.study_sections import Model, Name, distinct, enumeration, known
 
 ROLES = ("server", "proxy", "client", "pd", "tikv", "control")
 Role = Literal["server", "proxy", "client", "pd", "tikv", "control"]
-Program = Literal[
-    "mariadbd", "mariadb-install-db", "mysqld", "postgres", "tidb-server", "haproxy", "pgbouncer", "tiproxy",
-    "sysbench", "tiup",
-]  # fmt: skip
+Program = Annotated[str, known("program", traits.tools), enumeration(traits.tools)]
 FOLDER = r"^(/[A-Za-z0-9_.-]+)+$"
 FilePath = Annotated[str, Field(pattern=FOLDER)]
 VARIABLE = "BENCHBOOK_INVENTORY"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import files, paths, supported
+from benchbook.core import files, paths, supported, traits
 from benchbook.core.errors import BenchbookError
 
 LUA = ".lua"
@@ -131,11 +131,12 @@ def refused(kind: str, engines: set[str], arms: Mapping[str, Any], study: Any) -
             )
         if kind != "local":
             wrong.append(supported.refusal(where, kind, ("local",)))
-        for engine in sorted(engines - {"mariadb"}):
+        able = [one for one, of in traits.engines().items() if of.runs_own_scripts]
+        for engine in sorted(engines - {*able}):
             wrong.append(
                 f"{where}: not supported with engine.name: {engine}, whose tables and counters own "
                 "scripts can't be held to; "
-                "write name: mariadb"
+                f"write name: {' or '.join(able)}"
             )
         for arm, setting in arms.items():
             if setting.clients > 1:

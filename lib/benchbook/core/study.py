@@ -16,6 +16,7 @@ from benchbook.core import (
     study_existing,
     study_hosts,
     supported,
+    traits,
     turns,
 )
 from benchbook.core.engines import mistakes
@@ -160,7 +161,7 @@ class Study(Model):
                 f"{count(max(self.threads), 'thread')}: above max_connections {limit} less 10; "
                 f"write {most + 10} or more under engine.settings"
             )
-        elif limit is None and loads and self.engine.name == "mariadb":
+        elif limit is None and loads and traits.engine(self.engine.name).must_limit_connections:
             yield (
                 f"engine.settings.max_connections: missing, and {most} connections are asked for; "
                 f"write {most + 10} or more"

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from benchbook.core import registry
+from benchbook.core import registry, traits
 from benchbook.core.study_engine import ArmData, ArmEngine
 from benchbook.core.study_existing import Place
 from benchbook.core.study_hosts import HostProxy, Numa, PartSettings
 from benchbook.core.study_kubernetes import Placement
 from benchbook.core.study_sections import Model, Name, distinct, enumeration, known
 
-Access = Annotated[str, known("access", registry.ACCESS), enumeration(registry.ACCESS)]
+Access = Annotated[str, known("access", registry.access), enumeration(registry.access)]
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
 PRESENTATION = ("name",)
 """What of an arm is for readers alone: neither a run nor what was promised before it depends on it."""
@@ -155,8 +155,8 @@ class Arm(Model):
 
     @model_validator(mode="after")
     def _captures(self) -> Arm:
-        if self.capture and self.access not in registry.CAPTURING:
-            able = ", ".join(sorted(registry.CAPTURING))
+        able = ", ".join(name for name, proxy in traits.proxies().items() if proxy.captures)
+        if self.capture and self.access not in able.split(", "):
             raise ValueError(f"capture needs a proxy that can; write access: {able}, or remove capture")
         return self
 

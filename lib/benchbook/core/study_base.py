@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -71,20 +72,20 @@ def _classes(file: str) -> dict[str, list[ast.stmt]]:
     return {one.name: one.body for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
 
 
-def known(kind: str, names: Any) -> AfterValidator:
-    """Return a check that refuses names which are not registered and proposes the nearest that is."""
+def known(kind: str, names: Callable[[], Iterable[str]]) -> AfterValidator:
+    """Return a check that refuses names which are not there and proposes the nearest that is."""
 
     def check(value: str) -> str:
-        if value not in names:
-            raise ValueError(f"unknown {kind}; {did_you_mean(value, names)}")
+        if value not in (there := [*names()]):
+            raise ValueError(f"unknown {kind}; {did_you_mean(value, there)}")
         return value
 
     return AfterValidator(check)
 
 
-def enumeration(names: Any) -> Any:
+def enumeration(names: Callable[[], Iterable[str]]) -> Any:
     """Return a field that tells editors which names there are."""
-    return Field(json_schema_extra={"enum": sorted(names)})
+    return Field(json_schema_extra=lambda made: made.update(enum=[*sorted(names())]))
 
 
 def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -8,14 +8,12 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from benchbook.core import reserved, supported
+from benchbook.core import registry, reserved, supported, traits
 from benchbook.core.study_base import Model
 from benchbook.core.study_hosts import Item, Scalar
 
 # Where `engine.version` of a study must begin for the parts of a cluster to be had.
 VERSIONS = ("5.0",)
-# TiProxy would have to find the servers in PD by itself, a service's rule leads to one server.
-ACCESS = ("direct", "haproxy")
 PD, STORES, TIDB, REPLICAS = 1, 3, 1, 3
 
 # unistore makes both caches or none, and ends at its start where the second has no size.
@@ -160,10 +158,11 @@ def mistakes(kind: str, engine: Any, arms: Mapping[str, Any]) -> Iterator[str]:
             )
         for part in ("pd", "store"):
             yield from reserved.of_part(f"{place}.cluster", part, getattr(cluster, f"{part}_settings"))
-        if arm.access not in ACCESS:
+        able = [registry.DIRECT, *(one for one, of in traits.proxies().items() if of.spreads)]
+        if arm.access not in able:
             yield (
                 f"arms.{name}.access: {arm.access}: can't reach all TiDB of engine.cluster; write "
-                f"{' or '.join(ACCESS)}"
+                f"{' or '.join(able)}"
             )
         for key in ("network", "qos", "kernel", "zones", "servers"):
             if getattr(arm, key) != type(arm).model_fields[key].default:
@@ -176,8 +175,12 @@ def _of_engine(
     if kind != "local":
         instead = f"{supported.to_write(('local',))}, or use site.tiup or site.kubernetes.tidb"
         yield supported.refusal(f"{place}.cluster", kind, ("local",), remedy=instead)
-    if name != "tidb":
-        yield f"{place}.cluster: made of TiDB, and engine.name is {name}; write tidb, or remove it"
+    if traits.engine(name).cluster is None:
+        able = next(one for one in traits.engines().values() if one.cluster is not None)
+        yield (
+            f"{place}.cluster: made of {able.product}, and engine.name is {name}; write {able.name}, or "
+            "remove it"
+        )
     elif binary is not None:
         yield f"{place}.binary: {binary}: the parts of a cluster are built together; remove it"
     elif version not in VERSIONS:

@@ -7,19 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from benchbook.core import supported
+from benchbook.core import supported, traits
 from benchbook.core.study_base import Model, distinct
 
 Scalar = int | float | str | bool
 Item = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$")]
-# The words of HAProxy's settings that a study may give, each with the section it stands in.
-HAPROXY = {
-    **{"maxconn": "global", "nbthread": "global", "cpu-map": "global"},
-    **dict.fromkeys(
-        ("retries", "balance", "timeout connect", "timeout client", "timeout server"), "defaults"
-    ),
-}
-Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*([. ][a-z0-9-]+)*$")]
+Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*([. ][a-z0-9_-]+)*$")]
 
 
 class TiupPart(Model):
@@ -61,7 +54,8 @@ class HostProxy(Model):
     """Version that must be found, from the left; null accepts any and records it."""
     settings: dict[Word, int | str | bool] = Field({}, examples=[{"proxy.conn-buffer-size": 131072}])
     """Settings in the proxy's own words: of TiProxy items of its file, of HAProxy `maxconn`, `nbthread`,
-    `cpu-map`, `retries`, `balance`, and the timeouts for `connect`, `client` and `server`."""
+    `cpu-map`, `retries`, `balance`, and the timeouts for `connect`, `client` and `server`, of PgBouncer
+    those of its pools, such as `default_pool_size`."""
 
     @field_validator("settings")
     @classmethod
@@ -119,25 +113,28 @@ def refused(
             yield supported.refusal("site.tiup", kind, ("ssh",), remedy=ON_HOSTS)
         if tls != "off":
             yield supported.refusal(f"site.tls: {tls}", kind, ("ssh",), remedy=ON_HOSTS)
-    elif tls != "off" and engine.name != "mariadb":
-        yield f"site.tls: {tls}: made for mariadb only, and engine.name is {engine.name}; remove it"
-    elif tiup is not None and engine.name != "tidb":
+    elif tls != "off" and not traits.engine(engine.name).encrypts:
+        able = " and ".join(one for one, of in traits.engines().items() if of.encrypts)
+        yield f"site.tls: {tls}: made for {able} only, and engine.name is {engine.name}; remove it"
+    elif tiup is not None and "tiup" not in traits.engine(engine.name).clusters_by:
         yield f"site.tiup: makes TiDB, and engine.name is {engine.name}; write tidb, or remove it"
     for name, arm in arms.items():
+        proxy = traits.proxies().get(arm.access)
         if "parts" in supported.MAKES[kind] and arm.parts is not None and tiup is None and not has_operator:
             yield (
                 f"arms.{name}.parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
                 "remove it"
             )
         if arm.proxy is not None and kind == "ssh":
-            if arm.access not in ("haproxy", "tiproxy"):
-                yield f"arms.{name}.proxy: access is {arm.access}; write haproxy or tiproxy, or remove it"
-            elif arm.access == "haproxy" and (odd := sorted(set(arm.proxy.settings) - set(HAPROXY))):
-                yield f"arms.{name}.proxy.settings.{odd[0]}: not taken; use {', '.join(HAPROXY)}"
+            if proxy is None:
+                able = " or ".join(one for one, of in traits.proxies().items() if kind in of.sites)
+                yield f"arms.{name}.proxy: access is {arm.access}; write {able}, or remove it"
+            elif why := proxy.refused(arm.proxy.settings):
+                yield f"arms.{name}.proxy.settings.{why}"
         if kind == "ssh" and arm.numa is not None and tiup is None:
             yield f"arms.{name}.numa: binds parts of a cluster; write site.tiup, or cpu.server.cores"
-        if tls != "off" and arm.access == "tiproxy":
-            yield f"arms.{name}.access: tiproxy: has no certificate of ours; write haproxy or direct"
+        if tls != "off" and proxy is not None and not proxy.relays_tls:
+            yield f"arms.{name}.access: {arm.access}: has no certificate of ours; write direct"
         if tiup is None:
             continue
         version = (arm.engine.version if arm.engine is not None else None) or engine.version

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from benchbook.core import own_scripts, registry
+from benchbook.core import own_scripts, registry, traits
 from benchbook.core.errors import did_you_mean
 from benchbook.core.study_base import NAME as NAME
 from benchbook.core.study_base import Model, distinct, enumeration, known
@@ -46,8 +46,8 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-SiteKind = Annotated[str, known("site", registry.SITES), enumeration(registry.SITES)]
-EngineName = Annotated[str, known("engine", registry.ENGINES), enumeration(registry.ENGINES)]
+SiteKind = Annotated[str, known("site", registry.SITES.keys), enumeration(registry.SITES.keys)]
+EngineName = Annotated[str, known("engine", traits.engines), enumeration(traits.engines)]
 Script = Annotated[
     str,
     AfterValidator(lambda value: value if own_scripts.is_own(value) else _shipped(value)),

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from benchbook.core import registry
+from benchbook.core import traits
 
 _OF_CLIENTS = frozenset({"access: direct", "clients", "options_by"})
-_OF_SERVERS = _OF_CLIENTS | {"access: haproxy", "servers"}
-_OF_MACHINES = _OF_SERVERS | {f"access: {name}" for name in registry.PROXIES}
-_OF_MACHINES |= {"capture", "cpu.cores", "data", "engine", "kernel", "load"}
+_OF_SERVERS = _OF_CLIENTS | {"servers"}
+_OF_MACHINES = _OF_SERVERS | {"capture", "cpu.cores", "data", "engine", "kernel", "load"}
 _OF_NETWORKS = _OF_SERVERS | {"access: load_balancer", "access: service"}
 _OF_NETWORKS |= {"cpu.quota", "neighbour", "network", "qos"}
+# Proxies beside these are made where their own traits say.
 MAKES: dict[str, frozenset[str]] = {
     "existing": _OF_CLIENTS | {"endpoint"},
     "kubernetes": _OF_NETWORKS | {"parts", "placement"},
@@ -41,6 +41,12 @@ _WHY = {
     "placement": "nodes are a cluster's",
     "proxy": "it is about a proxy on a host",
 }
+
+
+def makes(kind: str, what: str) -> bool:
+    """Say whether a kind of site makes something of an arm, as `MAKES` calls it."""
+    proxy = traits.proxies().get(what.removeprefix("access: "))
+    return what in MAKES[kind] if proxy is None else kind in proxy.sites
 
 
 def refusal(what: str, kind: str, able: Iterable[str], why: str = "", remedy: str = "") -> str:
@@ -69,11 +75,11 @@ def mistakes(kind: str, arms: Mapping[str, Any]) -> Iterator[str]:
 
 def _refused(kind: str, arm: Any) -> Iterator[tuple[str, str]]:
     for what, key in _asked(arm.setting):
-        if what not in MAKES[kind]:
+        if not makes(kind, what):
             why, remedy = _INSTEAD.get((what, kind), (_WHY.get(what, ""), ""))
             if kind == "existing":
                 why, remedy = "only clients are ours there", "write endpoint, and stands_in_for"
-            able = [one for one, makes in MAKES.items() if what in makes]
+            able = [one for one in MAKES if makes(one, what)]
             yield what, refusal(key, kind, able, why, remedy or f"remove it, or {to_write(able)}")
 
 

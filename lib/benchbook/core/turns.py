@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.core import engines, own_scripts, registry
+from benchbook.core import engines, own_scripts, registry, traits
 from benchbook.core.study_kubernetes import Kubernetes
 
 TURNS, RUNS = "turns", "runs"
@@ -71,7 +71,7 @@ def order(study: Any, workload: str) -> str:
 
 def has_own_twin(study: Any) -> bool:
     """Say whether in turns the baseline's twin needs a server of its own, because arms can't share one."""
-    return study.aa is not None and engines.engine_of(study, study.baseline).name in registry.WITH_OWN_WORK
+    return study.aa is not None and traits.engine(engines.engine_of(study, study.baseline).name).has_own_work
 
 
 def misleading(study: Any) -> Iterator[str]:
@@ -133,14 +133,14 @@ def _of_cluster(study: Any) -> Iterator[str]:
         yield "site.kubernetes.client_in: server: one clock can't reach the clients in several containers"
     if here.client.cpu is not None:
         yield "site.kubernetes.client.cpu: what one arm's client uses of this limit, the next one lacks"
-    if study.engine.name == "tidb":
+    if traits.engine(study.engine.name).has_own_work:
         yield (
-            "engine.name: tidb: a server in a pod is not stopped with its client, so TiDB's own work "
-            "would go on in the turns of others"
+            f"engine.name: {study.engine.name}: a server in a pod is not stopped with its client, so its own "
+            "work would go on in the turns of others"
         )
     places = []
     for name, arm in study.arms.items():
-        if arm.access == "load_balancer":
+        if arm.access == traits.LOAD_BALANCER:
             yield f"arms.{name}.access: load_balancer: its client is outside the cluster, and others are not"
         places.append(arm.placement.nodes.get("client") if arm.placement is not None else None)
         if places[-1] != places[0]:
@@ -171,11 +171,10 @@ def _of_arms(study: Any) -> Iterator[str]:
                 yield f"arms.{name}.{key}: {why}"
     if study.engine.cluster is not None:
         yield "engine.cluster: its parts wait by a clock that goes on while the arm stands still"
-    for name in _engines(study) & registry.WITH_OWN_WORK:
-        if _share(study):
+    for name in _engines(study):
+        if traits.engine(name).has_own_work and _share(study):
             yield f"engine.name: {name}: arms share it, and its own work would go on in the turns of others"
-    for name in _engines(study) & registry.WITH_BACKENDS:
-        if any(one != _servers(study)[0] for one in _servers(study)):
+        if traits.engine(name).has_backends and any(one != _servers(study)[0] for one in _servers(study)):
             yield (
                 f"engine.name: {name}: it begins a process for each session, and those of a server that one "
                 "arm has to itself would go on in the turns of others"

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from benchbook.core import own_scripts, registry
+from benchbook.core import own_scripts, traits
 from benchbook.core.engines import data_groups, engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
@@ -215,7 +215,7 @@ def _checksum_kind(study: Study) -> str:
     names = {engine_of(study, arm).name for arm in study.arms}
     if names == {"mariadb"}:
         return "own"
-    return "crc32" if all(registry.driver(name) == "mysql" for name in names) else "md5"
+    return "crc32" if all(traits.engine(name).driver == traits.MYSQL for name in names) else "md5"
 
 
 def _differs(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.core.engines import engine_of
 from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
@@ -25,7 +25,7 @@ def argvs(study: Study, arm: str, endpoint: Endpoint) -> list[list[str]]:
     """Return the command line of each table's loader, in the order and with the ids that an arm asks for."""
     data, asked = study.dataset, study.arms[arm].data
     is_index_first = asked is not None and asked.index == "before"
-    has_own_ids = engine_of(study, arm).name in registry.WITH_GAPS
+    has_own_ids = traits.engine(engine_of(study, arm).name).leaves_gaps
     return [
         sysbench.load(endpoint, table, data.table_size, data.seed, is_index_first, has_own_ids)
         for table in range(1, data.tables + 1)

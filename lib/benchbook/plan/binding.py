@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from benchbook.core import traits
 from benchbook.core.engines import engine_of
 from benchbook.core.model import PlannedRun, fingerprint, run_id_of
 from benchbook.core.study import Study
@@ -18,8 +19,6 @@ from benchbook.plan import schedule
 
 # What dataset.json says beside what was loaded.
 BESIDE_DATA = ("fingerprint", "loads", "events")
-# Engines whose facts say of each setting what was asked for, under the name that the study gives it.
-TELLING = frozenset({"mariadb", "mysql", "postgresql"})
 FILES = {"facts": "facts.json", "data": "dataset.json"}
 # Sections of a study file that no run's plan follows from.
 UNBOUND_KEYS = (
@@ -63,7 +62,9 @@ def of_settings(facts: Mapping[str, Any], study: Study) -> Iterator[str]:
     """Yield settings of a server that the study asks for and the facts do not show, and the reverse."""
     for arm, found in facts["arms"].items():
         settings = found.get("engine", {}).get("settings")
-        if arm not in study.arms or engine_of(study, arm).name not in TELLING or not _is_told(settings):
+        if arm not in study.arms or not _is_told(settings):
+            continue
+        if not traits.engine(engine_of(study, arm).name).tells_settings:
             continue
         shown = {name: one["asked"] for name, one in settings.items() if one["from"] == "study"}
         asked = {name: _text(value) for name, value in engine_of(study, arm).settings.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.core import own_scripts, registry
+from benchbook.core import own_scripts, registry, traits
 from benchbook.core import turns as words
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
@@ -42,8 +42,7 @@ SKETCHED = 1
 # Seconds around a run, and those between blocks, in which data are put back and servers start, for the
 # estimate that is shown before anything starts; as measured, by engine. A cluster elects leaders first.
 RUN_OVERHEAD_S = 0.5
-BLOCK_OVERHEAD_S = {"tidb": 6.0}
-USUAL_OVERHEAD_S, CLUSTER_OVERHEAD_S = 4.0, 17.0
+CLUSTER_OVERHEAD_S = 17.0
 
 
 def conditions(facts: dict[str, Any], data: dict[str, Any]) -> dict[str, dict[str, str]]:
@@ -173,7 +172,7 @@ def block_overhead(study: Study) -> float:
     """Estimate the seconds that a block takes beside its runs: those of the engine that takes longest."""
     engines = [engine_of(study, arm) for arm in study.arms]
     return max(
-        CLUSTER_OVERHEAD_S if one.cluster is not None else BLOCK_OVERHEAD_S.get(one.name, USUAL_OVERHEAD_S)
+        CLUSTER_OVERHEAD_S if one.cluster is not None else traits.engine(one.name).block_overhead_s
         for one in engines
     )
 
@@ -289,8 +288,8 @@ def _cell(
     options.pop("script")
     if not own_scripts.is_own(study.script(workload)):
         options.pop("options")
-    driver = registry.driver(engine_of(study, study.deployed(arm)).name)
-    if driver != "mysql":
+    driver = traits.engine(engine_of(study, study.deployed(arm)).name).driver
+    if driver != traits.MYSQL:
         options.pop("ignore_errors")
         options["driver"] = driver
     return {

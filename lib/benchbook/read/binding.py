@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from benchbook.core import traits
 from benchbook.read import rows
 from benchbook.read.evidence import Evidence
 
@@ -91,8 +92,8 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
     engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
     known = {name: engine.get(name) for name in STARTED}
     known |= {f"proxy_{name}": proxy.get(name) for name in STARTED}
-    if engine.get("name") in ("mariadb", "mysql", "postgresql"):
-        # TiDB says its version in another way when it is asked for its status.
+    told = traits.engines().get(engine.get("name", ""))
+    if told is None or told.tells_version:
         known["version"] = engine.get("version")
     for when in ("identity_before", "identity_after"):
         look = run.seen.get(when) or {}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchbook.compare import words
+from benchbook.core import traits
 from benchbook.show import numbers
 
 Facts = Mapping[str, Any]
@@ -30,7 +30,7 @@ def _programs(arms: list[Facts]) -> dict[str, list[str]]:
     """Return the versions of each program in the order of the arms: engine, proxy, sysbench."""
     found: dict[str, list[str]] = {}
     named = [
-        (words.PRODUCTS.get(part["name"], part["name"]), part.get("version"))
+        (traits.product(part["name"]), part.get("version"))
         for key in ("engine", "proxy")
         for part in (arm.get(key) for arm in arms)
         if part and part.get("name")

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchbook.core import files, paths, record, yamlfile
+from benchbook.core import files, paths, record, traits, yamlfile
 from benchbook.core.study_arm import UNMEASURED, without_presentation
 from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
 _MOST_DRAWN = 3
 _SITES = {"local": "one machine", "ssh": "hosts", "kubernetes": "a cluster"}
-_ENGINES = {"mariadb": "MariaDB", "mysql": "MySQL", "tidb": "TiDB", "postgresql": "PostgreSQL"}
 
 
 @dataclass(frozen=True)
@@ -241,4 +240,4 @@ def _parts(given: Mapping[str, Any], is_on_one_node: bool) -> Iterator[str]:
     if kind == "local" and any(arm.get("network") == "pod" or arm.get("zones") for arm in arms):
         yield "namespaces"
     if engine:
-        yield _ENGINES.get(engine, str(engine))
+        yield traits.product(str(engine))

@@ -69,10 +69,9 @@ def service_user(name: str) -> str | None:
     try:
         return pwd.getpwnam(name).pw_name
     except KeyError:
-        package = {"mysql": "mariadb-server", "haproxy": "haproxy", "postgres": "postgresql"}.get(name)
-        remedy = f"apt-get install {package}" if package else f"useradd -r {name}"
         raise SiteError(
-            f"there is no user {name}, and a server must not run as root; install it with `{remedy}`"
+            f"there is no user {name}, and a server must not run as root; install the package that brings "
+            f"it, or `useradd -r {name}`"
         ) from None
 
 

@@ -109,7 +109,6 @@ def taken(
     if differing := differences(asked, variables):
         raise SettingsDiffer(differing)
     return {
-        "name": "mariadb",
         "version": variables["version"],
         "version_comment": variables["version_comment"],
         "tls": variables.get("have_ssl", "unknown"),

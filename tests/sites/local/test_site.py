@@ -16,7 +16,7 @@ import pymysql
 import pytest
 
 from benchbook import sites
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
@@ -380,12 +380,12 @@ def test_with_any_umask_others_write_nothing_and_read_no_secret(make_study, lab:
     shutil.rmtree(lab.parent / "deep")
 
 
-@pytest.mark.parametrize("kind", sorted(registry.PROXIES))
+@pytest.mark.parametrize("kind", sorted(traits.proxies()))
 def test_a_proxy_that_has_changed_places_has_the_settings_that_provision_recorded(
     open_folder: Path, kind: str
 ):
     """Ports of block 2 are others, and exchanged: the first two, of arm a, are then the last two."""
-    if (why := sites.load(registry.ACCESS[kind] or "").obstacle()) is not None:
+    if (why := sites.load(traits.proxy(kind).code).obstacle()) is not None:
         pytest.skip(why)
     engine, setting = ENGINE_OF.get(kind, ("mariadb", "innodb_flush_log_at_trx_commit"))
     arms = {

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from benchbook import sites
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.core.study import Study
 from benchbook.measure import dataset
 from tests import rooms
@@ -63,12 +63,12 @@ def test_what_a_socket_does_not_go_with_is_refused_by_name(changes: dict[str, An
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("engine", sorted(registry.WITH_SOCKET))
+@pytest.mark.parametrize("engine", [name for name, one in traits.engines().items() if one.has_socket])
 def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(
     engine: str, open_folder: Path, port: int, tmp_path: Path
 ):
     asked = study(engine, port + 35)
-    ask = getattr(sites.load(registry.ENGINES[engine]), "obstacle", lambda _: None)
+    ask = sites.load(traits.engine(engine).code).obstacle
     if (why := ask(asked.engine)) is not None:
         pytest.skip(why)
     with sites.open_site(asked, open_folder / f"socket-{engine}") as site:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.core import reserved
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import config, status
+from benchbook.sites.traits import tidb
 
 METRICS = """# HELP tidb_executor_statement_total Counter of StmtNode.
 # TYPE tidb_executor_statement_total counter
@@ -149,4 +149,4 @@ def test_a_setting_that_was_not_taken_is_named_whichever_kind_it_is() -> None:
 
 def test_what_would_open_the_server_is_the_labs_to_say() -> None:
     asked = {"security.skip-grant-table": True, "status.status-host": "0.0.0.0", "log.level": "info"}
-    assert reserved.tidb(asked) == ["security.skip-grant-table", "status.status-host"]
+    assert tidb.reserved(asked) == ["security.skip-grant-table", "status.status-host"]

@@ -8,28 +8,25 @@ import pwd
 import re
 import shutil
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import registry
 from benchbook.sites.agent import files
 from benchbook.sites.lab import free_bytes
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.process import PLAIN
 
 SYS = Path("/sys")
-# What is looked for on a host, by the name of its version among the facts; the first program says it.
-PROGRAMS = {"sysbench": ("sysbench",), **registry.PROGRAMS, "tiup": ("tiup",)}
-PROGRAMS |= {name: (name,) for name in registry.PROXIES}
-# How a program is asked, where it is not by `--version`.
-ASKED: dict[str, tuple[str, ...]] = {"tidb-server": ("-V",), "haproxy": ("-v",)}
-ASKED |= dict.fromkeys(("mariadbd", "mysqld"), ("--no-defaults", "--version"))
 NONE: dict[str, str] = {}
+# What is looked for on a host, by the name of its version among the facts: its `programs`, and what asks the
+# first of them (`by`), as `core.traits` has it.
+Asked = Mapping[str, Mapping[str, Sequence[str]]]
 # The first number with a point in what a program prints of itself.
 VERSION = r"(\d+\.\d+[\w.~+-]*)"
 
 
-def facts(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
+def facts(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
     """Return what stays the same from run to run; `folder` says which disk is meant.
 
     `programs` has the paths of programs that are not where packages put them.
@@ -51,7 +48,7 @@ def facts(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
         "somaxconn": number("/proc/sys/net/core/somaxconn"),
         "clocksource": read(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
         "disk": _disk(folder),
-        **{name: tool(needed[0], programs) for name, needed in PROGRAMS.items()},
+        **{name: tool(one["programs"][0], one["by"], programs) for name, one in asked.items()},
     }
 
 
@@ -64,12 +61,12 @@ def moment(folder: Path) -> dict[str, Any]:
     }
 
 
-def look(folder: Path, programs: dict[str, str] = NONE) -> dict[str, Any]:
+def look(folder: Path, asked: Asked, programs: dict[str, str] = NONE) -> dict[str, Any]:
     """Return all that a doctor asks, without anything being started here."""
     return {
-        "facts": facts(folder, programs),
+        "facts": facts(folder, asked, programs),
         "moment": moment(folder),
-        "tools": {name: which(name, programs) for needed in PROGRAMS.values() for name in needed},
+        "tools": {name: which(name, programs) for one in asked.values() for name in one["programs"]},
         "user": _account().pw_name,
         "home": _account().pw_dir,
         "is_root": os.geteuid() == 0,
@@ -85,12 +82,12 @@ def which(name: str, programs: dict[str, str] = NONE) -> str | None:
     return shutil.which(given) if given else next(iter(files.programs(name)), None)
 
 
-def tool(name: str, programs: dict[str, str] = NONE) -> str | None:
-    """Return the version that a program prints, or None if it is not installed."""
+def tool(name: str, by: Sequence[str], programs: dict[str, str] = NONE) -> str | None:
+    """Return the version that a program prints when it is asked `by`, or None if it is not installed."""
     path = which(name, programs)
     if path is None:
         return None
-    said = files.says([path, *ASKED.get(name, ("--version",))], {**PLAIN, "HOME": _account().pw_dir})
+    said = files.says([path, *by], {**PLAIN, "HOME": _account().pw_dir})
     # A program that was built without being told its version has none to tell.
     return first(VERSION, said)
 

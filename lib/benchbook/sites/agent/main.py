@@ -56,7 +56,8 @@ def main() -> None:
 
 
 def _look(folder: Path) -> dict[str, Any]:
-    return facts.look(folder, json.loads(sys.stdin.readline()).get("programs") or {})
+    order = json.loads(sys.stdin.readline())
+    return facts.look(folder, order["asked"], order["programs"])
 
 
 def _serve(folder: Path) -> dict[str, Any]:

@@ -49,9 +49,9 @@ class Operations(Files):
             "monotonic_s": time.monotonic(),
         }
 
-    def look(self, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
+    def look(self, asked: facts.Asked, programs: dict[str, str] = facts.NONE) -> dict[str, Any]:
         """Return what this host is; `programs` has the paths of some that it is not to look for."""
-        return facts.look(self._folder, programs)
+        return facts.look(self._folder, asked, programs)
 
     def sysctl(self, name: str, value: int) -> int:
         """Set a kernel setting, to be put back at the end; return what the kernel then has."""

@@ -19,13 +19,14 @@ from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
 from benchbook.sites.engines import tls
 from benchbook.sites.engines.server import Server
+from benchbook.sites.machine.abilities import install_command
 from benchbook.sites.machine.contract import Machine
+from benchbook.sites.traits.mariadb import TRAITS
 
 CRASH = re.compile(
     r"\[ERROR\]|got signal|Assertion|Segmentation|[Cc]orrupt|Out of memory|No space left", re.ASCII
 )
-INSTALL, INSTALL_S = "apt-get install mariadb-server", 180.0
-REMEDY = f"install it (`{INSTALL}`)"
+INSTALL_S = 180.0
 SOCKET, PID = "m.sock", "m.pid"
 # No right to the schema, no such account, no such schema, no account for this host.
 UNKNOWN_THERE = (1044, 1045, 1049, 1130)
@@ -34,7 +35,7 @@ UNKNOWN_THERE = (1044, 1045, 1049, 1130)
 class MariaDB(Server):
     """One server. With `tls_from`, which gives a client's machine, the benchmark's account needs TLS."""
 
-    name, program, product, remedy = "mariadb", "mariadbd", "MariaDB", REMEDY
+    traits = TRAITS
     version_words = re.compile(r"Ver ([0-9.]+)-MariaDB")
     config_name, leftovers, crash = "my.cnf", (SOCKET, PID), CRASH
     own_options = frozenset({"--report-host"})
@@ -43,20 +44,20 @@ class MariaDB(Server):
     def __init__(
         self, machine: Machine, engine: Any, place: labs.Place, tls_from: Callable[[], Machine] | None = None
     ) -> None:
-        super().__init__(machine, place, machine.account("mysql"))
+        super().__init__(machine, place, machine.account(self.traits.account))
         self.engine, self.lab, self.tls_from = engine, machine.lab, tls_from
         self.socket, self._opened = f"{self.role}/{SOCKET}", 0
         self._admin: sqlalchemy.Engine | None = None
         self.binary = self._find()
         self.version = self._said_version()
-        self._must_be(engine.version, f"{self.remedy} in that version, or name its program", self.version)
+        self._must_be(engine.version, f"{self._remedy} in that version, or name its program", self.version)
         settings.must_be_free(engine)
         self.asked = self._complete(engine.settings)
 
     @property
     def made_with(self) -> dict[str, Any]:
         fixed = {key: settings.text(self.asked[key]) for key in settings.AT_CREATION if key in self.asked}
-        return {"engine": self.name, "version": self.version, "settings": fixed}
+        return {"engine": self.traits.name, "version": self.version, "settings": fixed}
 
     def create(self) -> None:
         """The administrator comes in by the name of our user there; no account is without a name."""
@@ -98,7 +99,7 @@ class MariaDB(Server):
         self.running()
         variables = sql.variables(self.admin())
         read = settings.taken(self.asked, self.engine.settings, variables, self.folder)
-        return read | self.program_facts(self.binary)
+        return read | {"name": self.traits.name} | self.program_facts(self.binary)
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1
@@ -173,28 +174,33 @@ class MariaDB(Server):
     def _complete(self, asked: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
         return settings.complete(asked)
 
+    @property
+    def _remedy(self) -> str:
+        return f"install it (`{install_command(self.traits.programs[0])}`)"
+
     def _find(self) -> str:
-        found = self._named_program(self.program) or self.machine.program(self.program)
+        program = self.traits.programs[0]
+        found = self._named_program(program) or self.machine.program(program)
         if found is None:
-            raise SiteError(f"{self.program} is not installed{self._where}; {self.remedy}")
+            raise SiteError(f"{program} is not installed{self._where}; {self._remedy}")
         return found
 
     def _said_version(self) -> str:
-        answer = self.machine.says([self.binary, "--no-defaults", "--version"])
+        answer = self.machine.says([self.binary, *self.traits.version_by])
         match = self.version_words.search(answer)
         if match is None:
             raise SiteError(
-                f"{self.binary}{self._where} is not a {self.product} server (it says "
+                f"{self.binary}{self._where} is not a {self.traits.product} server (it says "
                 f"{answer.strip()[:80]!r}); name another program {self._key}"
             )
         return match[1]
 
     def _installer(self) -> str:
-        name, above = "mariadb-install-db", PurePosixPath(self.binary).parent.parent
+        name, above = self.traits.programs[1], PurePosixPath(self.binary).parent.parent
         beside = [f"{above}/{one}/{name}" for one in ("bin", "scripts")] if self.engine.binary else []
         found = next(filter(None, map(self.machine.program, [*beside, name])), None)
         if found is None:
-            raise SiteError(f"{name} is not installed{self._where}; run `{INSTALL}`")
+            raise SiteError(f"{name} is not installed{self._where}; {self._remedy}")
         return found
 
     def _text(self) -> str:
@@ -213,4 +219,4 @@ class MariaDB(Server):
         lines = [f"{key}={settings.text(value)}" for key, value in sorted(self.asked.items())]
         # The last word counts.
         lines += [f"{key}={value}" for key, value in places.items()]
-        return f"[{self.program}]\n" + "\n".join(lines) + "\n"
+        return f"[{self.traits.programs[0]}]\n" + "\n".join(lines) + "\n"

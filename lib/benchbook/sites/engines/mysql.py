@@ -15,13 +15,11 @@ import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import admin_account, settings, sql
-from benchbook.sites.agent import files
 from benchbook.sites.engines.mariadb import INSTALL_S, MariaDB
-from benchbook.sites.machine import here
 from benchbook.sites.settings import Value
+from benchbook.sites.traits.mysql import TRAITS
 
 OLDEST = (8, 0, 30)
-REMEDY = "install a MySQL or a Percona Server"
 WORDS = re.compile(r"Ver ([0-9]+(?:\.[0-9]+)+)(?!\S*MariaDB)")
 FIRST = "first.sql"
 # What differs from MariaDB's: the log's size has another name, and what would listen or encrypt is off.
@@ -40,19 +38,19 @@ ABSENT = {
 class MySQL(MariaDB):
     """One server. Nothing is started until `ensure`."""
 
-    name, program, product, remedy = "mysql", "mysqld", "MySQL", REMEDY
+    traits = TRAITS
     version_words = WORDS
 
-    @staticmethod
-    def obstacle(engine: Any) -> str | None:
-        """Return why this machine can't make such a server, or None."""
-        if engine.binary is not None:
+    @classmethod
+    def obstacle(cls, engine: Any) -> str | None:
+        if engine.binary is not None or cls.standing()[0] is not None:
             return None
-        found = here.find(MySQL.program)
-        if found is None or not WORDS.search(files.says([found, "--no-defaults", "--version"])):
-            # MariaDB's package gives its own server this name too.
-            return f"there is no mysqld but MariaDB's; {REMEDY}, or name its program in engine.binary"
-        return None
+        # MariaDB's package gives its own server this name too.
+        return f"there is no mysqld but MariaDB's; {cls._brings()}, or name its program in engine.binary"
+
+    @classmethod
+    def standing(cls) -> tuple[str | None, str]:
+        return super().standing()[0], cls._brings()
 
     @property
     def made_with(self) -> dict[str, Any]:
@@ -85,7 +83,7 @@ class MySQL(MariaDB):
         return seen | sql.identity(self.admin(), what, uid="@@server_uuid")
 
     def facts(self) -> dict[str, Any]:
-        return super().facts() | {"name": self.name, "tls": "off"}
+        return super().facts() | {"tls": "off"}
 
     def _connect(self, **how: Any) -> pymysql.Connection:
         self._opened += 1
@@ -98,6 +96,14 @@ class MySQL(MariaDB):
     def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
         return settings.complete(asked, DEFAULTS)
 
+    @classmethod
+    def _brings(cls) -> str:
+        return f"install a {cls.traits.product}"
+
+    @property
+    def _remedy(self) -> str:
+        return self._brings()
+
     def _places(self) -> dict[str, object]:
         # It has a second protocol, on a port of its own.
         return {**self._base(), "mysqlx": "OFF"}
@@ -109,7 +115,7 @@ class MySQL(MariaDB):
         found = super()._said_version()
         if tuple(map(int, found.split("."))) < OLDEST:
             raise SiteError(
-                f"{self.binary}{self._where} is {self.product} {found}; version "
+                f"{self.binary}{self._where} is {self.traits.product} {found}; version "
                 f"{'.'.join(map(str, OLDEST))} or newer is needed"
             )
         return found

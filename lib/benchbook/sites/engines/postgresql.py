@@ -13,13 +13,12 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings, sql
-from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as server_settings
 from benchbook.sites.engines.postgresql_dialect import ADMIN
 from benchbook.sites.engines.server import Server
-from benchbook.sites.machine.abilities import install_command
 from benchbook.sites.machine.contract import Machine
+from benchbook.sites.traits.postgresql import TRAITS
 
 CRASH = re.compile(
     r"\b(PANIC|FATAL):|was terminated by signal|terminating any other active|"
@@ -40,6 +39,8 @@ SELECT current_setting('data_directory'), current_setting('port')::int, current_
 class PostgreSQL(Server):
     """One server, known by its pid file, its folder and a word drawn at each start."""
 
+    traits = TRAITS
+    version_words = accounts.VERSION
     config_name, config_files = "postgresql.conf", (HBA,)
     own_options = frozenset({"--listen_addresses", "--port", "--cluster_name"})
     start_s = 180.0
@@ -48,7 +49,7 @@ class PostgreSQL(Server):
     has_children = True
 
     def __init__(self, machine: Machine, engine: Any, place: labs.Place) -> None:
-        super().__init__(machine, place, machine.account("postgres"))
+        super().__init__(machine, place, machine.account(self.traits.account))
         self.engine, self.lab = engine, machine.lab
         self.binary = self._find()
         self.version = accounts.said_version(self.binary, machine.says)
@@ -63,16 +64,9 @@ class PostgreSQL(Server):
         self.leftovers, self._opened = (name, f"{name}.lock"), 0
         self._admin: sqlalchemy.Engine | None = None
 
-    @staticmethod
-    def obstacle(engine: Any) -> str | None:
-        """Return why this machine can't make such a server, or None."""
-        if engine.binary is None and not files.programs(accounts.PROGRAM):
-            return f"postgres is not installed; `{install_command('postgres')}`"
-        return None
-
     @property
     def made_with(self) -> dict[str, Any]:
-        return {"engine": "postgresql", "version": self.version, "settings": {}}
+        return {"engine": self.traits.name, "version": self.version, "settings": {}}
 
     def _command(self) -> list[str]:
         here = {"listen_addresses": self.place.address, "port": self.place.port, "cluster_name": self.word}

@@ -14,10 +14,11 @@ from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.engines.postgresql_dialect import ADMIN, WORDS
 from benchbook.sites.machine.contract import Machine
+from benchbook.sites.traits.postgresql import TRAITS
 
 INSTALL = "apt-get install postgresql"
-PROGRAM = "postgres"
-DRIVER = "pgsql"
+PROGRAM, DRIVER = TRAITS.programs[0], TRAITS.driver
+VERSION = re.compile(r"\(PostgreSQL\) ([0-9.]+)")
 OLDEST = 15
 IDENTITY = """
 SELECT system_identifier, current_setting('server_version'), current_setting('data_directory'),
@@ -29,7 +30,7 @@ EXTENSIONS = ("pg_stat_statements", "pg_prewarm")
 def said_version(binary: str, says: Callable[[list[str]], str]) -> str:
     """Return the version of a server program, such as 15.18; SiteError if it is no PostgreSQL for us."""
     answer = says([binary, "--version"])
-    match = re.search(r"\(PostgreSQL\) ([0-9.]+)", answer)
+    match = VERSION.search(answer)
     if match is None:
         raise SiteError(
             f"{binary} is not a PostgreSQL (it says {answer.strip()[:80]!r}); correct engine.binary"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -12,8 +13,12 @@ from typing import Any
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
+from benchbook.core.traits import Engine as Traits
 from benchbook.sites import sql
-from benchbook.sites.machine import prepared
+from benchbook.sites.agent import files
+from benchbook.sites.agent.facts import VERSION
+from benchbook.sites.machine import here, prepared
+from benchbook.sites.machine.abilities import install_command
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised import Supervised
 
@@ -21,9 +26,12 @@ from benchbook.sites.machine.supervised import Supervised
 class Server(Supervised, abc.ABC):
     """One server with its program (`binary`) and a data folder, which `prepared.make` makes.
 
+    A class says what it is in `traits`, and finds its version in what its program prints by `version_words`.
     `word` is drawn at each start, for a server that can say it; `env` goes into its program's environment.
     """
 
+    traits: Traits
+    version_words = re.compile(VERSION)
     binary: str
     socket: str
     engine: Any
@@ -46,6 +54,26 @@ class Server(Supervised, abc.ABC):
         except BaseException:
             self.stop()
             raise
+
+    @classmethod
+    def obstacle(cls, engine: Any) -> str | None:
+        """Return why this machine can't make such a server, or None."""
+        if engine.binary is not None or cls._found() is not None:
+            return None
+        program = cls.traits.programs[0]
+        return f"{program} is not installed; `{install_command(program)}`"
+
+    @classmethod
+    def standing(cls) -> tuple[str | None, str]:
+        """Return the version that this machine has, None if none, and what brings one."""
+        found = cls._found()
+        match = cls.version_words.search(files.says([found, *cls.traits.version_by])) if found else None
+        return match[1] if match else None, install_command(cls.traits.programs[0])
+
+    @classmethod
+    def _found(cls) -> str | None:
+        program = cls.traits.programs[0]
+        return here.find(program) or next(iter(files.programs(program)), None)
 
     @property
     @abc.abstractmethod

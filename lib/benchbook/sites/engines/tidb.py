@@ -21,6 +21,7 @@ from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.here import Here
 from benchbook.sites.tidb import build, config, data
 from benchbook.sites.tidb.status import Status
+from benchbook.sites.traits.tidb import TRAITS
 
 STORAGE = "unistore, embedded: one process, writes not synced"
 CRASH = re.compile(r"\[ERROR\]|\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No space left", re.ASCII)
@@ -29,6 +30,7 @@ CRASH = re.compile(r"\[ERROR\]|\[FATAL\]|^panic: |^fatal error: |^SIG[A-Z]+: |No
 class TiDB(Server):
     """One server, its status port the next. On this machine a program that is missing is built now."""
 
+    traits = TRAITS
     config_name, leftovers, crash = "tidb.toml", (data.SOCKET,), CRASH
     own_options = frozenset({"-host", "-P", "-status-host", "-status"})
     start_s, stop_s = 180.0, 60.0
@@ -46,10 +48,16 @@ class TiDB(Server):
         self._admin: sqlalchemy.Engine | None = None
         self._opened = 0
 
-    @staticmethod
-    def obstacle(engine: Any) -> str | None:
-        """Return why this machine can't make such a server, or None; nothing is built to find out."""
+    @classmethod
+    def obstacle(cls, engine: Any) -> str | None:
+        """Nothing is built to find out."""
         return build.obstacle(engine.version, engine.binary)
+
+    @classmethod
+    def standing(cls) -> tuple[str | None, str]:
+        """What it can build counts as there."""
+        refused = build.obstacle(None, None)
+        return (build.standing() if refused is None else None), (refused or "").partition("; ")[2]
 
     @property
     def env(self) -> dict[str, str]:  # type: ignore[override]  # of its own folder
@@ -59,7 +67,7 @@ class TiDB(Server):
     def made_with(self) -> dict[str, Any]:
         """Variables are kept with the data."""
         variables = {key: settings.text(value) for key, value in self.asked.variables.items()}
-        made = {"engine": "tidb", "version": self.version, "settings": variables}
+        made = {"engine": self.traits.name, "version": self.version, "settings": variables}
         return made | {"locks": admin_account.locks(self.lab)}
 
     @property
@@ -119,7 +127,7 @@ class TiDB(Server):
     def _find(self) -> str:
         if isinstance(self.machine, Here):
             return str(build.program(self.lab, self.engine.version, self.engine.binary, self.machine.keep))
-        if (found := self.machine.program("tidb-server")) is None:
+        if (found := self.machine.program(self.traits.programs[0])) is None:
             raise SiteError(
                 f"{self.machine.host}: tidb-server is not there; put it into the PATH, or write its path "
                 "under `programs` in the inventory"

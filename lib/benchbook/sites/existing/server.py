@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from benchbook.core import surroundings
+from benchbook.core import surroundings, traits
 from benchbook.core.errors import SiteError
 from benchbook.core.study_existing import Existing
 from benchbook.sites import lab as labs
@@ -86,6 +86,13 @@ def identity(connection: Connection) -> dict[str, Any]:
     return {name: known[name] for name in WHO if name in known}
 
 
+def _named(comment: str) -> str:
+    """Return the engine of a server by its version and comment: the one whose word they hold."""
+    known = {of.said_by: name for name, of in reversed([*traits.engines().items()]) if of.said_by is not None}
+    # The one that is known by no word of its own is what is left.
+    return next(name for word, name in sorted(known.items(), reverse=True) if word in comment)
+
+
 def facts(connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the engine, the rights of our account, and what differs from the study's settings."""
     known = MYSQL.variables(connection)
@@ -99,7 +106,7 @@ def facts(connection: Connection, asked: Mapping[str, Any]) -> dict[str, Any]:
     sees_all = "PROCESS" in grants or "ALL PRIVILEGES ON *.*" in grants
     return {
         "engine": {
-            "name": next((name for name in ("mariadb", "tidb") if name in comment), "mysql"),
+            "name": _named(comment),
             "version": known.get("version"),
             "version_comment": known.get("version_comment"),
             "settings": settings.recorded(asked, asked, lambda key: settings.read_back(key, known)),

@@ -18,7 +18,7 @@ from benchbook.core.errors import SiteError
 PACKAGE = Path(benchbook.__file__).parent
 # Imported by the agent; the package's own beginnings are left empty there, as they import more.
 NEEDED = (
-    "core/errors.py", "core/registry.py", "sites/lab.py", "sites/processes/before_exec.py",
+    "core/errors.py", "sites/lab.py", "sites/processes/before_exec.py",
     "sites/processes/process.py", "sites/processes/procfs.py", "sites/processes/start_at.py",
     "sites/processes/tcp_bytes.py", "sites/processes/usage.py",
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.core.engines import engine_of, variant
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
@@ -144,8 +144,9 @@ class _Makes:
 
     def _server(self, name: str, arm: Arm, host: str, cpus: tuple[int, ...] | None) -> Part:
         program, made = engine_of(self.study, name).name, variant(arm)
+        ports = traits.engine(program).ports
         return self._share(
-            *(("server", host, cpus, arm.kernel, made), "server", host, registry.PORTS.get(program, 1)),
+            *(("server", host, cpus, arm.kernel, made), "server", host, ports),
             **dict[str, Any](cpus=cpus, kernel=arm.kernel, program=program, arm=name, variant=made),
             prepared=self.prepared[name],
         )
@@ -156,7 +157,7 @@ class _Makes:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         key = ("proxy", arm.access, host, cpus, server, said, arm.load)
         return self._share(
-            *(key, "proxy", host, registry.PORTS.get(arm.access, 1)),
+            *(key, "proxy", host, traits.proxy(arm.access).ports),
             **dict[str, Any](cpus=cpus, to=server, program=arm.access, arm=name, variant=said),
             connections=max(
                 (one.load.connections for one in self.study.arms.values() if one.load), default=0

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from benchbook.core import inventory, load, paths
+from benchbook.core import inventory, load, paths, traits
 from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.sites.hosts import roles
 from benchbook.sites.machine.abilities import Ability, judge
 
-PACKAGES = {"mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server", "postgres": "postgresql"}
 FREE_MIB = 5 << 10
 OPEN_FILES = 8192
 CLOCK_S = 0.5
@@ -98,12 +97,13 @@ def _judged(
         said, _, remedy = found.rpartition("; ")
         yield Ability(f"{name}: ssh", False, said or found, remedy, is_needed=False)
         return
+    names = {one["programs"][0]: name for name, one in traits.asked_of_hosts().items()}
     facts, held = found["facts"], ", ".join(target.roles)
     detail = f"{target.user}@{target.host}, {facts['system']}, {facts['cores']} cores, {held}"
     yield Ability(f"{name}: ssh", True, detail, is_needed=False)
     for tool in dict.fromkeys(one for role in target.roles for one in wanted.get(role, ())):
-        path, package = found["tools"].get(tool), PACKAGES.get(tool, tool)
-        version = facts.get({"mariadbd": "mariadb"}.get(tool, tool)) or path
+        path, package = found["tools"].get(tool), traits.installing(tool).get("apt-get", tool)
+        version = facts.get(names.get(tool, "")) or path
         remedy = f"`apt-get install {package}` on {name}, or name its path under `programs`"
         yield judge(f"{name}: {tool}", path is not None, version or "not installed", remedy, False)
     free = found["moment"]["disk_free_mib"]

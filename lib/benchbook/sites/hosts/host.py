@@ -15,6 +15,7 @@ from typing import Any
 import fabric
 import paramiko
 
+from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
 from benchbook.sites.hosts import archive
@@ -72,11 +73,13 @@ class Host:
 
     def look(self) -> dict[str, Any]:
         """Return what the host is; nothing but the agent's file is left there."""
-        return self.command("look", {"programs": dict(self.target.programs)})
+        return self.command(
+            "look", {"programs": dict(self.target.programs), "asked": traits.asked_of_hosts()}
+        )
 
     def look_again(self) -> dict[str, Any]:
         """Return what the host is now, as its agent sees it."""
-        return self.call("look", programs=dict(self.target.programs))
+        return self.call("look", programs=dict(self.target.programs), asked=traits.asked_of_hosts())
 
     def end(self, purge: bool = False) -> dict[str, list[str]]:
         """End what is ours on the host; return in words what was stopped, removed and left."""

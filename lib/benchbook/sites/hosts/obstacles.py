@@ -27,8 +27,8 @@ def of(study: Study, name: str, hosts: Mapping[str, Target]) -> Iterator[str]:
     yield from supported.refused(study.site.kind, arm)
     if arm.load is not None and study.site.tls != "off":
         yield "load: not supported with site.tls; leave that out"
-    if arm.load is not None and arm.access == "haproxy":
-        asked = arm.proxy.settings.get("maxconn") if arm.proxy is not None else None
+    if arm.load is not None and arm.proxy is not None:
+        asked = arm.proxy.settings.get("maxconn")
         least = arm.load.connections + FOR_SYSBENCH
         if asked is not None and least > int(asked):
             yield f"arms.{name}.proxy.settings.maxconn: {asked} are too few; write at least {least}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from benchbook.core import inventory, registry
+from benchbook.core import inventory, traits
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import InputErrors
 from benchbook.core.inventory import Target
@@ -12,15 +12,15 @@ from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 
 # What a host needs for its role; what a server needs depends on the engine.
-TOOLS = {"proxy": ("haproxy",), "client": ("sysbench",), "control": ("tiup",)}
+TOOLS = {"client": ("sysbench",), "control": ("tiup",)}
 
 
 def needed(study: Study, arm: str, role: str) -> tuple[str, ...]:
     """Return the programs that a host needs for a role of an arm; `server-2` is a server too."""
     role = role.partition("-")[0]
     if role == "server":
-        return () if study.site.tiup is not None else registry.PROGRAMS[engine_of(study, arm).name]
-    return (study.arms[arm].access,) if role == "proxy" else TOOLS.get(role, ())
+        return () if study.site.tiup is not None else traits.engine(engine_of(study, arm).name).programs
+    return traits.proxy(study.arms[arm].access).programs if role == "proxy" else TOOLS.get(role, ())
 
 
 def programs(studies: Iterable[Study]) -> dict[str, tuple[str, ...]]:
@@ -37,7 +37,7 @@ def roles(study: Study, arm: Arm) -> dict[str, int]:
     """Return how many hosts of each role an arm needs; one host may have several roles."""
     tiup = study.site.tiup
     found = {"server": arm.servers if tiup is None else tiup.tidb.hosts, "client": 1}
-    if arm.access in registry.PROXIES:
+    if arm.access in traits.proxies():
         found["proxy"] = 1
     if tiup is not None:
         found |= {"tikv": tiup.tikv.hosts, "pd": tiup.pd.hosts, "control": 1}

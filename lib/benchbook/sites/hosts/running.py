@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
@@ -98,7 +98,7 @@ class Running:
             assert part.to is not None
             servers = [f"{one.address}:{one.port}" for one in reached_at(part.to)]
             asked = HostProxy.model_validate_json(part.variant or "{}")
-            return load(registry.ACCESS[part.program] or "")(machine, place, servers, asked, part.arm)
+            return load(traits.proxy(part.program).code)(machine, place, servers, asked, part.arm)
 
         if part.program == "cluster":
             names = {one.host for one in part.where.places} | {name for _, name in part.where.others}
@@ -108,7 +108,7 @@ class Running:
         chain = next(one for one in chains(self.study, self.targets).values() if part in one.servers)
         is_closed = self.study.site.tls == "required"
         tls_from = {"tls_from": lambda: self.machine(chain.client.where.host)} if is_closed else {}
-        return load(registry.ENGINES[part.program])(machine, engine, place, **tls_from)
+        return load(traits.engine(part.program).code)(machine, engine, place, **tls_from)
 
     def ensure(self, chain: Chain) -> None:
         """Start what does not run of an arm, and see that its client reaches this very server."""

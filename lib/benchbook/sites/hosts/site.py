@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy
 
-from benchbook.core import inventory, registry
+from benchbook.core import inventory, traits
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import InputErrors, SiteError
 from benchbook.core.model import Endpoint
@@ -90,7 +90,7 @@ class HostsSite(ArrangedSite[OnHosts]):
     def endpoints(self, arm: str) -> list[Endpoint]:
         chain = self._chain(arm)
         self._running.persevere(lambda: self._running.ensure(chain))
-        driver = registry.driver(engine_of(self.study, arm).name)
+        driver = traits.engine(engine_of(self.study, arm).name).driver
         secret = self.lab.secret_of(driver)
         return [
             Endpoint(

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubernetes import client
 
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
@@ -57,7 +57,7 @@ class StudyNamespace:
 
     def _client_account(self) -> dict[str, str]:
         """Return the file of sysbench's account by its name."""
-        driver = registry.driver(self.study.engine.name)
+        driver = traits.engine(self.study.engine.name).driver
         self.lab.password(driver)
         file = self.lab.secret_of(driver)
         return {file.name: file.read_text(encoding="utf-8")}

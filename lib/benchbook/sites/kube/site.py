@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import registry, several
+from benchbook.core import several, traits
 from benchbook.core.engines import data_groups
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
@@ -212,7 +212,7 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def _endpoint(self, host: str, port: int, is_inside: bool = False) -> Endpoint:
         name = self.study.engine.name
-        path, driver = engines.socket(name, port) if is_inside else None, registry.driver(name)
+        path, driver = engines.socket(name, port) if is_inside else None, traits.engine(name).driver
         return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(driver), path, driver=driver)
 
     def _made(self, part: layout.Part) -> Any:

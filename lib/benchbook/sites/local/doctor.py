@@ -11,19 +11,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.sites import load
 from benchbook.sites.agent import files, listening, probes
 from benchbook.sites.arms import capture, loads
-from benchbook.sites.engines import postgresql_accounts as postgresql
 from benchbook.sites.lab import free_bytes, lab_root
 from benchbook.sites.machine import abilities, here, lock
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine.abilities import Ability, install_command, judge, manager
 from benchbook.sites.processes import procfs
 from benchbook.sites.processes.process import PATH
-from benchbook.sites.proxies.haproxy import HAProxy
-from benchbook.sites.tidb import build
 
 GIB = 1 << 30
 # Reading the wall clock through these does not ask the hypervisor or a slow chip.
@@ -32,15 +29,14 @@ FAST_CLOCKS = {"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_p
 
 def examine(port: int = 23060) -> list[Ability]:
     """Return all abilities, needed ones first; never raises because something is missing."""
-    found = [_system(), _python(), *map(_tool, ("sysbench", "mariadbd", "haproxy")), _memory(), _disk()]
+    found = [_system(), _python(), _tool("sysbench"), _memory(), _disk()]
     if sys.platform == "linux":
         found += [_cores(), _rights(), _open_files(), _port(port), _port(port + 1), _lock()]
         found += [_clock(), _machine(), _congestion(), *abilities.network(), abilities.cpu_quota()]
     found += [
         _go(),
-        _postgresql(),
-        _tidb(),
-        *(_proxy(name) for name in registry.PROXIES if name != "haproxy"),
+        *(_engine(one) for one in traits.engines().values() if "local" in one.sites),
+        *map(_proxy, traits.proxies().values()),
         Ability("containers", True, "neither Docker nor Kubernetes is needed", is_needed=False),
     ]
     return sorted(found, key=lambda ability: not ability.is_needed)
@@ -60,7 +56,7 @@ def _python() -> Ability:
 
 
 def _tool(name: str) -> Ability:
-    found = HAProxy.installed() if name == "haproxy" else _version(name)
+    found = _version(name)
     return judge(name, found is not None, found or "not installed", install_command(name))
 
 
@@ -148,32 +144,27 @@ def _congestion() -> Ability:
     return judge("congestion control", used != "bbr", used or "unknown", remedy, is_needed=False)
 
 
-def _proxy(name: str) -> Ability:
-    path, why = here.find(name), load(registry.ACCESS[name] or "").obstacle()
-    is_old = path is not None and name in registry.CAPTURING and not capture.is_able(Path(path).resolve())
+def _proxy(of: traits.Proxy) -> Ability:
+    kind, name = load(of.code), of.name
+    if of.is_basic:
+        found = kind.installed()
+        return judge(name, found is not None, found or "not installed", install_command(of.programs[0]))
+    path, why = here.find(of.programs[0]), kind.obstacle()
+    is_old = path is not None and of.captures and not capture.is_able(Path(path).resolve())
     detail = f"{path}{'; too old to capture traffic' if is_old else ''}"
     remedy = f"{(why or '').partition('; ')[2]}; without it such arms are skipped"
     missing = f"not found; only for arms with `access: {name}`"
     return judge(name, path is not None, detail if path else missing, remedy, is_needed=False)
 
 
-def _tidb() -> Ability:
-    built = [version for version in build.versions() if build.cached(version).is_file()]
-    missing = [version for version in build.versions() if version not in built]
-    told = [f"{' and '.join(built)} built"] if built else []
-    told += [f"{' and '.join(missing)} built when an arm first needs it, in minutes"] if missing else []
-    refused = build.obstacle(None, None)
-    detail = refused.partition(";")[0] if refused else f"{'; '.join(told)}; kept in {build.engines()}"
-    remedy = (refused or "").partition("; ")[2] + "; without it such arms are skipped"
-    return judge("tidb", refused is None, detail, remedy, is_needed=False)
-
-
-def _postgresql() -> Ability:
-    found = files.programs(postgresql.PROGRAM)
-    detail = postgresql.said_version(found[0], files.says) if found else "not installed"
-    detail += "; only for `engine.name: postgresql`"
-    remedy = f"{install_command('postgres')}; without it such arms are skipped"
-    return judge("postgresql", bool(found), detail, remedy, is_needed=False)
+def _engine(of: traits.Engine) -> Ability:
+    found, brings = load(of.code).standing()
+    told = found or "not installed"
+    if of.is_basic:
+        return judge(of.programs[0], found is not None, told, brings)
+    detail = f"{told}; only for `engine.name: {of.name}`"
+    remedy = f"{brings}; without it such arms are skipped"
+    return judge(of.name, found is not None, detail, remedy, is_needed=False)
 
 
 def _go() -> Ability:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.core import registry
+from benchbook.core import registry, traits
 from benchbook.core.engines import variant
 from benchbook.core.study_arm import Arm, Cpu
+from benchbook.core.study_sections import Engine
 from benchbook.sites.arms import parts
 from benchbook.sites.arms.arrange import Arranged, Slot, copies
 from benchbook.sites.local.cgroups import CORE_SHARES, LOWEST_SHARES
@@ -45,7 +46,7 @@ def chains(
     port: int,
     cpus: Mapping[str, list[int] | None],
     has_netem: bool = False,
-    engine: str = "mariadb",
+    engine: str = Engine.model_fields["name"].default,
     first: int = 0,
     ports: Mapping[str, int] | None = None,
     apart: Collection[str] = (),
@@ -68,7 +69,7 @@ def chains(
         def make(slot: Slot) -> Part:
             return Part(slot.name, kind, slot.port if listens else SERVICE_PORT, rank=slot.rank, **rest)
 
-        ports = (wide or registry.PORTS.get(program or kind, 1)) if listens else 0
+        ports = (wide or _ports(kind, program)) if listens else 0
         return arranged.once(key, role, make, ports)
 
     names = list(arms)
@@ -81,6 +82,12 @@ def chains(
         for name in turned
     }
     return {name: found[name] for name in arms}
+
+
+def _ports(kind: str, program: str) -> int:
+    """Return how many ports in a row a part takes."""
+    of = traits.engine(program) if kind == "server" else traits.between(kind)
+    return of.ports if of is not None else 1
 
 
 def _chain(
@@ -113,7 +120,7 @@ def _chain(
     if arm.access in registry.THROUGH_SERVICE:
         behind = share(("service", behind), "service", False, where=InLab(), to=behind)
         hops.append(behind)
-    if registry.ACCESS[arm.access] is not None:
+    if traits.between(arm.access) is not None:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
         key = (arm.access, cores, quota, behind, arm.load)
         hops.append(share(key, arm.access, True, where=_weighed(quota), cpus=cores, to=behind))

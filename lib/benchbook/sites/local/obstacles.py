@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.core.engines import program_of
 from benchbook.core.study_arm import Arm, Kernel, Load
 from benchbook.core.study_sections import Engine
@@ -50,8 +50,8 @@ def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
     for need, is_asked in needs.items():
         if is_asked:
             yield from _lacking(*NEEDED_BY[need])
-    program = registry.ACCESS[arm.access]
-    if program is not None and (reason := load(program).obstacle()):
+    proxy = traits.between(arm.access)
+    if proxy is not None and (reason := load(proxy.code).obstacle()):
         yield reason
     elif arm.capture and not capture.is_able(found := Path(here.find(arm.access) or "").resolve()):
         yield f"{found} can't capture traffic; TiProxy can since 1.3.0"

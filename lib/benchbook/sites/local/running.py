@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import registry
+from benchbook.core import traits
 from benchbook.core.engines import engine_of, program_of
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
@@ -163,7 +163,9 @@ class Parts:
         behind = [":".join(map(str, address)) for address in self.addresses(part.to)]
         if part.kind == "relay":
             return Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
-        proxy = load(registry.ACCESS[part.kind] or "")(self.machine, place, behind)
+        of = traits.between(part.kind)
+        assert of is not None
+        proxy = load(of.code)(self.machine, place, behind)
         there = self._first.get(part.name, part)
         if there != part:
             assert there.to is not None

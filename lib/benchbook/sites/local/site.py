@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import registry, several
+from benchbook.core import several, traits
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import SiteError
 from benchbook.core.model import Endpoint
@@ -105,7 +105,7 @@ class LocalSite(ArrangedSite[InLab]):
             # Each waits as long alone, and none is to be loaded while fewer are up than for the others.
             prepared.start(self._servers())
         self._parts.ensure(chain)
-        driver = registry.driver(engine.name)
+        driver = traits.engine(engine.name).driver
         return self._endpoint(chain, chain.entry, driver)
 
     def endpoints(self, arm: str) -> list[Endpoint]:

@@ -10,29 +10,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchbook.core import traits
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes.process import PATH
 
+MANAGERS = ("apt-get", "dnf", "brew", "pacman", "apk", "zypper")
+# Packages of the system's own tools that aren't named like them; engines and proxies say theirs themselves.
 PACKAGES = {
-    "apt-get": {
-        "sysbench": "sysbench",
-        "mariadbd": "mariadb-server",
-        "haproxy": "haproxy",
-        "postgres": "postgresql",
-        "tc": "iproute2",
-        "unshare": "util-linux",
+    "tc": {
+        **dict.fromkeys(("apt-get", "pacman", "zypper"), "iproute2"),
+        "dnf": "iproute-tc",
+        "apk": "iproute2-tc",
     },
-    "dnf": {
-        "sysbench": "sysbench",
-        "mariadbd": "mariadb-server",
-        "haproxy": "haproxy",
-        "postgres": "postgresql-server",
-        "tc": "iproute-tc",
-    },
-    "brew": {"sysbench": "sysbench", "mariadbd": "mariadb", "haproxy": "haproxy"},
-    "pacman": {"mariadbd": "mariadb", "postgres": "postgresql", "tc": "iproute2"},
-    "apk": {"mariadbd": "mariadb", "postgres": "postgresql", "tc": "iproute2-tc"},
-    "zypper": {"mariadbd": "mariadb", "postgres": "postgresql-server", "tc": "iproute2"},
+    "unshare": {"apt-get": "util-linux"},
 }
 # The word after the manager's name, where it is not `install`.
 INSTALL = {"pacman": "-S --needed", "apk": "add"}
@@ -50,8 +40,8 @@ class Ability:
 
 
 def manager() -> str | None:
-    """Return the package manager of this system, one of `PACKAGES`, or None."""
-    return next((name for name in PACKAGES if shutil.which(name)), None)
+    """Return the package manager of this system, one of `MANAGERS`, or None."""
+    return next((name for name in MANAGERS if shutil.which(name)), None)
 
 
 def install_command(tool: str) -> str:
@@ -59,7 +49,8 @@ def install_command(tool: str) -> str:
     name = manager()
     if name is None:
         return f"install {tool} with your system's package manager"
-    command = f"{name} {INSTALL.get(name, 'install')} {PACKAGES[name].get(tool, tool)}"
+    package = {**traits.installing(tool), **PACKAGES.get(tool, {})}.get(name, tool)
+    command = f"{name} {INSTALL.get(name, 'install')} {package}"
     return command if name == "brew" else as_root(command)
 
 

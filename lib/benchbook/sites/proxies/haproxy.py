@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.core.errors import SiteError
-from benchbook.core.study_hosts import HAPROXY
 from benchbook.sites.proxies.proxy import Proxy
+from benchbook.sites.traits.haproxy import TRAITS, WORDS
 
-INSTALL = "apt-get install haproxy"
 MAX_CONNECTIONS = 4096
 FOR_SYSBENCH = 1024
 SOCKET = "p.sock"
@@ -50,8 +49,7 @@ backend server
 class HAProxy(Proxy):
     """One HAProxy."""
 
-    program, service, missing = "haproxy", "haproxy", f"is not installed; `{INSTALL}`"
-    version_flag = "-v"
+    traits = TRAITS
     config_name = "haproxy.cfg"
     leftovers = (SOCKET,)
 
@@ -79,7 +77,7 @@ class HAProxy(Proxy):
             if known.search(text):
                 text = known.sub(line, text)
             else:
-                section = f"\n{HAPROXY[word]}\n"
+                section = f"\n{WORDS[word]}\n"
                 text = f"\n{text}".replace(section, f"{section}{line}\n", 1)[1:]
         return text
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import psycopg
 
+from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.machine.contract import Machine
 from benchbook.sites.proxies.proxy import Proxy
+from benchbook.sites.traits.pgbouncer import TRAITS
 
-INSTALL = "apt-get install pgbouncer"
 USERS = "users.txt"
-DRIVER = "pgsql"
+DRIVER = traits.PGSQL
 MAX_CONNECTIONS = 4096
 # The administrator of its own console.
 CONSOLE = "pgbouncer"
@@ -46,9 +47,9 @@ READ_BACK = (
 
 
 class PgBouncer(Proxy):
-    """One pool in front of one server."""
+    """One pool in front of one server; `given` is ours, with what the arm asks for in place of it."""
 
-    program, service, missing = "pgbouncer", "postgres", f"is not installed; `{INSTALL}`"
+    traits = TRAITS
     version_words = re.compile(r"PgBouncer ([0-9.]+)")
     config_name = "pgbouncer.ini"
     addresses_as = ("host={} port={}", "listen_addr={}\nlisten_port={}")
@@ -57,6 +58,7 @@ class PgBouncer(Proxy):
     def __init__(self, machine: Machine, place: labs.Place, *given: Any) -> None:
         super().__init__(machine, place, *given)
         self.lab = machine.lab
+        self.given = SETTINGS | {name: _written(value) for name, value in self.asked.settings.items()}
         name = f".s.PGSQL.{place.port}"
         self.socket = f"{self.role}/{name}"
         machine.socket(self.socket)
@@ -66,6 +68,7 @@ class PgBouncer(Proxy):
         """Start the proxy if it does not run, and prove that the port is its own without connecting to it."""
         if self.is_up:
             return
+        self.version()
         self._must_have_ports(self.place.port)
         address, _, port = self.servers[0].rpartition(":")
         lines = [
@@ -79,7 +82,7 @@ class PgBouncer(Proxy):
             f"auth_file={self.folder / USERS}",
             f"stats_users={CONSOLE}",
             f"admin_users={CONSOLE}",
-            *(f"{key}={value}" for key, value in SETTINGS.items()),
+            *(f"{key}={value}" for key, value in self.given.items()),
         ]
         self._configure("\n".join(lines) + "\n")
         self._write_users()
@@ -98,9 +101,9 @@ class PgBouncer(Proxy):
         said = super().facts()
         found = self._settings()
         wrong = [
-            f"{key} is {found.get(key)}, asked {SETTINGS[key]}"
-            for key in READ_BACK
-            if found.get(key) != SETTINGS[key]
+            f"{key} is {found.get(key)}, asked {self.given[key]}"
+            for key in self._read_back
+            if found.get(key) != self.given[key]
         ]
         if wrong:
             raise SiteError(f"PgBouncer did not take its settings: {'; '.join(wrong)}; see {self.log}")
@@ -108,7 +111,11 @@ class PgBouncer(Proxy):
         return said | {"threads": 1} | own
 
     def _settings(self) -> dict[str, str]:
-        return {key: value for key, value in self._config().items() if key in READ_BACK}
+        return {key: value for key, value in self._config().items() if key in self._read_back}
+
+    @property
+    def _read_back(self) -> tuple[str, ...]:
+        return (*READ_BACK, *(name for name in self.asked.settings if name not in READ_BACK))
 
     def _config(self) -> dict[str, str]:
         return {str(row[0]): str(row[1] or "") for row in self._ask("SHOW CONFIG")}
@@ -134,3 +141,7 @@ class PgBouncer(Proxy):
         known = {labs.USER: word, CONSOLE: word}
         lines = [f'"{name}" "{word}"' for name, word in known.items()]
         self.machine.write(f"{self.role}/{USERS}", "\n".join(lines) + "\n", self.user)
+
+
+def _written(value: int | str | bool) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)

@@ -13,21 +13,22 @@ from benchbook.sites.machine.contract import Request
 from benchbook.sites.proxies.proxy import Proxy
 from benchbook.sites.settings import Value
 from benchbook.sites.tidb.config import toml
+from benchbook.sites.traits.tiproxy import TRAITS
 
-VARIABLE = here.variable("tiproxy")
+VARIABLE = here.variable(TRAITS.programs[0])
 COMMIT = re.compile(r"commit\s+(\S+)")
 
 
 def find() -> Path | None:
     """Return the program on this machine, or None."""
-    found = here.find("tiproxy")
+    found = here.find(TRAITS.programs[0])
     return Path(found).resolve() if found else None
 
 
 class TiProxy(Proxy):
     """One TiProxy, which probes each server every few seconds (`has_probes`)."""
 
-    program, missing = "tiproxy", "is not in the PATH; put it there"
+    traits = TRAITS
     config_name = "tiproxy.toml"
     leftovers = ("work",)
     start_s = 30.0
@@ -57,7 +58,7 @@ class TiProxy(Proxy):
 
     def facts(self) -> dict[str, Any]:
         """Return what the proxy is: TiProxy does not give its settings, so these are what it was given."""
-        commit = COMMIT.search(self.machine.says([self.binary, self.version_flag]))
+        commit = COMMIT.search(self.machine.says([self.binary, *self.traits.version_by]))
         return super().facts() | {"commit": commit[1] if commit else None}
 
     def _is_answering(self) -> bool:

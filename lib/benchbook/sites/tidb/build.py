@@ -189,6 +189,15 @@ def program(lab: labs.Lab, version: str | None, binary: str | None, keep: tuple[
     return _build(lab, recipe, keep)
 
 
+def standing() -> str:
+    """Say which versions are built here, and which are when an arm first needs them."""
+    there = [version for version in versions() if cached(version).is_file()]
+    missing = [version for version in versions() if version not in there]
+    told = [f"{' and '.join(there)} built"] if there else []
+    told += [f"{' and '.join(missing)} built when an arm first needs it, in minutes"] if missing else []
+    return f"{'; '.join(told)}; kept in {engines()}"
+
+
 def said_version(binary: str | Path, says: Callable[[list[str]], str] = agent_files.says) -> str:
     """Return the version that a program says it is, such as 6.6.0-20230103-3ccff46aa3bc."""
     said = says([str(binary), "-V"])

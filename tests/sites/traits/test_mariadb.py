@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from benchbook.core import reserved
 from benchbook.core.study import Study
 from benchbook.sites import settings
 from benchbook.sites.tidb import config
+from benchbook.sites.traits import mariadb, tidb
 from tests.faults.scene import STUDY
 
 
@@ -44,7 +44,7 @@ from tests.faults.scene import STUDY
     ],
 )
 def test_names_short_names_and_prefixes_that_open_a_mariadb_are_refused(name: str) -> None:
-    assert reserved.mariadb({name: 1}) == [name]
+    assert mariadb.reserved({name: 1}) == [name]
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_names_short_names_and_prefixes_that_open_a_mariadb_are_refused(name: st
     ],
 )
 def test_settings_that_open_nothing_are_taken(name: str, value: object) -> None:
-    assert reserved.mariadb({name: value}) == []
+    assert mariadb.reserved({name: value}) == []
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("log_bin", "/tmp/x"), ("innodb_data_file_path", "../x:12M"), ("tmp", "a/b")]
 )
 def test_a_value_that_leads_elsewhere_is_refused(name: str, value: str) -> None:
-    assert reserved.mariadb({name: value}) == [name]
+    assert mariadb.reserved({name: value}) == [name]
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_a_value_that_leads_elsewhere_is_refused(name: str, value: str) -> None:
     ],
 )
 def test_items_and_variables_that_open_a_tidb_are_refused(name: str) -> None:
-    assert reserved.tidb({name: "x"}) == [name]
+    assert tidb.reserved({name: "x"}) == [name]
 
 
 def test_what_we_start_from_ourselves_is_not_refused() -> None:
-    assert reserved.mariadb({name: value for name, (value, _) in settings.DEFAULTS.items()}) == []
-    assert reserved.tidb({name: value for name, value, *_ in config.DEFAULTS}) == []
+    assert mariadb.reserved({name: value for name, (value, _) in settings.DEFAULTS.items()}) == []
+    assert tidb.reserved({name: value for name, value, *_ in config.DEFAULTS}) == []
 
 
 def test_plan_names_the_setting_and_what_to_write() -> None:
@@ -120,13 +120,13 @@ def test_no_beginning_that_this_mariadb_takes_for_a_reserved_name_passes() -> No
         line.split()[0].replace("-", "_") for line in lines if line[:1].isalpha() and len(line.split()) > 1
     }
     assert len(names) > 500
-    closed = [name for name in names if reserved.mariadb({name: 1})]
+    closed = [name for name in names if mariadb.reserved({name: 1})]
     assert {"bind_address", "port", "socket", "plugin_dir"} <= set(closed)
     passing = [
         name[:length]
         for name in closed
         for length in range(1, len(name))
         if sum(one.startswith(name[:length]) for one in names) == 1
-        and not reserved.mariadb({name[:length]: 1})
+        and not mariadb.reserved({name[:length]: 1})
     ]
     assert passing == []

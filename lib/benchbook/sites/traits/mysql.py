@@ -1,0 +1,53 @@
+"""What MySQL and Percona Server say of themselves, and what is not a study's to set of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from benchbook.core import traits
+from benchbook.sites.traits import mariadb
+
+# What they have beside MariaDB's, or under another name.
+MYSQL = frozenset({
+    "admin_address", "admin_port", "authentication_policy", "daemonize",
+    "default_authentication_plugin", "early_plugin_load", "init_replica", "initialize",
+    "initialize_insecure", "innodb_directories", "innodb_redo_log_archive_dirs", "mandatory_roles",
+    "mysqlx", "require_secure_transport", "tls_version", "upgrade", "validate_config",
+})  # fmt: skip
+MYSQL_FAMILIES = (
+    "admin_", "authentication_", "caching_sha2_", "create_admin_", "keyring", "log_error", "mysqlx",
+)  # fmt: skip
+
+
+def reserved(settings: traits.Settings) -> list[str]:
+    """Return the settings that a study may not make of a MySQL, sorted: MariaDB's and its own."""
+    return sorted(
+        {key for key in settings if _is_reserved(key.replace("-", "_"))} | set(mariadb.reserved(settings))
+    )
+
+
+def _is_reserved(name: str) -> bool:
+    # It too takes any beginning that fits one option alone.
+    known = (*MYSQL, *MYSQL_FAMILIES)
+    return name.startswith(MYSQL_FAMILIES) or any(one.startswith(name) for one in known)
+
+
+TRAITS = replace(
+    mariadb.TRAITS,
+    name="mysql",
+    product="MySQL",
+    code="benchbook.sites.engines.mysql:MySQL",
+    programs=("mysqld",),
+    is_basic=False,
+    packages={"apt-get": "mysql-server"},
+    sites=frozenset({"local", "ssh"}),
+    reserved=reserved,
+    said_by="",
+    encrypts=False,
+    runs_own_scripts=False,
+    example="""\
+settings:
+  innodb_buffer_pool_size: 268435456
+  innodb_flush_log_at_trx_commit: 2
+  innodb_redo_log_capacity: 67108864  # the prepared copy is put back in every block, its log with it""",
+)

@@ -1,0 +1,57 @@
+"""What TiDB says of itself, and the settings that are not a study's to make of it."""
+
+from __future__ import annotations
+
+from benchbook.core import traits
+from benchbook.core.traits import leads_out
+
+RESERVED = frozenset({
+    "advertise-address", "cors", "datadir", "host", "hostname", "init_connect",
+    "initialize-sql-file", "lease", "log.slow-query-file", "path", "plugin_dir", "plugin_load",
+    "port", "repair-mode", "require_secure_transport", "socket", "store", "temp-dir",
+    "tidb_slow_query_file", "tmp-storage-path", "top-sql.receiver-address",
+    "validate_password.enable",
+})  # fmt: skip
+SECTIONS = (
+    "status.", "security.", "plugin.", "proxy-protocol.", "opentracing.", "binlog.",
+    "log.file.filename", "instance.plugin", "instance.tidb_slow_query_file",
+)  # fmt: skip
+
+
+def reserved(settings: traits.Settings) -> list[str]:
+    """Return the settings that a study may not make of a TiDB, sorted; its file's items are exact names."""
+    return sorted(
+        key
+        for key, value in settings.items()
+        if key in RESERVED
+        or key.replace("_", "-") in RESERVED
+        or key.startswith(SECTIONS)
+        or leads_out(value)
+    )
+
+
+TRAITS = traits.Engine(
+    name="tidb",
+    product="TiDB",
+    code="benchbook.sites.engines.tidb:TiDB",
+    programs=("tidb-server",),
+    version_by=("-V",),
+    sites=frozenset({"existing", "kubernetes", "local", "ssh"}),
+    ports=2,
+    driver=traits.MYSQL,
+    reserved=reserved,
+    has_backends=False,
+    has_own_work=True,
+    leaves_gaps=True,
+    # What it was asked for is split into items and variables, under names of its own.
+    tells_settings=False,
+    # It says its version in another way when it is asked for its status.
+    tells_version=False,
+    must_limit_connections=False,
+    said_by="tidb",
+    has_items=True,
+    cluster="benchbook.sites.local.tidb_cluster:Cluster",
+    clusters_by=frozenset({"kubernetes.tidb", "tiup"}),
+    block_overhead_s=6.0,
+    example='version: "6.6"              # built from its Go module, with embedded storage (tools/tidb)',
+)

@@ -1,0 +1,19 @@
+"""What TiProxy says of itself."""
+
+from __future__ import annotations
+
+from benchbook.core import traits
+
+TRAITS = traits.Proxy(
+    name="tiproxy",
+    product="TiProxy",
+    code="benchbook.sites.proxies.tiproxy:TiProxy",
+    programs=("tiproxy",),
+    # It answers questions about itself on the port after its own.
+    ports=2,
+    driver=traits.MYSQL,
+    relays_tls=False,
+    # Any item of its file: it refuses those it does not know.
+    refused=lambda _: None,
+    captures=True,
+)

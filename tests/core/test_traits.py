@@ -1,0 +1,143 @@
+"""Engines and proxies must say what they are, are found where they are installed, and in no other table."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+
+import pytest
+
+from benchbook.core import registry, traits
+from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.study import Study
+from benchbook.sites.traits import haproxy, mariadb
+from tests.faults.scene import STUDY
+from tests.house import tree
+from tests.installed import package
+
+# Without these a study would be measured or checked less than it should be, so none has a default.
+MUST_SAY = {
+    traits.Engine: {
+        *("name", "product", "code", "programs", "sites", "driver", "reserved", "has_backends"),
+        *("has_own_work", "leaves_gaps", "tells_settings", "tells_version", "must_limit_connections"),
+        *("example", "said_by"),
+    },
+    traits.Proxy: {"name", "product", "code", "programs", "driver", "relays_tls", "refused"},
+}
+# What any further name of an engine or proxy in our code stands for.
+ELSEWHERE = {
+    "core/study_sections.py": {"mariadb"},  # the engine of a study that names none
+    # What is asked of known answers: studies, as data.
+    "commands/calibrate.py": {"mariadb", "tidb"},
+    "commands/campaigns.py": {"haproxy", "mariadb", "tidb"},
+    # Examples for readers of the reference.
+    "core/inventory.py": {"tiproxy"},
+    "core/study_arm.py": {"haproxy"},
+    # A cluster's part, its account, the folder of what is known of it.
+    "commands/code.py": {"tidb"},
+    "core/study_cluster.py": {"tidb"},
+    "core/study_hosts.py": {"tidb"},
+    "read/rows.py": {"tidb"},
+    "sites/hosts/cluster_facts.py": {"tidb"},
+    "sites/hosts/topology.py": {"tidb"},
+    "measure/dataset.py": {"mariadb"},  # the one whose own checksum is taken
+}
+ROOMS = (
+    "sites/traits/",
+    "sites/engines/",
+    "sites/proxies/",
+    "sites/tidb/",
+    "sites/local/tidb_",
+    "sites/kube/",
+)
+
+
+@pytest.mark.parametrize("kind", list(MUST_SAY))
+def test_what_must_be_said_has_no_default(kind: type):
+    without = {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
+    assert without == MUST_SAY[kind]
+    with pytest.raises(TypeError, match="missing"):
+        kind(name="x", product="X", code="x:X")
+
+
+def test_one_of_another_package_is_known_to_every_floor(tmp_path: Path):
+    study = {
+        **STUDY,
+        "site": {},
+        "engine": {"name": "small"},
+        "arms": {"direct": {}, "behind": {"access": "socat"}},
+    }
+    with package(tmp_path):
+        assert Study.model_validate(study).arms["behind"].access == "socat"
+        assert traits.product("percona") == "Percona Server"
+        assert {"socat", "mysqld"} <= set(traits.tools())
+        assert "socat" in registry.access()
+    with pytest.raises(ValueError, match=r"unknown engine"):
+        Study.model_validate(study)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("tests.others.no_such:TRAITS", "benchbook.engines: odd of package others: .*uninstall the package"),
+        ("benchbook.sites.traits.haproxy:TRAITS", "is no Engine of core.traits"),
+        ("benchbook.sites.traits.mariadb:TRAITS", "another Engine is named mariadb; rename one"),
+    ],
+)
+def test_one_that_can_not_be_had_is_named_and_not_left_out(tmp_path: Path, value: str, said: str):
+    points = {"benchbook.engines": {"odd": value}}
+    with package(tmp_path, points), pytest.raises(BenchbookError, match=said):
+        traits.engines()
+
+
+def test_a_name_that_is_not_there_is_refused_with_the_nearest():
+    with pytest.raises(InputErrors, match=r"engine: mariabd: not installed.*mariadb"):
+        traits.engine("mariabd")
+
+
+def test_the_way_of_access_says_which_proxy_is_needed():
+    assert traits.between("direct") is traits.between("socket") is traits.between("service") is None
+    assert traits.between("load_balancer") is traits.between("haproxy") is haproxy.TRAITS
+
+
+def test_settings_that_are_not_named_are_refused_with_those_that_are():
+    assert traits.only("one", "two")({"two": 1, "odd": 2}) == "odd: not taken; use one, two"
+    assert traits.only()({"odd": 2}) == "odd: not taken; remove it"
+    assert traits.only("one")({"one": 1}) is None
+
+
+def test_what_is_said_is_read_without_any_library_of_a_server():
+    heavy = ("sqlalchemy", "pymysql", "psycopg", "pandas", "fabric")
+    code = f"""
+import sys
+from benchbook.core import traits
+assert len(traits.engines()) == 4 and len(traits.proxies()) == 3, (traits.engines(), traits.proxies())
+print([name for name in {heavy} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def named(path: Path) -> set[str]:
+    """Return the names of engines and proxies that a module has in quotes, but in texts."""
+    names = {*traits.engines(), *traits.proxies()} - {"mysql"}
+    found = ast.walk(tree.parsed(tree.text(path)))
+    return {node.value for node in found if isinstance(node, ast.Constant) and node.value in names}
+
+
+def test_no_other_room_has_the_name_of_an_engine_or_proxy():
+    """`mysql` is sysbench's driver, a protocol and an account too, and is not looked for."""
+    found: dict[str, set[str]] = {}
+    for path in tree.modules():
+        place = path.relative_to(tree.PACKAGE).as_posix()
+        if not place.startswith(ROOMS) and (wrong := named(path)):
+            found[place] = wrong
+    assert found == ELSEWHERE
+
+
+def test_a_kind_of_engine_is_its_parent_but_for_what_it_says():
+    other = replace(mariadb.TRAITS, name="other")
+    assert other.reserved({"datadir": "x"}) == ["datadir"] and other.driver == traits.MYSQL

@@ -1,0 +1,23 @@
+"""Percona Server under a name of its own: what it is beside MySQL, in one module."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from benchbook.sites.engines.mysql import MySQL
+from benchbook.sites.traits import mysql
+
+TRAITS = replace(
+    mysql.TRAITS,
+    name="percona",
+    product="Percona Server",
+    code="tests.others.percona:Percona",
+    packages={"apt-get": "percona-server-server"},
+    said_by="percona",
+)
+
+
+class Percona(MySQL):
+    """One server."""
+
+    traits = TRAITS

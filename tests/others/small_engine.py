@@ -1,0 +1,29 @@
+"""A MariaDB with one more default of its own: an engine of another package, in one module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from benchbook.sites.engines.mariadb import MariaDB
+from benchbook.sites.settings import Value
+from benchbook.sites.traits import mariadb
+
+TRAITS = replace(
+    mariadb.TRAITS,
+    name="small",
+    product="Small",
+    code="tests.others.small_engine:Small",
+    sites=frozenset({"local", "ssh"}),
+    said_by=None,
+    runs_own_scripts=False,
+)
+
+
+class Small(MariaDB):
+    """One server with a pool of 32 MB unless a study says otherwise."""
+
+    traits = TRAITS
+
+    def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
+        return {**super()._complete({}), "innodb_buffer_pool_size": "32M", **asked}

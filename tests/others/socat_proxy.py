@@ -1,0 +1,38 @@
+"""socat between client and server: a proxy of another package, in one module."""
+
+from __future__ import annotations
+
+import re
+
+from benchbook.core import traits
+from benchbook.sites.proxies.proxy import Proxy
+
+TRAITS = traits.Proxy(
+    name="socat",
+    product="socat",
+    code="tests.others.socat_proxy:Socat",
+    programs=("socat",),
+    version_by=("-V",),
+    packages={"apt-get": "socat"},
+    driver=None,
+    relays_tls=True,
+    refused=traits.only(),
+)
+
+
+class Socat(Proxy):
+    """One socat, which begins a process for each connection."""
+
+    traits = TRAITS
+    version_words = re.compile(r"socat version ([0-9.]+)")
+    addresses_as = ("TCP-LISTEN:{1},bind={0},fork,reuseaddr", "TCP:{}:{}")
+    has_children = True
+
+    def ensure(self) -> None:
+        if self.is_up:
+            return
+        self.version()
+        self._must_have_ports(self.place.port)
+        self._configure("")
+        listen = f"TCP-LISTEN:{self.place.port},bind={self.place.address},fork,reuseaddr"
+        self._begin([self.binary, listen, f"TCP:{self.servers[0]}"], self.holds_port)

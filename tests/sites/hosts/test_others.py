@@ -1,0 +1,89 @@
+"""Engines and proxies of another package run on hosts, and an arm may set a proxy of ours there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbook import sites
+from benchbook.core import inventory
+from benchbook.core.errors import SiteError
+from benchbook.measure import dataset
+from benchbook.read import validity
+from benchbook.sites.agent import files
+from tests.installed import package
+from tests.limits import LIMITS
+from tests.sites.hosts.test_postgresql import BOUNCER, SMALL, made
+from tests.sites.hosts.test_site import (  # noqa: F401
+    PATIENCE,
+    SHORT,
+    UNABLE,
+    all_is_as_it_was,
+    rack,
+    study,
+)
+from tests.sites.ssh_hosts import Rack
+
+pytestmark = [pytest.mark.server, pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE))]
+
+
+@pytest.fixture
+def others(tmp_path: Path) -> Iterator[None]:
+    with package(tmp_path):
+        yield
+
+
+def opened(rack: Rack, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Any:  # noqa: F811
+    """Return the site of a study on the hosts, not yet open; PgBouncer is where this machine has it."""
+    programs = {"pgbouncer": BOUNCER} if BOUNCER else None
+    monkeypatch.setenv(inventory.VARIABLE, str(rack.inventory(programs=programs, **PATIENCE)))
+    return sites.open_site(study(plan=SHORT, threads=(1,), **asked), rack.folder / "home" / "others")
+
+
+@pytest.mark.skipif(shutil.which("socat") is None, reason="socat is not installed: apt-get install socat")
+def test_a_proxy_and_an_engine_of_one_module_each_are_measured_on_hosts(
+    rack: Rack,  # noqa: F811
+    others: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+):
+    engine = {
+        "name": "small",
+        "settings": {"innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2},
+    }
+    arms = {"direct": {}, "behind": {"access": "socat", "proxy": {"version": "1"}}}
+    with opened(rack, monkeypatch, engine=engine, arms=arms) as site:
+        dataset.load(site, site.study)
+        assert site.able == ["direct", "behind"]
+        for arm in site.able:
+            folder = made(site, arm, tmp_path / arm)
+            judged = validity.judge(folder, LIMITS)
+            assert (judged.reasons, judged.status, judged.ledger) == ([], "valid", "agrees")
+        facts = site.facts("behind")
+        assert (facts["engine"]["name"], facts["proxy"]["name"]) == ("small", "socat")
+        # Its own default, as the server says it: 32 MB are 33,554,432 bytes.
+        assert facts["engine"]["settings"]["innodb_buffer_pool_size"]["got"] == "33554432"
+
+
+@pytest.mark.skipif(not (BOUNCER and files.programs("postgres")), reason="no PgBouncer, or no PostgreSQL")
+def test_pgbouncer_has_the_version_and_the_settings_that_an_arm_asks_for(
+    rack: Rack,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+):
+    asked = {"settings": {"default_pool_size": 7, "query_wait_timeout": 30}}
+    arms = {
+        "direct": {},
+        "pool": {"access": "pgbouncer", "proxy": {"version": "1", **asked}},
+        "old": {"access": "pgbouncer", "proxy": {"version": "0.1"}},
+    }
+    with opened(rack, monkeypatch, engine={"name": "postgresql", "settings": SMALL}, arms=arms) as site:
+        site.up("pool")
+        held = site.identity("pool")["proxy_settings"]
+        assert (held["default_pool_size"], held["query_wait_timeout"]) == ("7", "30")
+        assert site.facts("pool")["proxy"]["settings"] == asked["settings"]
+        with pytest.raises(SiteError, match=r"arms\.old\.proxy\.version: asked 0\.1"):
+            site.up("old")
