@@ -43,6 +43,8 @@ def test_open_bounds_hold_everything_and_no_number_is_nowhere():
 
 @pytest.mark.parametrize("low", around(0.0))
 def test_an_interval_that_touches_zero_shows_no_difference(low):
+    assert edges.side(low, 0.05) == edges.side(-0.05, -low) == 0
+    assert (edges.side(1e-6, 0.05), edges.side(-0.05, -1e-6)) == (1, -1)
     assert label(ends(low, 0.05)) == label(ends(-0.05, -low)) == "not shown"
 
 

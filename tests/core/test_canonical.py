@@ -107,7 +107,7 @@ def test_a_digest_is_of_values_not_of_how_they_are_stored():
     same["run_id"] = same["run_id"].astype("category").astype(object)
     same["qps"] = np.array([0.5, math.nan, -0.0])
     assert canonical.digest(made) == canonical.digest(same)
-    assert canonical.digest(made).startswith("3 rows run_id:") and canonical.digest(made[:0]) == "0 rows"
+    assert [mark.partition(":")[0] for mark in canonical.digest(made).split()] == list(made)
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,8 @@ def test_what_is_missing_is_named_and_what_is_new_is_not():
     recorded = {"runs": canonical.digest(made)}
     later = made.assign(steal_pct=0.5)
     assert list(canonical.table_differences(recorded, {"runs": later, "parts": made})) == []
-    assert list(canonical.table_differences(recorded, {})) == [
-        "runs: recorded with 3 rows, and no such table here"
-    ]
-    (told,) = canonical.table_differences(recorded, {"runs": made.iloc[:2]})
-    assert told == "runs: 3 rows recorded, 2 here"
+    every = ["runs: other values than recorded in every column"]
+    for other in ({}, {"runs": made.iloc[:2]}):
+        assert list(canonical.table_differences(recorded, other)) == every
     (told,) = canonical.table_differences(recorded, {"runs": made.drop(columns="qps")})
     assert told == "runs: other values than recorded in qps"

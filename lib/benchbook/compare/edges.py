@@ -8,6 +8,7 @@ no claim: a number on its bound shows nothing, confirms nothing, and takes no do
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 TIE = 1e-9
 """Numbers closer than this are a tie, beyond one as a share of the bound: a million times what rounding makes
@@ -32,6 +33,11 @@ def is_inside(low: float, high: float, least: float, most: float) -> bool:
 def is_outside(low: float, high: float, least: float, most: float) -> bool:
     """Tell whether an interval lies wholly on one side of two bounds and touches neither."""
     return is_below(high, least) or is_above(low, most)
+
+
+def side(low: float, high: float) -> Literal[-1, 0, 1]:
+    """Return on which side of zero an interval lies: -1, 1, or 0 where it holds or touches zero."""
+    return 1 if is_above(low, 0) else -1 if is_below(high, 0) else 0
 
 
 def _tie(bound: float) -> float:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from benchbook.compare import edges
 from benchbook.compare.intervals import t_quantile
 from benchbook.compare.machines import may_be_same
+from benchbook.core import canonical
 from benchbook.core.pooled import Session, Sign
 
 WITHIN = timedelta(hours=6)
@@ -73,8 +75,8 @@ def averaged(values: Sequence[Value]) -> Averaged:
     would take it away from tau² and make the prediction interval too narrow.
     """
     m = len(values)
-    mean = sum(one.log_effect for one in values) / m
-    error = math.sqrt(sum(one.standard_error**2 for one in values)) / m
+    mean = canonical.mean([one.log_effect for one in values])
+    error = math.sqrt(canonical.total(one.standard_error**2 for one in values)) / m
     return Averaged(tuple(one.session for one in values), mean, error, _sign(values, mean, error))
 
 
@@ -84,6 +86,4 @@ def _sign(values: Sequence[Value], mean: float, error: float) -> Sign:
         return 0
     df = sum(one.n - 1 for one in values)
     half = t_quantile((1 + max(one.level for one in values)) / 2, df) * error
-    if abs(mean) <= half:
-        return 0
-    return 1 if mean > 0 else -1
+    return edges.side(mean - half, mean + half)

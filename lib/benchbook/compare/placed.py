@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from benchbook.compare import machines
+from benchbook.compare import edges, machines
 from benchbook.compare.pooled import Brought, pool
 from benchbook.compare.pooled_words import percent, span
 from benchbook.compare.random_effects import FEWEST, Pool
@@ -90,7 +90,8 @@ def _one(contrast: Contrast, effect: PooledEffect, mine: Seen, session: str) -> 
         text = f"{beside}; {FEWEST} occasions are needed to expect anything, there are {len(others)}."
         return Placed(contrast.id, effect.threads, mine.effect, None, "nothing to expect yet", text)
     low, high = (math.expm1(end) for end in again(others).expected(mine.standard_error**2))
-    place: Place = "as expected" if low <= mine.effect <= high else "outside what was expected"
+    is_outside = edges.is_outside(mine.effect, mine.effect, low, high)
+    place: Place = "outside what was expected" if is_outside else "as expected"
     tail = "so as expected" if place == "as expected" else f"outside what was expected ({span(low, high)})"
     return Placed(contrast.id, effect.threads, mine.effect, (low, high), place, f"{beside}, {tail}.")
 

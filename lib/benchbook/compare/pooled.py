@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchbook.compare import machines, pooled_words
+from benchbook.compare import edges, machines, pooled_words
 from benchbook.compare.intervals import t_quantile
 from benchbook.compare.occasions import Averaged, Value, averaged, moment, occasions
 from benchbook.compare.random_effects import FEWEST, LEVEL, Pool
@@ -230,9 +230,9 @@ def label(groups: Sequence[Averaged], found: Pool | None, processors: int) -> La
     if found.k == 1:
         return "one session"
     signs = {one.sign for one in groups}
-    differ = bool(signs - {0}) or (found.p or 0.0) < HETEROGENEOUS_P
+    differ = bool(signs - {0}) or edges.is_below(found.p or 0.0, HETEROGENEOUS_P)
     spread = max(abs(found.mean), math.log1p(MARGIN))
-    if {-1, 1} <= signs or (differ and (found.tau or 0.0) > spread):
+    if {-1, 1} <= signs or (differ and edges.is_above(found.tau or 0.0, spread)):
         return "depends on the machine"
     outside = _side(found.prediction_low, found.prediction_high)
     if found.k >= FEWEST and processors >= MIN_MODELS and outside:
@@ -244,9 +244,7 @@ def label(groups: Sequence[Averaged], found: Pool | None, processors: int) -> La
 
 def _side(low: float | None, high: float | None) -> int:
     """Return on which side of zero an interval lies: -1, 1, or 0 where it holds zero or there is none."""
-    if low is None or high is None:
-        return 0
-    return 1 if low > 0 else -1 if high < 0 else 0
+    return 0 if low is None or high is None else edges.side(low, high)
 
 
 def standard_error(part: Mapping[str, Any]) -> float | None:

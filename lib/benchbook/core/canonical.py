@@ -97,12 +97,11 @@ def differences(recorded: Any, here: Any, decimals: int | None = None, place: st
 
 
 def digest(table: pd.DataFrame) -> str:
-    """Return what a table's values are known by: its rows, and each column with `_MARK` digits of a SHA-256.
+    """Return what a table's values are known by: each column's name with `_MARK` digits of a SHA-256.
 
-    A column's digits depend on its kind and on its values in their order, on nothing of a file's layout.
+    They depend on the column's kind and on its values in their order, on nothing of a file's layout.
     """
-    rows = f"{len(table)} rows"
-    return " ".join([rows, *(f"{name}:{mark}" for name, mark in _marks(table).items())])
+    return " ".join(f"{name}:{mark}" for name, mark in _marks(table).items())
 
 
 def table_differences(recorded: Mapping[str, str], here: Mapping[str, pd.DataFrame]) -> Iterator[str]:
@@ -111,22 +110,16 @@ def table_differences(recorded: Mapping[str, str], here: Mapping[str, pd.DataFra
     What has no digest was not there when it was recorded: a later column says nothing about the others.
     """
     for name, text in sorted(recorded.items()):
-        rows, _, *marks = text.split()
-        if name not in here:
-            yield f"{name}: recorded with {rows} rows, and no such table here"
-        elif int(rows) != len(here[name]):
-            yield f"{name}: {rows} rows recorded, {len(here[name])} here"
-        else:
-            now = _marks(here[name])
-            known = dict(mark.split(":") for mark in marks)
-            if other := [column for column, mark in known.items() if now.get(column) != mark]:
-                yield f"{name}: other values than recorded in {', '.join(other)}"
+        now = _marks(here[name]) if name in here else {}
+        known = dict(mark.split(":") for mark in text.split())
+        other = [column for column, mark in known.items() if now.get(column) != mark]
+        if other:
+            which = "every column" if len(other) == len(known) else ", ".join(other)
+            yield f"{name}: other values than recorded in {which}"
 
 
 def _marks(table: pd.DataFrame) -> dict[str, str]:
-    """Return the digits of each column; an empty table has none."""
-    columns = list(table) if len(table) else []
-    return {name: hashlib.sha256(b"".join(_column(table[name]))).hexdigest()[:_MARK] for name in columns}
+    return {name: hashlib.sha256(b"".join(_column(table[name]))).hexdigest()[:_MARK] for name in table}
 
 
 def _column(column: pd.Series) -> tuple[bytes, ...]:
