@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from benchbook.compare import edges
 from benchbook.compare.arithmetic import percent, plain
 from benchbook.compare.verdicts import Band as Limits
 from benchbook.compare.verdicts import at_least, at_most, point_band, range_band
@@ -13,8 +14,6 @@ from benchbook.core.claim import Band, Claim, number
 from benchbook.core.errors import given
 
 VALUE_MARGIN = 0.02
-# Two floats that are one number in the document may differ by so much, as a share.
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,9 @@ class Bounds:
 
     def holds(self, value: float) -> bool:
         """Tell whether a number without an interval lies inside."""
-        slack = -ROUNDING if self.is_strict else ROUNDING
-        return self.log_low - slack <= value <= self.log_high + slack
+        if self.is_strict:
+            return edges.is_above(value, self.log_low) and edges.is_below(value, self.log_high)
+        return not edges.is_below(value, self.log_low) and not edges.is_above(value, self.log_high)
 
     @property
     def turned(self) -> Bounds:

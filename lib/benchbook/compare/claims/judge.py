@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchbook.compare import edges
 from benchbook.compare.claims.bands import Bounds
 from benchbook.compare.claims.kinds import Asked, Board, Part, Unfit
 from benchbook.compare.intervals import Interval
@@ -14,7 +15,6 @@ from benchbook.compare.verdicts import Verdict, decide_verdict, near
 from benchbook.core.errors import given
 
 NO_SIZE = "no effect was shown, so its size has no trend"
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _surviving(found: Sequence[Outcome], which: str, level: float | None) -> int
     if level is None or not own:
         return len(own)
     p_values = [one.p if one.outcome == which and one.p is not None else 1.0 for one in found]
-    return sum(p <= 1 - level + _ROUNDING for p in holm(p_values))
+    return sum(edges.is_below(p, 1 - level) for p in holm(p_values))
 
 
 def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
@@ -72,8 +72,7 @@ def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
         both = board.amount((*later, *earlier))
         if given(both.log_mean) < 0:
             bounds = bounds.turned
-        is_shown = is_printed or (both.is_known and not given(both.log_low) <= 0 <= given(both.log_high))
-        reason = None if is_shown else NO_SIZE
+        reason = None if is_printed or _is_shown(both) else NO_SIZE
     if part.rule == "alike":
         theirs = given(board.amount(part.of[1]).log_mean)
         allowed = near(math.expm1(theirs))
@@ -87,3 +86,10 @@ def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
         decision = decide_verdict(amount, bounds)
         return Outcome(part, amount, bounds, decision.outcome, decision.p)
     return Outcome(part, amount, bounds, "inconclusive", None, reason or amount.reason)
+
+
+def _is_shown(amount: Interval) -> bool:
+    """Tell whether an interval leaves zero out."""
+    if not amount.is_known:
+        return False
+    return edges.is_above(given(amount.log_low), 0.0) or edges.is_below(given(amount.log_high), 0.0)
