@@ -3,6 +3,7 @@
     import benchbook as bb
 
     bb.studies()                     every study: what it asks, how far it has come
+    bb.pooled("quick")               what all its recorded sessions say together, and each beside it
     bb.record()                      the measured record: studies whose evidence came with the clone
     s = bb.study("quick")            one of them, your own if it is measured, else the recorded one
     s.runs, s.intervals, s.voids     tidy tables, one row a run, a second, a voided attempt …
@@ -21,7 +22,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["calibration", "columns", "record", "source", "sources", "studies", "study"]
+__all__ = ["calibration", "columns", "pooled", "record", "source", "sources", "studies", "study"]
 
 # Loaded when asked for, so that `import benchbook` takes no time in a program that wants only a floor of it.
 _TYPES = {
@@ -29,6 +30,7 @@ _TYPES = {
     "Claim": "api.source",
     "Finding": "api.finding",
     "NotThere": "api.names",
+    "Pooled": "api.pooled",
     "Run": "api.run",
     "Source": "api.source",
     "Study": "api.study",
@@ -51,6 +53,11 @@ def studies() -> Any:
 def record() -> Any:
     """Return the recorded studies, whose evidence came with the clone: by name, by Tab, or in a loop."""
     return _module("api.catalogue").record()
+
+
+def pooled(name: str) -> Any:
+    """Return what the recorded sessions of a study say together; see `benchbook.api.pooled.Pooled`."""
+    return _module("api.pooled").pooled(name)
 
 
 def calibration(is_recorded: bool = False) -> Any:

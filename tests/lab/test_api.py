@@ -15,7 +15,10 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 import benchbook as bb
+from benchbook.compare.pooled import pool
+from benchbook.core import pooled as core
 from benchbook.read import validity
+from tests.compare.sessions import finding, part, session, sessions
 from tests.lab import made_up
 
 RUN = r"b01-oltp_read_write-t0004-direct-[0-9a-f]{10}"
@@ -77,8 +80,11 @@ def test_what_editors_are_told_is_what_there_is():
     assert bb.__version__
 
 
-def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name():
+def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name(monkeypatch):
     study = bb.study("two-arms")
+    other = session(finding(part(0.1, 0.1)), measured="2026-12-01T01:00", design="b2")
+    monkeypatch.setattr(core, "of", lambda name: pool(name, [*sessions(0.1, 0.2), other]))
+    together = bb.pooled("two-arms")
     tables = {
         **{name: getattr(study, name) for name in ("runs", "turns", "intervals", "histograms", "monitor")},
         "voids": study.voids,
@@ -89,6 +95,9 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
         "run_checks": study.run[0].checks,
         "studies": bb.studies().table,
         "record": bb.record().table,
+        "pooled": together.effects,
+        "pooled_sessions": together.sessions,
+        "left_out": together.left_out,
         "campaigns": bb.calibration().campaigns,
         "sources": bb.sources().table,
         "claims": bb.source("tidb-kubernetes").claims.table,

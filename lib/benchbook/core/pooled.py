@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from pydantic import Field, ValidationError
 
-from benchbook.core import files
+from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study_base import Model
 
@@ -180,6 +180,18 @@ class Pooled(Model):
     def session(self, name: str) -> Session:
         """Return a pooled session by its id."""
         return next(one for one in self.sessions if one.id == name)
+
+
+def of(study: str) -> Pooled | None:
+    """Return what the recorded sessions of a study say together; None where none is made again.
+
+    The root may be the clone or that of one recorded session, which lies beside the study's pooled.json.
+    """
+    root = paths.root()
+    for folder in (root / "data" / "recorded" / study, root.parent):
+        if folder.name == study and (folder / FILE).is_file():
+            return read(folder / FILE)
+    return None
 
 
 def read(path: Path) -> Pooled:

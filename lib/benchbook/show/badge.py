@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import get_args
 
 from benchbook.compare import verdicts
+from benchbook.core import pooled
 from benchbook.show.markup import Html, element, slug
 
 # What an effect is: neither direction is good or bad in itself.
-LABELS = get_args(verdicts.Label)
+LABELS = (*get_args(verdicts.Label), *pooled.LABELS)
 # What became of a claim: one that was measured, one read from tables without repetitions, one not asked yet.
 VERDICTS = (*get_args(verdicts.Verdict), *get_args(verdicts.Reading), "not judged")
 # What a check found, by its `passed`.

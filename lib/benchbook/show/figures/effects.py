@@ -143,7 +143,7 @@ def _draw(
 ) -> Iterator[Point]:
     axes.set_xlim(*limits)
     theme.rows_against_zero(axes, len(rows))
-    ticks = _ticks(limits)
+    ticks = ticks_between(limits)
     axes.set_xticks(
         [math.log1p(tick / 100) for tick in ticks], [numbers.decimal(tick, 0, True) for tick in ticks]
     )
@@ -177,7 +177,7 @@ def _draw(
                 yield Point(axes, x, y, f"{row.label}: {_label(row)}", row.anchor)
 
 
-def _ticks(limits: tuple[float, float]) -> list[int]:
+def ticks_between(limits: tuple[float, float]) -> list[int]:
     """Choose round percentages, zero among them, that stand far enough apart to be read."""
     low, high = limits
     gap = (high - low) / _MOST_TICKS
@@ -195,7 +195,7 @@ def _ticks(limits: tuple[float, float]) -> list[int]:
 def _claim(axes: Axes, y: int, row: _Row) -> None:
     """Shade what was claimed behind all rows of a finding; a band without an end runs to the edge."""
     left, right = axes.get_xlim()
-    low, high = (_log(edge) if numbers.is_known(edge) else None for edge in given(row.band))
+    low, high = (log_of(edge) if numbers.is_known(edge) else None for edge in given(row.band))
     levels = len(levels_of(row.shown))
     axes.fill_betweenx(
         [y - 0.5, y + 0.5 + (levels if levels > 1 else 0)],
@@ -226,7 +226,7 @@ def _mark(axes: Axes, y: int, row: _Row, colour: str) -> float:
     left, right = axes.get_xlim()
     found, heavy = row.shown, row.is_headline
     if numbers.is_known(found["low"]) and numbers.is_known(found["high"]):
-        low, high = _log(found["low"]), _log(found["high"])
+        low, high = log_of(found["low"]), log_of(found["high"])
         axes.plot(
             [min(max(low, left), right), max(min(high, right), left)],
             [y, y],
@@ -238,7 +238,7 @@ def _mark(axes: Axes, y: int, row: _Row, colour: str) -> float:
         for end, arrow, is_beyond in ((left, "<", low < left), (right, ">", high > right)):
             if is_beyond:
                 axes.plot(end, y, arrow, color=colour, markersize=6, clip_on=False)
-    place = min(max(_log(found["effect"]), left), right)
+    place = min(max(log_of(found["effect"]), left), right)
     is_shown = found.get("label") in _SHOWN
     axes.plot(
         place,
@@ -257,15 +257,15 @@ def _mark(axes: Axes, y: int, row: _Row, colour: str) -> float:
 def _limits(rows: Sequence[_Row]) -> tuple[float, float]:
     """Return the ends of the scale: every effect up to a factor of 4 inside, intervals as far as useful."""
     found = [row.shown for row in rows]
-    effects = [min(max(_log(one["effect"]), -_FARTHEST), _FARTHEST) for one in found]
-    effects += [_log(edge) for row in rows for edge in row.band or () if numbers.is_known(edge)]
-    ends = [_log(one[key]) for one in found for key in ("low", "high") if numbers.is_known(one[key])]
+    effects = [min(max(log_of(one["effect"]), -_FARTHEST), _FARTHEST) for one in found]
+    effects += [log_of(edge) for row in rows for edge in row.band or () if numbers.is_known(edge)]
+    ends = [log_of(one[key]) for one in found for key in ("low", "high") if numbers.is_known(one[key])]
     low, high = min([0.0, *effects]), max([0.0, *effects])
     low, high = max(min([low, *ends]), low - _ROOM), min(max([high, *ends]), high + _ROOM)
     room = 0.05 * max(high - low, 0.01)
     return low - room, high + room
 
 
-def _log(fraction: float) -> float:
+def log_of(fraction: float) -> float:
     """Return the logarithm of a ratio; nothing at all is far left of every scale."""
     return math.log1p(max(fraction, -0.999))

@@ -1,0 +1,68 @@
+"""What the recorded sessions of a study say together, as tables and as an object that shows itself."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pandas as pd
+
+from benchbook.api.columns import documented
+from benchbook.api.names import NotThere
+from benchbook.compare import pooled_frames
+from benchbook.core import pooled as core
+from benchbook.show import sessions
+from benchbook.show.markup import join
+
+
+class Pooled:
+    """All recorded sessions of a study: `effects` over them, `sessions` one by one, `left_out`."""
+
+    def __init__(self, name: str) -> None:
+        found = core.of(name)
+        if found is None:
+            raise NotThere(f"{name}: no sessions are recorded, or they are not made again yet; make pages")
+        self.name, self.data = name, found
+
+    @property
+    def headlines(self) -> list[str]:
+        """A sentence for each effect that a reader is told."""
+        return [effect.headline for contrast in self.data.contrasts for effect in contrast.told]
+
+    @cached_property
+    def effects(self) -> pd.DataFrame:
+        """A row for each effect over sessions: mean, where a further session is expected, label."""
+        return documented("pooled", pooled_frames.effects(self.data))
+
+    @cached_property
+    def sessions(self) -> pd.DataFrame:
+        """A row for each effect in each session, with processor, kernel, steal and the rest beside it."""
+        frame = pooled_frames.sessions(self.data)
+        frame.attrs["table"] = "pooled_sessions"
+        return frame
+
+    @property
+    def left_out(self) -> pd.DataFrame:
+        """The sessions that are not pooled, each with its reason."""
+        rows = [{"session": one.session.id, "reason": one.reason} for one in self.data.left_out]
+        return documented("left_out", pd.DataFrame(rows))
+
+    def __repr__(self) -> str:
+        lines = (
+            f"  {effect.label}: {effect.headline}"
+            for contrast in self.data.contrasts
+            for effect in contrast.told
+        )
+        return "\n".join([f"{self.name}: {len(self.data.sessions)} sessions", *lines])
+
+    def _repr_html_(self) -> str:
+        shown = (one._repr_html_() for one in sessions.evidence(self.data))
+        return join([sessions.answer(self.data), *map(_html, shown)]).text
+
+
+def _html(text: str) -> sessions.Html:
+    return sessions.Html(text)
+
+
+def pooled(name: str) -> Pooled:
+    """Return what the recorded sessions of a study say together; NotThere where there are none."""
+    return Pooled(name)

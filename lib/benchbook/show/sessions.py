@@ -1,0 +1,163 @@
+"""What the sessions of a study say together, as it stands on a page: answer, forests, moderators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from benchbook.compare import left_out as checks
+from benchbook.compare import machines, placed
+from benchbook.compare.joined import Row
+from benchbook.compare.pooled import Brought
+from benchbook.compare.pooled_frames import moderators
+from benchbook.compare.pooled_words import percent
+from benchbook.core.pooled import Contrast, Pooled, PooledEffect
+from benchbook.show import numbers
+from benchbook.show.badge import badge
+from benchbook.show.figures.sessions import forest
+from benchbook.show.markup import Html, element, join
+from benchbook.show.picture import Picture
+from benchbook.show.table import Column, Table, long, number
+
+HEADINGS = {
+    "steal_pct": ("Steal", "%"),
+    "hour": ("Hour", "UTC"),
+    "kernel": ("Kernel", ""),
+    "cores": ("Cores", ""),
+    "engine": ("Engine", ""),
+    "proxies": ("Proxies", ""),
+}
+
+
+def answer(pooled: Pooled) -> Html:
+    """Write what holds beyond a session: a sentence and a label for each effect, and on what it rests."""
+    lines = [
+        element("li", badge(effect.label), " ", effect.headline)
+        for contrast in pooled.contrasts
+        for effect in contrast.told
+    ]
+    return element(
+        "section",
+        element("h2", "The answer over sessions", id="sessions"),
+        element("p", _basis(pooled), class_="verdict"),
+        element("ul", *lines, class_="answers"),
+        class_="answer",
+    )
+
+
+def evidence(pooled: Pooled) -> Iterator[Picture | Table]:
+    """Yield a forest for each contrast of several sessions, what differed, and who is left out."""
+    drawn = [one for one in pooled.contrasts if len(one.whole.sessions) > 1]
+    for place, contrast in enumerate(drawn):
+        figure = forest(pooled, contrast)
+        yield figure if place == 0 else replace(figure, caption="")
+    yield moderating(pooled)
+    if pooled.left_out:
+        yield left_out(pooled)
+
+
+def moderating(pooled: Pooled) -> Table:
+    """List what effects may depend on, session by session, and beside it the effects a reader is told."""
+    told = [(contrast, one) for contrast in pooled.contrasts for one in contrast.told]
+    known = [moderators(one) for one in pooled.sessions]
+    about = list(dict.fromkeys(key for one in known for key in one if key != "processor"))
+    rows = []
+    for session, found in zip(pooled.sessions, known, strict=True):
+        seen = [next((one for one in effect.seen if one.session == session.id), None) for _, effect in told]
+        effects = ["" if one is None or one.effect is None else percent(one.effect) for one in seen]
+        rows.append([session.id, found["processor"], *(_value(found.get(key)) for key in about), *effects])
+    columns = [
+        Column("Session"),
+        Column("Processor"),
+        *(number(*HEADINGS.get(key, (key, ""))) for key in about),
+        *(number(contrast.names["treatment"], _place(contrast, one)) for contrast, one in told),
+    ]
+    caption = "What an effect may depend on. None of it is proven to be the cause."
+    return Table("moderators", "What differed between sessions", columns, rows, caption)
+
+
+def _place(contrast: Contrast, effect: PooledEffect) -> str:
+    at = "" if effect.threads is None else f", {numbers.count(effect.threads, 'thread')}"
+    return f"{contrast.names['workload']}{at}"
+
+
+def left_out(pooled: Pooled) -> Table:
+    """List the sessions that are not pooled, each with its reason."""
+    rows = [[one.session.id, machines.name(one.session.processor), one.reason] for one in pooled.left_out]
+    columns = [Column("Session"), Column("Processor"), long("Why")]
+    caption = "They stay in the record; they answer another question or answer it worse."
+    return Table("sessions-left-out", "Sessions that are not pooled", columns, rows, caption)
+
+
+def beside(here: Brought, record: Pooled) -> Html:
+    """Write where a session of one's own lies beside the recorded ones, effect by effect."""
+    known = placed.placed(here, record)
+    if not known:
+        return Html("")
+    told = placed.different(here.session, record.sessions)
+    machine = (
+        f"Different here: {numbers.listing(told)}." if told else "No difference of the machine is known."
+    )
+    return element(
+        "section",
+        element("h2", "This session beside the record", id="beside"),
+        element("p", placed.summary(here, record) or machine, class_="verdict"),
+        element("ul", *(element("li", one.sentence) for one in known), class_="answers"),
+        class_="answer",
+    )
+
+
+def joined(rows: Sequence[Row]) -> Table:
+    """List contrasts that several studies ask, those first whose sign turns."""
+    made = [
+        [
+            row.name,
+            badge(row.first),
+            _end(row, min),
+            _end(row, max),
+            numbers.listing(row.studies),
+            len(row.parts),
+        ]
+        for row in rows
+    ]
+    columns = [
+        long("Contrast"),
+        Column("Sign"),
+        long("Smallest"),
+        long("Largest"),
+        long("Studies"),
+        number("Sessions"),
+    ]
+    caption = (
+        "Arms are the same where their facts are, whatever they are called. Turns: two sessions are decided "
+        "with opposite signs. Agrees: all decided sessions have one sign. Open: no session is decided."
+    )
+    empty = "No two studies ask the same contrast."
+    return Table("joined", "The same question in several studies", columns, made, caption, empty)
+
+
+def tried(several: Sequence[Pooled]) -> Html:
+    """Write how often prediction intervals kept their word, and equal arms over sessions."""
+    return join(element("p", sentence) for sentence in checks.sentences(several))
+
+
+def _basis(pooled: Pooled) -> str:
+    sessions = numbers.count(len(pooled.sessions), "session")
+    several = machines.models([one.processor for one in pooled.sessions])
+    left = f"; {len(pooled.left_out)} more stand beside, with the reason" if pooled.left_out else ""
+    first, last = pooled.sessions[0].measured[:10], pooled.sessions[-1].measured[:10]
+    days = first if first == last else f"{first} to {last}"
+    return f"{sessions} of one design on {numbers.count(max(several, 1), 'processor')}, {days}{left}."
+
+
+def _end(row: Row, choose: object) -> str:
+    part = (min if choose is min else max)(row.parts, key=lambda one: one.effect)
+    return f"{percent(part.effect)} ({part.study}, {part.processor})"
+
+
+def _value(value: object) -> object:
+    if value is None or pd.isna(value):
+        return ""
+    return f"{value:.2g}" if isinstance(value, float) else value

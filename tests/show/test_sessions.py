@@ -1,0 +1,111 @@
+"""Sessions on a page: the answer over them, a forest each, what differed, and one's own beside them."""
+
+import re
+
+import pytest
+
+import benchbook
+from benchbook.api.pooled import pooled as by_name
+from benchbook.compare.joined import joined
+from benchbook.compare.pooled import pool
+from benchbook.core import pooled as core
+from benchbook.core.errors import NotThere
+from benchbook.show import sessions as shown
+from benchbook.show.figures.sessions import forest
+from tests.compare.sessions import MILAN, XEON, finding, part, session, sessions
+
+
+def text(html) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html.text if hasattr(html, "text") else html).split())
+
+
+@pytest.fixture
+def study():
+    odd = session(finding(part(0.1, 0.01)), measured="2026-11-20T01:00", design="b2")
+    return pool("quick", [*sessions(-0.16, -0.165, -0.155, -0.16), odd])
+
+
+def test_the_answer_says_what_it_rests_on(study):
+    told = text(shown.answer(study))
+    assert "4 sessions of one design on 2 processors, 2026-11-01 to 2026-11-04; 1 more stand beside" in told
+    assert "holds elsewhere HAProxy served 15 % fewer queries" in told
+    assert 'class="badge holds-elsewhere"' in shown.answer(study).text
+
+
+def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study):
+    picture = forest(study, study.contrasts[0])
+    (panel,) = picture.panels
+    texts = [one.get_text() for one in panel.figure.axes[0].texts]
+    # A title, two processors with two sessions each, the mean and where a further one is expected.
+    assert texts[0] == "all threads"
+    assert texts.count("Xeon Emerald Rapids") == texts.count("EPYC Zen 3") == 1
+    assert [one for one in texts if re.match(r"\d\d-\d\d ", one)] == [
+        "11-02 06:00", "11-04 06:00", "11-01 06:00", "11-03 06:00",
+    ]  # fmt: skip
+    assert "mean of 4" in texts
+    assert "expected" in texts
+    for name in ("11-01 06:00 on Xeon Emerald Rapids: −15", "expect 14 to 15"):
+        assert name in panel.alt
+    *_, table, left = shown.evidence(study)
+    assert [row[0] for row in table.rows] == [one.id for one in study.sessions]
+    assert left.rows[0][2] == "another design (b2, not a1)"
+
+
+def test_what_depends_on_the_machine_has_no_mean():
+    found = pool("quick", sessions(-0.2, 0.3))
+    (panel,) = forest(found, found.contrasts[0]).panels
+    texts = [one.get_text() for one in panel.figure.axes[0].texts]
+    assert not [one for one in texts if one.startswith("mean")]
+    assert "seen" in texts
+
+
+def test_one_session_draws_no_forest():
+    names = [one.anchor for one in shown.evidence(pool("quick", sessions(0.1)))]
+    assert names == ["moderators"]
+
+
+def test_a_session_of_ones_own_stands_beside(study):
+    far = session(finding(part(0.2, 0.01)), measured="2026-12-01T01:00", processor=MILAN)
+    told = text(shown.beside(far, study))
+    assert "The effect here lies outside what was expected." in told
+    assert "HAProxy on point selects: +22 % here; 4 recorded sessions: −15" in told
+    other = session(finding(part(0.2, 0.01)), measured="2026-12-01T01:00", design="b2")
+    assert shown.beside(other, study).text == ""
+
+
+def test_joined_studies_begin_with_the_sign_that_turns():
+    table = shown.joined(
+        joined([pool("quick", sessions(0.3)), pool("lab-threads", sessions(-0.2, processors=(MILAN,)))])
+    )
+    (row,) = table.rows
+    assert text(row[1]) == "Turns"
+    assert row[2].startswith("−18")
+    assert "lab-threads, EPYC Zen 3" in row[2]
+    assert "quick, Xeon Emerald Rapids" in row[3]
+
+
+def test_pooled_sessions_are_there_by_name(tmp_path, monkeypatch, study):
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    with pytest.raises(NotThere, match="make pages"):
+        by_name("quick")
+    folder = tmp_path / "data" / "recorded" / "quick"
+    folder.mkdir(parents=True)
+    core.save(folder / core.FILE, study)
+    found = benchbook.pooled("quick")
+    assert found.headlines == [study.contrasts[0].whole.headline]
+    assert found.effects["effect"].tolist() == [study.contrasts[0].whole.effect]
+    known = benchbook.columns(found.sessions)
+    assert known.index.tolist() == found.sessions.columns.tolist()
+    assert (found.sessions["processor"] == "Xeon Emerald Rapids").sum() == 2
+    assert found.left_out["reason"].tolist() == ["another design (b2, not a1)"]
+    # A recorded session lies beside the pooled ones of its study.
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(folder / study.sessions[0].id))
+    assert core.of("quick") == study
+    assert core.of("other") is None
+
+
+def test_what_was_tried_is_said_with_its_count():
+    told = text(
+        shown.tried([pool("quick", sessions(0.10, 0.11, 0.09, 0.10, 0.50, processors=(XEON, MILAN)))])
+    )
+    assert "4 of 5 left-out occasions lay inside their 90 % prediction interval" in told
