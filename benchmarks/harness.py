@@ -62,7 +62,7 @@ def _reading(blocks: int) -> list[Row]:
     return [
         Row("turns: the time that reading costs takes", f"{share:.2%}", "", "", "≤ 1 %", share <= 0.01),
         Row(f"turns: QPS with the costs read ({len(qps)} blocks)", f"{mean:+.2f} % [{low:+.2f}, {high:+.2f}]",
-            "not read", "", "within 1 %", -1 <= low and high <= 1),
+            "not read", "", "within 1 %", low >= -1 and high <= 1),
     ]  # fmt: skip
 
 
