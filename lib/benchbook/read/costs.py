@@ -106,9 +106,7 @@ def _in_seconds(run: Evidence, monitor: str) -> dict[str, Columns]:
         mine = inside & (parts == part)
         if not mine.any():
             continue
-        found[part] = {
-            name: unit * _mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()
-        }
+        found[part] = {name: unit * _mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()}
         found[part]["threads"] = _mean(table, "threads", mine)
     return found
 
