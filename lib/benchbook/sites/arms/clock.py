@@ -13,7 +13,8 @@ The request is a JSON object:
 - `rounds`: lists of arms, repeated; `turn_s`; `turns` of each arm;
 - `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`;
 - `held`: whether the clients stand still until this program lets them begin, all at once;
-- `usage`: the file of `sites.processes.usage`; `families`: pids whose children do their work.
+- `usage`: the file of `sites.processes.usage`; `families`: pids whose children do their work; `unread`: arms
+  whose costs are not read, to see what reading them changes.
 
 The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` and
 `costs` by arm and part, `reading_s`, the longest time that an arm took to stand still, and what clients did
@@ -112,7 +113,10 @@ class Clock:
         self.longest_stop = dict.fromkeys(self.arms, 0.0)
         self.seen: dict[str, float] = {}
         self.usage = _module(asked.get("usage"))
-        self.books = {name: self._books(arm["parts"]) for name, arm in self.arms.items()}
+        unread = asked.get("unread") or ()
+        self.books = {
+            name: {} if name in unread else self._books(arm["parts"]) for name, arm in self.arms.items()
+        }
         self.costs: dict[str, dict[str, list[float]]] = {name: {} for name in self.arms}
         self.reading_s = 0.0
 

@@ -1,0 +1,194 @@
+"""Why a treatment served more or fewer queries than the baseline: one sentence, by rule, or none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from benchbook.compare.sentences import listing
+from benchbook.compare.spent import Cell, change, difference, full
+from benchbook.core.causes import Cause, Estimate
+
+CARRIED = 0.5
+"""Least share of an effect that the named cost must make, both as logarithms or as times."""
+WORK = {
+    "page_reads": "pages not in its memory",
+    "row_reads": "rows and keys",
+    "log_bytes": "bytes of log",
+    "fsyncs": "waits for the disk",
+    "lock_wait_us": "µs of waiting for locks",
+}
+"""What a server does for a query that is worth a word beside its cost."""
+WORTH = 1.1
+"""Times by which such work must differ at the least."""
+Parts = tuple[str, ...]
+
+
+def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) -> Cause:
+    """Return the cause of one effect; `names` are the arms in words.
+
+    A part that is full in both arms: queries a second follow its cost. In one of them: it is relieved or
+    filled by the other. In none: latency decides. What is open is named in `reason`.
+    """
+    states = {cell.arm: full(cell, level) for cell in (base, treated)}
+    filled = {arm: [parts for parts, is_full in own.items() if is_full] for arm, own in states.items()}
+    both = [part for part in base.costs if part in treated.costs]
+    costs = {part: change(treated.cost([part]), base.cost([part]), level) for part in both}
+    qps = change(treated.qps, base.qps, level)
+    found = Cause(
+        workload=treated.workload,
+        threads=treated.threads,
+        treatment=treated.arm,
+        quantity=None,
+        qps=qps,
+        full={arm: tuple(part for parts in own for part in parts) for arm, own in filled.items()},
+        cost={part: one for part, one in costs.items() if one is not None},
+        added_latency_us=difference(treated.latency_us, base.latency_us, level),
+        added_cpu_us=_added_cpu(base, treated, level),
+        sentence=None,
+        beside=_beside(base, treated, level),
+        reason=_unsaid(base, treated, states, qps),
+    )
+    if found.reason is not None:
+        return found
+    if any(filled.values()):
+        sentence, reason = _of_capacity(base, treated, filled, qps, level, names)
+        said = {"quantity": "capacity", "sentence": sentence, "reason": reason}
+    else:
+        sentence, reason = _of_latency(found.added_latency_us, found.added_cpu_us)
+        said = {"quantity": "latency", "sentence": sentence, "reason": reason}
+    return found.model_copy(update=said)
+
+
+def _unsaid(
+    base: Cell, treated: Cell, states: Mapping[str, Mapping[Parts, bool | None]], qps: Estimate | None
+) -> str | None:
+    """Return why there is nothing to explain, or nothing to explain it with."""
+    if not _is_decided(qps):
+        return "there is no difference of queries a second to explain"
+    if not (base.rooms and treated.rooms) or any(len(own) == 0 for own in states.values()):
+        return "it is not known on which cores all parts ran"
+    if any(is_full is None for own in states.values() for is_full in own.values()):
+        return "the blocks don't tell whether a part was full"
+    return None
+
+
+def _of_capacity(
+    base: Cell,
+    treated: Cell,
+    filled: Mapping[str, list[Parts]],
+    qps: Estimate | None,
+    level: float,
+    names: Mapping[str, str],
+) -> tuple[str | None, str | None]:
+    """Return the sentence where a part is full in an arm, or why there is none."""
+    assert qps is not None
+    # The same cores hold more parts where there is a proxy: a place is known by the part that both have.
+    whole = {parts[0]: parts for own in filled.values() for parts in own}
+    where = {
+        first: [arm for arm, own in filled.items() if any(one[0] == first for one in own)] for first in whole
+    }
+    if len(whole) > 1:
+        return None, f"more than one place is full: {listing([_place(parts) for parts in whole.values()])}"
+    ((first, _),) = whole.items()
+    mine = {cell.arm: _room(cell, first) for cell in (base, treated)}
+    cost = change(treated.cost(mine[treated.arm]), base.cost(mine[base.arm]), level)
+    if cost is None or not _is_decided(cost) or (cost.value > 0) == (qps.value > 0):
+        return None, f"the cost of a query to {_place(whole[first])} does not carry the effect"
+    share = -_log(cost.value) / _log(qps.value)
+    if share < CARRIED:
+        return (
+            None,
+            f"the cost of a query to {_place(whole[first])} makes {100 * share:.0f} % of the effect only",
+        )
+    said = f"{100 * abs(cost.value):.0f} % {'less' if cost.value < 0 else 'more'}"
+    core, them = _core(mine[base.arm if base.arm in where[first] else treated.arm])
+    arm = names.get(treated.arm, treated.arm)
+    if where[first] == [treated.arm]:
+        return (
+            f"because a query costs {_owner(mine[treated.arm])} {said} with {arm}, which fills {core}",
+            None,
+        )
+    only = f" with {names.get(base.arm, base.arm)}" if where[first] == [base.arm] else ""
+    return f"because {core} is full{only} and a query costs {them} {said} with {arm}", None
+
+
+def _of_latency(latency: Estimate | None, cpu: Estimate | None) -> tuple[str | None, str | None]:
+    """Return the sentence where nothing is full, or why there is none."""
+    if latency is None or not _is_decided(latency):
+        return None, "nothing is full, and the blocks don't tell how much longer a query takes"
+    way = "more" if latency.value > 0 else "less"
+    said = f"because nothing is full and a query takes {_us(latency.value)} {way}"
+    share = cpu.value / latency.value if cpu is not None and _is_decided(cpu) else 0.0
+    if cpu is not None and share >= CARRIED and share <= 1 / CARRIED:
+        return f"{said}, of which {_us(cpu.value)} are processor time", None
+    if not _is_small(latency, cpu):
+        return None, "nothing is full, and the blocks don't tell whether added latency is processor time"
+    return f"{said}, waiting and not at work on a processor", None
+
+
+def _is_small(latency: Estimate, cpu: Estimate | None) -> bool:
+    """Say whether processor time can't make half of an added latency, whatever it is in its interval."""
+    if cpu is None or cpu.low is None or cpu.high is None:
+        return False
+    return max(abs(cpu.low), abs(cpu.high)) < CARRIED * abs(latency.value)
+
+
+def _added_cpu(base: Cell, treated: Cell, level: float) -> Estimate | None:
+    if not base.costs or not treated.costs:
+        return None
+    return difference(treated.cost(list(treated.costs)), base.cost(list(base.costs)), level)
+
+
+def _beside(base: Cell, treated: Cell, level: float) -> tuple[str, ...]:
+    """Return what of the server's own work for a query differs, decided and by a tenth at the least."""
+    found = []
+    for name, what in WORK.items():
+        if not {"server"} <= base.costs.keys() & treated.costs.keys():
+            continue
+        was, now = base.cost(["server"], name), treated.cost(["server"], name)
+        grown = difference(now, was, level)
+        if grown is None or not _is_decided(grown):
+            continue
+        low, high = sorted((float(was.mean()), float(now.mean())))
+        if high >= WORTH * low and high >= 0.005:
+            found.append(f"the server had {_number(now.mean())} {what} a query, not {_number(was.mean())}")
+    return tuple(found)
+
+
+def _is_decided(found: Estimate | None) -> bool:
+    return (
+        found is not None and found.low is not None and found.high is not None and found.low * found.high > 0
+    )
+
+
+def _room(cell: Cell, part: str) -> Parts:
+    """Return the parts that share their cores with one of an arm, or it alone where it has no such part."""
+    return next((parts for parts, _ in cell.rooms if part in parts), (part,))
+
+
+def _place(parts: Parts) -> str:
+    return _core(parts)[0]
+
+
+def _core(parts: Parts) -> tuple[str, str]:
+    """Return the cores of some parts in words, and the word for these parts."""
+    if len(parts) == 1:
+        return f"the {parts[0]}'s core", "it"
+    return f"the core of {listing(list(parts))}", "them"
+
+
+def _owner(parts: Parts) -> str:
+    return f"the {parts[0]}" if len(parts) == 1 else listing(list(parts))
+
+
+def _us(value: float) -> str:
+    return f"{abs(value):.1f} µs" if abs(value) < 10 else f"{abs(value):.0f} µs"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def _log(change_by: float) -> float:
+    return math.log1p(change_by)
