@@ -100,7 +100,7 @@ def test_the_small_one_is_done_in_twenty_minutes(name: str):
     from benchbook.plan import schedule
 
     small = study(name.removesuffix(SUFFIX))
-    seconds = schedule.seconds(small, schedule.plan_runs(name, small, {})) + schedule.pilot_seconds(small)
+    seconds = schedule.seconds(small, schedule.sketched(name, small)) + schedule.pilot_seconds(small)
     assert seconds <= 60 * MINUTES
 
 
