@@ -114,7 +114,7 @@ def describe(connection: Connection, study: Study) -> dict[str, Any]:
     words, kind = dialect.of(connection), _checksum_kind(study)
     small = data.tables * data.table_size <= CHECKSUM_UP_TO
     each = {name: words.checksum(connection, name, kind) for name in found["indexes"]} if small else None
-    state = {"tables": data.tables, "table_size": data.table_size, "seed": data.seed}
+    state: dict[str, Any] = {"tables": data.tables, "table_size": data.table_size, "seed": data.seed}
     state |= {**found, "checksums": each}
     return state | {"fingerprint": fingerprint(state)}
 
