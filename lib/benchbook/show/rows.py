@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.compare import words
+from benchbook.core import traits
 from benchbook.show import numbers, opposite
 from benchbook.show.lines import ONE_SESSION, Effect, Line, counted, effects_of, over_sessions
 from benchbook.show.markup import slug
@@ -119,7 +120,7 @@ def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = N
 
 def _named(folder: str) -> str:
     """Name a folder of studies as a heading does: tidb-cluster is TiDB cluster."""
-    name = " ".join(words.PRODUCTS.get(part, part) for part in folder.split("-"))
+    name = " ".join(traits.product(part) for part in folder.split("-"))
     return name[:1].upper() + name[1:] or "Other studies"
 
 
