@@ -37,7 +37,7 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Row:
-    """One question. `why` and `carries` are empty where nobody has said it."""
+    """One question. `why` and `carries` are empty where they are not known."""
 
     question: str
     way: str
