@@ -108,3 +108,22 @@ def test_what_is_shown_is_a_full_dot_and_what_is_not_a_hollow_one():
     seen = Line("", "", (Effect(0.1, 0.05, 0.15, "higher"), Effect(0.01, -0.02, 0.04, "not shown")))
     drawn = base64.b64decode(mini(seen).text.partition("base64,")[2].partition('"')[0]).decode()
     assert drawn.count('fill="var(--a)" stroke') == 1 and drawn.count('fill="var(--p)" stroke') == 1
+
+
+def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
+    own = finding(0.33, 0.21, 0.45, "higher")
+    cause = {
+        "workload": "oltp_point_select", "threads": 8, "treatment": "haproxy", "quantity": "capacity",
+        "full": {"direct": ["server"], "haproxy": ["server"]}, "cost": {"server": {"value": -0.28}},
+        "added_latency_us": None, "sentence": "because the server's core is full",
+    }  # fmt: skip
+
+    def row(*causes: dict[str, Any]) -> rows.Row:
+        study = Measured("lab", {**STUDY, "findings": [own], "causes": {"contrasts": causes}}, True)
+        return rows.groups(Overview([], [study], {}), {})[0].rows[0]
+
+    assert told(row(cause).why) == "server full; a query costs 28 % less"
+    assert row(cause).why_way == "record/studies/lab.html#why"
+    waits = {**cause, "quantity": "latency", "added_latency_us": {"value": 16.4}}
+    assert told(row(waits).why) == "16 µs more to wait a query"
+    assert row({**cause, "sentence": None}).why == "" and row().why == ""
