@@ -77,6 +77,7 @@ def test_one_gets_from_the_first_page_to_a_raw_log_by_clicks(browser, public):
     page.locator(".first tbody th a").last.click()
     page.locator("section.answer a.way").first.click()
     assert "#finding-" in page.url
+    page.locator("details.part summary", has_text="Every run").click()
     page.locator("#cells ~ .scroll").first.locator("tbody a").first.click()
     assert page.url.endswith(".html#" + page.url.partition("#")[2]) and "/runs/made/block-1.html" in page.url
     log = page.locator(f"[id='{page.url.partition('#')[2]}'] ~ p.files a", has_text="sysbench.out").first
