@@ -158,6 +158,8 @@ class Source(Model):
     """What the document measures, in a sentence."""
     versions: Mapping[str, str | None]
     """Versions of everything that took part."""
+    place: Literal["local", "ssh", "kubernetes"] | None = None
+    """The kind of place it was measured in, as `site.kind` of a study names it; null: not known."""
     hardware: Mapping[str, str]
     """Machines by part."""
     configuration: Mapping[str, Mapping[str, Scalar | bool] | Scalar | bool]
