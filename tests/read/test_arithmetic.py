@@ -70,9 +70,8 @@ def test_a_percentile_above_the_maximum_is_found_without_a_histogram_too():
     once = synthetic.output(discard_s=0)
     whole = once.partition("Latency histogram")[0] + once[once.index("SQL statistics") :]
     assert parse(whole).why == ()
-    (said,) = parse(
-        whole.replace("percentile:                   39.65", "percentile:                   80.03")
-    ).why
+    assert whole.count("39.65") == 1
+    (said,) = parse(whole.replace("39.65", "80.03")).why
     assert "99th percentile 80.03 ms, max is 40.0" in said
 
 
