@@ -23,7 +23,8 @@ def test_a_third_less_with_busier_processors_is_a_collapse():
     table = cells(rows({8: 600, 16: 900, 32: 500}, cpu_tidb_pct={8: 200, 16: 380, 32: 395}))
     (found,) = [one for one in levels.collapses(table) if one["passed"] is False]
     assert found["detail"] == (
-        "From 16 to 32 threads QPS falls from 900 to 500 (\N{MINUS SIGN}44.4 %); tidb uses more CPU (380 to 395)."
+        "From 16 to 32 threads QPS falls from 900 to 500 (\N{MINUS SIGN}44.4 %); "
+        "tidb uses more CPU (380 to 395)."
     )
     assert (found["tables"], found["row"]) == (["t"], 32)
 
@@ -31,7 +32,7 @@ def test_a_third_less_with_busier_processors_is_a_collapse():
 @pytest.mark.parametrize(
     ("qps", "cpu"),
     [
-        # 900 to 610 is less than a third; and where the processors do less as well, something else is missing.
+        # 900 to 610 is less than a third; where processors do less as well, something else is missing.
         ({16: 900, 32: 610}, {16: 380, 32: 395}),
         ({16: 900, 32: 500}, {16: 380, 32: 200}),
         ({16: 500, 32: 900}, {16: 380, 32: 395}),
