@@ -13,7 +13,7 @@ from benchbook.compare.intervals import t_interval
 from benchbook.core.causes import CellCosts, Estimate, PartCost, Place
 
 FULL, NEARLY = 0.95, 0.9
-"""Share of a part's cores from which they are full, and below which the lower end must not lie."""
+"""Share of a part's cores from which they are full, with no end below the other; under that they are not."""
 PARTS = ("client", "proxy", "server")
 COLUMNS = (
     "cpu_us", "system_us", "voluntary", "involuntary", "wait_us", "received_bytes", "sent_bytes",
@@ -110,8 +110,8 @@ def places(cell: Cell, level: float) -> tuple[Place, ...]:
         used = estimate(cell.used(parts, cores), level)
         if used is None:
             continue
-        is_full: bool | None = used.value >= FULL
-        if is_full and (used.low is None or used.low < NEARLY):
-            is_full = None
+        is_full: bool | None = False if used.value < NEARLY else None
+        if used.value >= FULL and used.low is not None and used.low >= NEARLY:
+            is_full = True
         found.append(Place(parts=parts, cores=cores, used=used, is_full=is_full))
     return tuple(found)
