@@ -9,7 +9,7 @@ from benchbook.compare.sentences import listing
 from benchbook.compare.spent import Cell, change, difference, full
 from benchbook.core.causes import Cause, Estimate
 
-CARRIED = 0.5
+CARRIED = 2 / 3
 """Least share of an effect that the named cost must make, both as logarithms or as times."""
 WORK = {
     "page_reads": "pages not in its memory",
@@ -19,8 +19,10 @@ WORK = {
     "lock_wait_us": "µs of waiting for locks",
 }
 """What a server does for a query that is worth a word beside its cost."""
+WAITED = ("page_reads", "fsyncs", "lock_wait_us")
+"""What of it a query waits for."""
 WORTH = 1.1
-"""Times by which such work must differ at the least."""
+"""Times by which such work, or a part's cores, must differ at the least."""
 Parts = tuple[str, ...]
 
 
@@ -52,14 +54,15 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
     if found.reason is not None:
         return found
     said: dict[str, object]
-    if any(filled.values()):
-        sentence = _of_capacity(base, treated, filled, level, names)
-        reason = None if sentence else "the cost of a query on the full cores does not carry the effect"
-        said = {"quantity": "capacity", "sentence": sentence, "reason": reason}
-    elif any(is_full is None for own in states.values() for is_full in own.values()):
-        said = {"reason": "the blocks don't tell whether a part was full"}
+    slow = base if found.qps is not None and found.qps.value > 0 else treated
+    if any(filled.values()) and (sentence := _of_capacity(base, treated, filled, level, names)):
+        said = {"quantity": "capacity", "sentence": sentence}
+    elif any(is_full is not False for is_full in states[slow.arm].values()):
+        said = {"reason": "neither the cost of a query on full cores nor latency carries the effect"}
     else:
-        sentence, reason = _of_latency(found.added_latency_us, found.added_cpu_us)
+        # What the faster arm fills does not limit the slower one, which has only its latency.
+        only = f" with {names.get(slow.arm, slow.arm)}" if any(filled.values()) else ""
+        sentence, reason = _of_latency(found, only, slow is treated)
         said = {"quantity": "latency", "sentence": sentence, "reason": reason}
     return found.model_copy(update=said)
 
@@ -99,6 +102,8 @@ def _of_capacity(
                 f"because {_core(one)} full with {told[base.arm]} ({was} a query), "
                 f"and that of {_owner(other)} with {told[treated.arm]} ({now})"
             )
+    if (said := _given(base, treated, filled, told)) is not None:
+        return said
     is_faster = float(treated.qps.mean()) > float(base.qps.mean())
     slow = base if is_faster else treated
     for one in filled[slow.arm]:
@@ -112,6 +117,30 @@ def _of_capacity(
         return (
             f"because a query costs {_owner(one)} {said} with {told[slow.arm]}, and {_core(one)} full there"
         )
+    return None
+
+
+def _given(
+    base: Cell, treated: Cell, filled: Mapping[str, list[Parts]], told: Mapping[str, str]
+) -> str | None:
+    """Return the sentence where the slower arm has fewer cores and fills them, or has to share them.
+
+    Both are arranged, by a quota, a set of cores or a neighbour, and seen in what was used.
+    """
+    slow, fast = (base, treated) if float(treated.qps.mean()) > float(base.qps.mean()) else (treated, base)
+    sizes = {cell.arm: dict(cell.rooms) for cell in (slow, fast)}
+    for one in filled[slow.arm]:
+        was, now = sizes[slow.arm][one], sizes[fast.arm].get(one)
+        if now is not None and now >= WORTH * was:
+            more = f"has {now:g} of a core with {told[fast.arm]}, not {was:g}"
+            return f"because {_core(one)} full with {told[slow.arm]}, and {_owner(one)} {more}"
+    if not slow.has_neighbour or fast.has_neighbour:
+        return None
+    for one in filled[fast.arm]:
+        lost = float(fast.cost(one, "busy_cores").mean()) - float(slow.cost(one, "busy_cores").mean())
+        taken = float(slow.others.mean()) - float(fast.others.mean())
+        if "server" in one and lost > 0 and taken >= CARRIED * lost:
+            return f"because {_core(one)} full with {told[fast.arm]}, and a neighbour takes {taken:.2f} of it"
     return None
 
 
@@ -137,25 +166,27 @@ def _carries(cost: Estimate | None, base: Cell, treated: Cell, level: float) -> 
     return -math.log1p(cost.value) / math.log1p(qps.value) >= CARRIED
 
 
-def _of_latency(latency: Estimate | None, cpu: Estimate | None) -> tuple[str | None, str | None]:
-    """Return the sentence where nothing is full, or why there is none."""
+def _of_latency(found: Cause, only: str, is_slower: bool) -> tuple[str | None, str | None]:
+    """Return the sentence where nothing is full, or why there is none; `only` names the arm if it is one."""
+    latency, cpu = found.added_latency_us, found.added_cpu_us
     if latency is None or not _is_decided(latency):
         return None, "nothing is full, and the blocks don't tell how much longer a query takes"
     way = "more" if latency.value > 0 else "less"
-    said = f"because nothing is full and a query takes {_us(latency.value)} {way}"
+    said = f"because nothing is full{only} and a query takes {_us(latency.value)} {way}"
     share = cpu.value / latency.value if cpu is not None and _is_decided(cpu) else 0.0
     if cpu is not None and share >= CARRIED and share <= 1 / CARRIED:
-        return f"{said}, of which {_us(cpu.value)} are processor time", None
+        return f"{said}, with {_us(cpu.value)} {way} processor time", None
     if not _is_small(latency, cpu):
         return None, "nothing is full, and the blocks don't tell whether added latency is processor time"
-    return f"{said}, waiting and not at work on a processor", None
+    named = [text for text in found.beside if any(WORK[name] in text for name in WAITED)]
+    return f"{said}, waiting{f', while {named[0]}' if named else ' and not at work on a processor'}", None
 
 
 def _is_small(latency: Estimate, cpu: Estimate | None) -> bool:
-    """Say whether processor time can't make half of an added latency, whatever it is in its interval."""
+    """Say whether processor time can't make a third of an added latency, whatever it is in its interval."""
     if cpu is None or cpu.low is None or cpu.high is None:
         return False
-    return max(abs(cpu.low), abs(cpu.high)) < CARRIED * abs(latency.value)
+    return max(abs(cpu.low), abs(cpu.high)) < (1 - CARRIED) * abs(latency.value)
 
 
 def _added_cpu(base: Cell, treated: Cell, level: float) -> Estimate | None:

@@ -7,6 +7,7 @@ and withheld where the intervals don't carry it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -82,14 +83,22 @@ def _cell(
     needed = {"client", "server", *(["proxy"] if told.get("proxy") else [])}
     # A part that is not seen may be the one that is full.
     rooms = _rooms(told, tuple(by_part)) if needed <= set(by_part) else ()
-    return Cell(workload, threads, arm, is_closed, own["qps"], own["steal_pct"], by_part, rooms)
+    busy = (
+        own["cpu_machine_pct"].where(own["order"] == "runs") / 100 * (_machine(told).get("cores") or math.nan)
+    )
+    series = own["qps"], own["steal_pct"], busy
+    return Cell(workload, threads, arm, is_closed, *series, bool(told.get("neighbour")), by_part, rooms)
+
+
+def _machine(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    return facts.get("machine") or {}
 
 
 def _rooms(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[str, ...], float], ...]:
     """Return which parts share which cores, and how many those are; empty where the facts don't say."""
     if (facts.get("site") or {}).get("kind") != "local":
         return ()
-    machine = (facts.get("machine") or {}).get("cores")
+    machine = _machine(facts).get("cores")
     shared: dict[tuple[Any, ...], list[str]] = {}
     sizes: dict[tuple[Any, ...], float] = {}
     for part in parts:

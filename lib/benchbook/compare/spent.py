@@ -26,6 +26,7 @@ COLUMNS = (
 class Cell:
     """What an arm's blocks gave at one workload and level: values by block, in the order of blocks.
 
+    `busy` are the machine's cores, whoever used them; a neighbour is another program on the server's cores.
     `costs` has by part a frame of the table `costs`; `rooms` the parts on each set of cores, and its size.
     """
 
@@ -35,8 +36,15 @@ class Cell:
     is_closed: bool
     qps: pd.Series
     steal: pd.Series
+    busy: pd.Series
+    has_neighbour: bool
     costs: dict[str, pd.DataFrame]
     rooms: tuple[tuple[tuple[str, ...], float], ...]
+
+    @property
+    def others(self) -> pd.Series:
+        """Cores that no part of the arm kept busy; NaN in turns, whose seconds hold all arms."""
+        return self.busy - self.cost(list(self.costs), "busy_cores")
 
     @property
     def latency_us(self) -> pd.Series:
