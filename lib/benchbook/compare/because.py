@@ -137,9 +137,10 @@ def _given(
     if not slow.has_neighbour or fast.has_neighbour:
         return None
     for one in filled[fast.arm]:
-        lost = float(fast.cost(one, "busy_cores").mean()) - float(slow.cost(one, "busy_cores").mean())
+        had, has = (float(cell.cost(one, "busy_cores").mean()) for cell in (fast, slow))
         taken = float(slow.others.mean()) - float(fast.others.mean())
-        if "server" in one and lost > 0 and taken >= CARRIED * lost:
+        share = math.log(has / had) / math.log(float(slow.qps.mean()) / float(fast.qps.mean()))
+        if "server" in one and share >= CARRIED and taken >= CARRIED * (had - has):
             return f"because {_core(one)} full with {told[fast.arm]}, and a neighbour takes {taken:.2f} of it"
     return None
 
