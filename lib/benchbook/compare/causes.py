@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.compare import because, physics
+from benchbook.compare.doubts import doubt
 from benchbook.compare.spent import PARTS, Cell, described
 from benchbook.core.causes import Causes
 from benchbook.core.study import Study
@@ -55,6 +56,19 @@ def findings(
         physics=tuple(physics.laws(cells, study.baseline, level)),
     )
     return {"causes": found.model_dump(mode="json")}
+
+
+def doubts_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a doubt for each law of physics that a study breaks; `found` is what `findings` made."""
+    laws = found["causes"]["physics"] if found else ()
+    return [
+        doubt(
+            "Books that don't add up",
+            f"By physics {law['law']}, but {law['detail']}: no effect here is sure.",
+        )
+        for law in laws
+        if law["passed"] is False
+    ]
 
 
 def _cell(
