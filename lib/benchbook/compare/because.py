@@ -9,7 +9,7 @@ from benchbook.compare.sentences import listing
 from benchbook.compare.spent import Cell, change, difference, full
 from benchbook.core.causes import Cause, Estimate
 
-CARRIED = 0.5
+CARRIED = 2 / 3
 """Least share of an effect that the named cost must make, both as logarithms or as times."""
 WORK = {
     "page_reads": "pages not in its memory",
@@ -19,8 +19,10 @@ WORK = {
     "lock_wait_us": "µs of waiting for locks",
 }
 """What a server does for a query that is worth a word beside its cost."""
+WAITED = ("page_reads", "fsyncs", "lock_wait_us")
+"""What of it a query waits for."""
 WORTH = 1.1
-"""Times by which such work must differ at the least."""
+"""Times by which such work, or a part's cores, must differ at the least."""
 Parts = tuple[str, ...]
 
 
@@ -51,11 +53,16 @@ def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) 
     )
     if found.reason is not None:
         return found
-    if any(filled.values()):
-        sentence, reason = _of_capacity(base, treated, filled, qps, level, names)
-        said = {"quantity": "capacity", "sentence": sentence, "reason": reason}
+    said: dict[str, object]
+    slow = base if found.qps is not None and found.qps.value > 0 else treated
+    if any(filled.values()) and (sentence := _of_capacity(base, treated, filled, level, names)):
+        said = {"quantity": "capacity", "sentence": sentence}
+    elif any(is_full is not False for is_full in states[slow.arm].values()):
+        said = {"reason": "neither the cost of a query on full cores nor latency carries the effect"}
     else:
-        sentence, reason = _of_latency(found.added_latency_us, found.added_cpu_us)
+        # What the faster arm fills does not limit the slower one, which has only its latency.
+        only = f" with {names.get(slow.arm, slow.arm)}" if any(filled.values()) else ""
+        sentence, reason = _of_latency(found, only, slow is treated)
         said = {"quantity": "latency", "sentence": sentence, "reason": reason}
     return found.model_copy(update=said)
 
@@ -66,72 +73,121 @@ def _unsaid(
     """Return why there is nothing to explain, or nothing to explain it with."""
     if not _is_decided(qps):
         return "there is no difference of queries a second to explain"
-    if not (base.rooms and treated.rooms) or any(len(own) == 0 for own in states.values()):
+    if any(len(own) == 0 for own in states.values()):
         return "it is not known on which cores all parts ran"
-    if any(is_full is None for own in states.values() for is_full in own.values()):
-        return "the blocks don't tell whether a part was full"
     return None
 
 
 def _of_capacity(
-    base: Cell,
-    treated: Cell,
-    filled: Mapping[str, list[Parts]],
-    qps: Estimate | None,
-    level: float,
-    names: Mapping[str, str],
-) -> tuple[str | None, str | None]:
-    """Return the sentence where a part is full in an arm, or why there is none."""
-    assert qps is not None
-    # The same cores hold more parts where there is a proxy: a place is known by the part that both have.
-    whole = {parts[0]: parts for own in filled.values() for parts in own}
-    where = {
-        first: [arm for arm, own in filled.items() if any(one[0] == first for one in own)] for first in whole
+    base: Cell, treated: Cell, filled: Mapping[str, list[Parts]], level: float, names: Mapping[str, str]
+) -> str | None:
+    """Return the first sentence that is carried, where cores are full in an arm; None if none is.
+
+    Queries a second of an arm whose cores are full are these over their cost of a query. So a change of that
+    cost explains what both arms fill; what only the slower one fills limits it alone.
+    """
+    told = {cell.arm: names.get(cell.arm, cell.arm) for cell in (base, treated)}
+    both = [
+        (one, other) for one in filled[base.arm] for other in filled[treated.arm] if not set(one) & set(other)
+    ]
+    same = [one for one in filled[base.arm] if any(set(one) & set(other) for other in filled[treated.arm])]
+    for one in same:
+        if (said := _cost(base, treated, one, level)) is not None:
+            return f"because {_core(one)} full and a query costs {_them(one)} {said} with {told[treated.arm]}"
+    for one, other in both:
+        limits = base.cost(one), treated.cost(other)
+        if _carries(change(limits[1], limits[0], level), base, treated, level):
+            was, now = (_us(float(limit.mean())) for limit in limits)
+            return (
+                f"because {_core(one)} full with {told[base.arm]} ({was} a query), "
+                f"and that of {_owner(other)} with {told[treated.arm]} ({now})"
+            )
+    if (said := _given(base, treated, filled, told)) is not None:
+        return said
+    is_faster = float(treated.qps.mean()) > float(base.qps.mean())
+    slow = base if is_faster else treated
+    for one in filled[slow.arm]:
+        if one in same or (said := _cost(base, treated, one, level)) is None:
+            continue
+        if is_faster:
+            return (
+                f"because {_core(one)} full with {told[base.arm]} "
+                f"and a query costs {_them(one)} {said} with {told[treated.arm]}"
+            )
+        return (
+            f"because a query costs {_owner(one)} {said} with {told[slow.arm]}, and {_core(one)} full there"
+        )
+    return None
+
+
+def _given(
+    base: Cell, treated: Cell, filled: Mapping[str, list[Parts]], told: Mapping[str, str]
+) -> str | None:
+    """Return the sentence where the slower arm has fewer cores and fills them, or has to share them.
+
+    Both are arranged, by a quota, a set of cores or a neighbour, and seen in what was used.
+    """
+    slow, fast = (base, treated) if float(treated.qps.mean()) > float(base.qps.mean()) else (treated, base)
+    sizes = {cell.arm: dict(cell.rooms) for cell in (slow, fast)}
+    for one in filled[slow.arm]:
+        was, now = sizes[slow.arm][one], sizes[fast.arm].get(one)
+        if now is not None and now >= WORTH * was:
+            more = f"has {now:g} of a core with {told[fast.arm]}, not {was:g}"
+            return f"because {_core(one)} full with {told[slow.arm]}, and {_owner(one)} {more}"
+    if not slow.has_neighbour or fast.has_neighbour:
+        return None
+    for one in filled[fast.arm]:
+        had, has = (float(cell.cost(one, "busy_cores").mean()) for cell in (fast, slow))
+        taken = float(slow.others.mean()) - float(fast.others.mean())
+        share = math.log(has / had) / math.log(float(slow.qps.mean()) / float(fast.qps.mean()))
+        if "server" in one and share >= CARRIED and taken >= CARRIED * (had - has):
+            return f"because {_core(one)} full with {told[fast.arm]}, and a neighbour takes {taken:.2f} of it"
+    return None
+
+
+def _cost(base: Cell, treated: Cell, parts: Parts, level: float) -> str | None:
+    """Return how the cost of a query on some cores changed, in words, if that carries the effect."""
+    place = {
+        cell.arm: next((own for own, _ in cell.rooms if set(own) & set(parts)), ())
+        for cell in (base, treated)
     }
-    if len(whole) > 1:
-        return None, f"more than one place is full: {listing([_place(parts) for parts in whole.values()])}"
-    ((first, _),) = whole.items()
-    mine = {cell.arm: _room(cell, first) for cell in (base, treated)}
-    cost = change(treated.cost(mine[treated.arm]), base.cost(mine[base.arm]), level)
-    if cost is None or not _is_decided(cost) or (cost.value > 0) == (qps.value > 0):
-        return None, f"the cost of a query to {_place(whole[first])} does not carry the effect"
-    share = -_log(cost.value) / _log(qps.value)
-    if share < CARRIED:
-        return (
-            None,
-            f"the cost of a query to {_place(whole[first])} makes {100 * share:.0f} % of the effect only",
-        )
-    said = f"{100 * abs(cost.value):.0f} % {'less' if cost.value < 0 else 'more'}"
-    core, them = _core(mine[base.arm if base.arm in where[first] else treated.arm])
-    arm = names.get(treated.arm, treated.arm)
-    if where[first] == [treated.arm]:
-        return (
-            f"because a query costs {_owner(mine[treated.arm])} {said} with {arm}, which fills {core}",
-            None,
-        )
-    only = f" with {names.get(base.arm, base.arm)}" if where[first] == [base.arm] else ""
-    return f"because {core} is full{only} and a query costs {them} {said} with {arm}", None
+    if not all(place.values()):
+        return None
+    found = change(treated.cost(place[treated.arm]), base.cost(place[base.arm]), level)
+    if found is None or not _carries(found, base, treated, level):
+        return None
+    return f"{100 * abs(found.value):.0f} % {'less' if found.value < 0 else 'more'}"
 
 
-def _of_latency(latency: Estimate | None, cpu: Estimate | None) -> tuple[str | None, str | None]:
-    """Return the sentence where nothing is full, or why there is none."""
+def _carries(cost: Estimate | None, base: Cell, treated: Cell, level: float) -> bool:
+    """Say whether a change of cost goes against that of queries a second, and makes half of it or more."""
+    qps = change(treated.qps, base.qps, level)
+    if cost is None or qps is None or not (_is_decided(cost) and _is_decided(qps)):
+        return False
+    return -math.log1p(cost.value) / math.log1p(qps.value) >= CARRIED
+
+
+def _of_latency(found: Cause, only: str, is_slower: bool) -> tuple[str | None, str | None]:
+    """Return the sentence where nothing is full, or why there is none; `only` names the arm if it is one."""
+    latency, cpu = found.added_latency_us, found.added_cpu_us
     if latency is None or not _is_decided(latency):
         return None, "nothing is full, and the blocks don't tell how much longer a query takes"
     way = "more" if latency.value > 0 else "less"
-    said = f"because nothing is full and a query takes {_us(latency.value)} {way}"
+    said = f"because nothing is full{only} and a query takes {_us(latency.value)} {way}"
     share = cpu.value / latency.value if cpu is not None and _is_decided(cpu) else 0.0
     if cpu is not None and share >= CARRIED and share <= 1 / CARRIED:
-        return f"{said}, of which {_us(cpu.value)} are processor time", None
+        return f"{said}, with {_us(cpu.value)} {way} processor time", None
     if not _is_small(latency, cpu):
         return None, "nothing is full, and the blocks don't tell whether added latency is processor time"
-    return f"{said}, waiting and not at work on a processor", None
+    named = [text for text in found.beside if any(WORK[name] in text for name in WAITED)]
+    return f"{said}, waiting{f', while {named[0]}' if named else ' and not at work on a processor'}", None
 
 
 def _is_small(latency: Estimate, cpu: Estimate | None) -> bool:
-    """Say whether processor time can't make half of an added latency, whatever it is in its interval."""
+    """Say whether processor time can't make a third of an added latency, whatever it is in its interval."""
     if cpu is None or cpu.low is None or cpu.high is None:
         return False
-    return max(abs(cpu.low), abs(cpu.high)) < CARRIED * abs(latency.value)
+    return max(abs(cpu.low), abs(cpu.high)) < (1 - CARRIED) * abs(latency.value)
 
 
 def _added_cpu(base: Cell, treated: Cell, level: float) -> Estimate | None:
@@ -162,20 +218,13 @@ def _is_decided(found: Estimate | None) -> bool:
     )
 
 
-def _room(cell: Cell, part: str) -> Parts:
-    """Return the parts that share their cores with one of an arm, or it alone where it has no such part."""
-    return next((parts for parts, _ in cell.rooms if part in parts), (part,))
+def _core(parts: Parts) -> str:
+    """Return the cores of some parts in words, with their verb."""
+    return f"the {parts[0]}'s core is" if len(parts) == 1 else f"the core of {listing(list(parts))} is"
 
 
-def _place(parts: Parts) -> str:
-    return _core(parts)[0]
-
-
-def _core(parts: Parts) -> tuple[str, str]:
-    """Return the cores of some parts in words, and the word for these parts."""
-    if len(parts) == 1:
-        return f"the {parts[0]}'s core", "it"
-    return f"the core of {listing(list(parts))}", "them"
+def _them(parts: Parts) -> str:
+    return "it" if len(parts) == 1 else "them"
 
 
 def _owner(parts: Parts) -> str:
@@ -188,7 +237,3 @@ def _us(value: float) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
-
-
-def _log(change_by: float) -> float:
-    return math.log1p(change_by)

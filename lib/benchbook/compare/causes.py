@@ -7,12 +7,14 @@ and withheld where the intervals don't carry it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from benchbook.compare import because, physics
+from benchbook.compare.doubts import doubt
 from benchbook.compare.spent import PARTS, Cell, described
 from benchbook.core.causes import Causes
 from benchbook.core.study import Study
@@ -56,6 +58,19 @@ def findings(
     return {"causes": found.model_dump(mode="json")}
 
 
+def doubts_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a doubt for each law of physics that a study breaks; `found` is what `findings` made."""
+    laws = found["causes"]["physics"] if found else ()
+    return [
+        doubt(
+            "Books that don't add up",
+            f"By physics {law['law']}, but {law['detail']}: no effect here is sure.",
+        )
+        for law in laws
+        if law["passed"] is False
+    ]
+
+
 def _cell(
     study: Study,
     runs: pd.DataFrame,
@@ -82,14 +97,22 @@ def _cell(
     needed = {"client", "server", *(["proxy"] if told.get("proxy") else [])}
     # A part that is not seen may be the one that is full.
     rooms = _rooms(told, tuple(by_part)) if needed <= set(by_part) else ()
-    return Cell(workload, threads, arm, is_closed, own["qps"], own["steal_pct"], by_part, rooms)
+    busy = (
+        own["cpu_machine_pct"].where(own["order"] == "runs") / 100 * (_machine(told).get("cores") or math.nan)
+    )
+    series = own["qps"], own["steal_pct"], busy
+    return Cell(workload, threads, arm, is_closed, *series, bool(told.get("neighbour")), by_part, rooms)
+
+
+def _machine(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    return facts.get("machine") or {}
 
 
 def _rooms(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[str, ...], float], ...]:
     """Return which parts share which cores, and how many those are; empty where the facts don't say."""
     if (facts.get("site") or {}).get("kind") != "local":
         return ()
-    machine = (facts.get("machine") or {}).get("cores")
+    machine = _machine(facts).get("cores")
     shared: dict[tuple[Any, ...], list[str]] = {}
     sizes: dict[tuple[Any, ...], float] = {}
     for part in parts:

@@ -77,8 +77,7 @@ def make(
     (entries, aa), others = _entries(found, twins, context), measured.findings(behind, asked)
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
     accompanied = quiet.accompanied(study)
-    own = words.names(study)["arms"]
-    caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, own)
+    caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, names["arms"])
     complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), [dict(one) for one in checks]
     return canonical.rounded(
         {
@@ -108,6 +107,7 @@ def make(
                 *quiet.doubts(runs, facts, monitor, names, accompanied),
                 *doubts.warnings(study, runs, voids, checked, names["arms"]),
                 *(doubts.doubt("Order of measuring", text) for text in other_order),
+                *causes.doubts_of(caused),
                 *_apart(partners.blocks(runs), apart),
                 *(doubts.doubt(arrangements.title(text), text) for text in unanswered),
             ],

@@ -13,7 +13,7 @@ from benchbook.compare.intervals import t_interval
 from benchbook.core.causes import CellCosts, Estimate, PartCost, Place
 
 FULL, NEARLY = 0.95, 0.9
-"""Share of a part's cores from which they are full, and below which the lower end must not lie."""
+"""Share of a part's cores from which they are full, with no end below the other; under that they are not."""
 PARTS = ("client", "proxy", "server")
 COLUMNS = (
     "cpu_us", "system_us", "voluntary", "involuntary", "wait_us", "received_bytes", "sent_bytes",
@@ -26,6 +26,7 @@ COLUMNS = (
 class Cell:
     """What an arm's blocks gave at one workload and level: values by block, in the order of blocks.
 
+    `busy` are the machine's cores, whoever used them; a neighbour is another program on the server's cores.
     `costs` has by part a frame of the table `costs`; `rooms` the parts on each set of cores, and its size.
     """
 
@@ -35,8 +36,15 @@ class Cell:
     is_closed: bool
     qps: pd.Series
     steal: pd.Series
+    busy: pd.Series
+    has_neighbour: bool
     costs: dict[str, pd.DataFrame]
     rooms: tuple[tuple[tuple[str, ...], float], ...]
+
+    @property
+    def others(self) -> pd.Series:
+        """Cores that no part of the arm kept busy; NaN in turns, whose seconds hold all arms."""
+        return self.busy - self.cost(list(self.costs), "busy_cores")
 
     @property
     def latency_us(self) -> pd.Series:
@@ -110,8 +118,8 @@ def places(cell: Cell, level: float) -> tuple[Place, ...]:
         used = estimate(cell.used(parts, cores), level)
         if used is None:
             continue
-        is_full: bool | None = used.value >= FULL
-        if is_full and (used.low is None or used.low < NEARLY):
-            is_full = None
+        is_full: bool | None = False if used.value < NEARLY else None
+        if used.value >= FULL and used.low is not None and used.low >= NEARLY:
+            is_full = True
         found.append(Place(parts=parts, cores=cores, used=used, is_full=is_full))
     return tuple(found)
