@@ -110,8 +110,8 @@ def row_differences(recorded: str, here: str, decimals: int) -> Iterator[str]:
             continue
         for column in dict.fromkeys([*old[name], *new[name]]):
             cells = [row[name].get(column) or "" for row in (old, new)]
-            both = [[_number(part) for part in cell.split()] for cell in cells]
-            if cells[0] != cells[1] and next(differences(*both, decimals), None) is not None:
+            before, after = ([_number(part) for part in cell.split()] for cell in cells)
+            if cells[0] != cells[1] and any(differences(before, after, decimals)):
                 yield f"{name}.{column}: {_short(cells[0])} recorded, {_short(cells[1])} here"
 
 
