@@ -42,7 +42,7 @@ class Run:
     others: tuple[Connection, ...] = ()
     begins: str | None = None
     known: Mapping[Connection, books.Record] = field(default_factory=dict)
-    """What the rows of a server were that was started anew since, to begin cold."""
+    """What the rows of a server were that was started again since, to begin cold."""
 
     @property
     def connections(self) -> tuple[Connection, ...]:
