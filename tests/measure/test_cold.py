@@ -68,6 +68,8 @@ def test_a_cold_arm_is_cold_and_a_warm_one_warm_and_data_are_proven_in_both(stor
         for arm, one in seen.items()
     }
     assert read["cold"] > 100 > read["warm"]
+    # It reads pages of 16 KiB from its first query on.
+    assert seen["cold"]["read_kib_first_s"] > 100 * 16 > seen["warm"]["read_kib_first_s"]
 
 
 @pytest.mark.server

@@ -41,7 +41,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class Look:
-    """An earlier session of a study that somebody looked at: when it began, and what came out."""
+    """An earlier session of a study whose result was seen: when it began, and what came out."""
 
     moment: datetime.datetime
     answer: str
