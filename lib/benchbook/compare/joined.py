@@ -8,7 +8,8 @@ from typing import Literal
 
 from benchbook.compare import machines
 from benchbook.compare.pooled_words import percent
-from benchbook.compare.words import METRICS, PRODUCTS
+from benchbook.compare.words import METRICS
+from benchbook.core import traits
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
 from benchbook.core.wording import count
 
@@ -119,7 +120,7 @@ def change(baseline: Mapping[str, str] | None, treatment: Mapping[str, str] | No
 
 def _proxy(way: Mapping[str, str]) -> str:
     name = way.get("proxy")
-    return PRODUCTS.get(name, name) if name else "no proxy"
+    return traits.product(name) if name else "no proxy"
 
 
 def _told(way: Mapping[str, str], keys: Sequence[str]) -> str:

@@ -16,14 +16,19 @@ from benchbook.show.shape import shaped
 __all__ = ["doubts", "headline", "judged", "opening", "sentence"]
 
 Finding = Mapping[str, Any]
+_NOTHING = Html("")
 
 
 def opening(
     findings: Mapping[str, Any],
     facts: Mapping[str, Any] | None = None,
     dataset: Mapping[str, Any] | None = None,
+    over: Html = _NOTHING,
 ) -> Html:
-    """Write the title, on what the answer rests, and the answer: one sentence a contrast."""
+    """Write the title, on what the answer rests, and the answer: one sentence a contrast.
+
+    `over` is what several sessions say together; it comes first.
+    """
     blocks = findings["blocks"]
     basis = [
         *setting.of(facts, dataset),
@@ -36,7 +41,8 @@ def opening(
     is_early = not look["n"] and look["next"]
     told = [] if is_early else answer.said(findings)
     early = "".join(map(str, headline(findings))) if is_early else ""
-    return shaped("answer.html.j2", found=findings, basis=basis, said=told, early=early, judged=judged)
+    given = {"found": findings, "basis": basis, "said": told, "early": early, "judged": judged, "over": over}
+    return shaped("answer.html.j2", **given)
 
 
 def judged(found: Finding) -> Html:
