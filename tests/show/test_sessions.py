@@ -6,7 +6,6 @@ import pytest
 
 import benchbook
 from benchbook.api.pooled import pooled as by_name
-from benchbook.compare.joined import joined
 from benchbook.compare.pooled import pool
 from benchbook.core import pooled as core
 from benchbook.core.errors import NotThere
@@ -74,9 +73,9 @@ def test_a_session_of_ones_own_stands_beside(study):
 
 
 def test_joined_studies_begin_with_the_sign_that_turns():
-    table = shown.joined(
-        joined([pool("quick", sessions(0.3)), pool("lab-threads", sessions(-0.2, processors=(MILAN,)))])
-    )
+    quick, threads = pool("quick", sessions(0.3)), pool("lab-threads", sessions(-0.2, processors=(MILAN,)))
+    assert shown.joined([quick]) == []
+    (table,) = shown.joined([quick, threads])
     (row,) = table.rows
     assert text(row[1]) == "Turns"
     assert row[2].startswith("−18")

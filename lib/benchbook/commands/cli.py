@@ -204,6 +204,8 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from benchbook import sites
+    from benchbook.compare import more_sessions
+    from benchbook.core import pooled
     from benchbook.plan import schedule
     from benchbook.sites.arms import obstacles
 
@@ -217,6 +219,9 @@ def _plan(arguments: argparse.Namespace) -> int:
         print(text)
     for arm, why in obstacles.foreseen(study).items():
         print(f"  not made    {arm}: {why}")
+    if recorded := pooled.of(arguments.study):
+        print("What would narrow what is expected of a further session:")
+        print("\n".join(f"  {text}" for text in more_sessions.lines(recorded)))
     if arguments.runs:
         runs = schedule.table(schedule.sketched(arguments.study, study))
         if study.plan.seed is None:

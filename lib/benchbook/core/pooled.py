@@ -182,6 +182,11 @@ class Pooled(Model):
         return next(one for one in self.sessions if one.id == name)
 
 
+def several() -> list[Pooled]:
+    """Return what the sessions of each recorded study say together, by name, as far as it is made again."""
+    return [read(file) for file in sorted((paths.root() / "data" / "recorded").glob(f"*/{FILE}"))]
+
+
 def of(study: str) -> Pooled | None:
     """Return what the recorded sessions of a study say together; None where none is made again.
 
