@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import described
-from benchbook.compare.study_claims import Evidence
+from benchbook.compare.claims.blocks import Evidence
 from benchbook.core.params import Analysis
 
 NAMES = {"steady": "the whole cluster", "lost": "the cluster that loses a store"}

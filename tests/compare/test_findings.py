@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchbook.compare import findings
-from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.verdicts import point_band
 from benchbook.core import files, histogram
 from benchbook.core.params import Analysis

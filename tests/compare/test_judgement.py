@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.effects import effect
 from benchbook.compare.judgement import Candidate, judge
 from benchbook.compare.pairs import block_ratios

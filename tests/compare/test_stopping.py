@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.stopping import Rule
 from benchbook.compare.verdicts import point_band
 from benchbook.core.params import Analysis

@@ -12,6 +12,7 @@ from benchbook.compare.verdicts import (
     decide_verdict,
     direction,
     label,
+    near,
     next_look,
     point_band,
     range_band,
@@ -41,6 +42,26 @@ def test_verdicts_on_one_interval(low, high, expected):
 def test_a_point_claim_allows_two_points_or_a_fifth():
     assert (point_band(0.07).low, point_band(0.07).high) == pytest.approx((0.05, 0.09))
     assert (point_band(-0.30).low, point_band(-0.30).high) == pytest.approx((-0.36, -0.24))
+
+
+@pytest.mark.parametrize(
+    ("band", "low", "high"),
+    [
+        # Half of a small number: 1.21 % lower is 0.605 to 1.815 % lower. From 4 % on 2 points are less.
+        (point_band(-0.0121), -0.01815, -0.00605),
+        (point_band(0.03), 0.015, 0.045),
+        (point_band(0.04), 0.02, 0.06),
+        (point_band(0.0), -0.02, 0.02),
+        # A range with a direction keeps it: 1 to 3 % is widened by half of each, 0 to 3 % begins at nothing.
+        (range_band(0.01, 0.03), 0.005, 0.045),
+        (range_band(-0.03, 0.0), -0.045, 0.0),
+        (range_band(-0.01, 0.01), -0.03, 0.03),
+        # What two measurements may differ by has no direction.
+        (near(0.005), -0.015, 0.025),
+    ],
+)
+def test_a_small_claim_keeps_its_direction(band, low, high):
+    assert (band.low, band.high) == pytest.approx((low, high))
 
 
 def test_a_range_is_widened_and_a_bound_is_not():

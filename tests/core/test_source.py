@@ -71,6 +71,6 @@ def test_a_claim_without_table_must_say_why():
 
 
 def test_every_kind_is_judged():
-    from benchbook.compare.record import _KINDS
+    from benchbook.compare.claims.kinds import _KINDS
 
     assert set(KINDS) == set(_KINDS)

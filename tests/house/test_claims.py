@@ -8,7 +8,8 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from benchbook.compare import arrangements, claims, findings, study_claims
+from benchbook.compare import arrangements, findings
+from benchbook.compare.claims import measured
 from benchbook.core import paths, source
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
@@ -100,12 +101,12 @@ def judged(name: str) -> dict[str, object]:
     one = tree.study(name)
     answered = tree.claims_of(tuple(one.claims))
     shown = tree.claims_of(tuple(arrangements.illustrated(one)))
-    effects, left = claims.answerable(one, answered)
-    asked, open_ones = study_claims.asked(one, answered, shown)
-    assert (left, open_ones) == ([], []), name
+    put = measured.put(one, answered, shown)
+    assert put.left == [], name
     facts = {arm: {"cpu": {"proxy": {"quota_cores": 4.0}}} for arm in one.arms}
     loads = {arm: {"seconds": 10.0 + place} for place, arm in enumerate(one.arms)}
-    made = findings.make(name, one, made_up(one), Analysis(), effects, facts=facts, asked=asked, loads=loads)
+    given = {"facts": facts, "asked": put.asked, "loads": loads}
+    made = findings.make(name, one, made_up(one), Analysis(), put.effects, **given)
     return {"made": made, "study": one}
 
 
@@ -142,7 +143,7 @@ def test_every_study_can_be_asked_all_that_it_names():
     for name in paths.studies():
         one = tree.study(name)
         named, shown = tree.claims_of(tuple(one.claims)), tree.claims_of(tuple(arrangements.illustrated(one)))
-        assert (claims.answerable(one, named)[1], study_claims.asked(one, named, shown)[1]) == ([], []), name
+        assert measured.put(one, named, shown).left == [], name
 
 
 @pytest.mark.parametrize("name", paths.studies())
@@ -164,7 +165,7 @@ def test_a_trend_of_point_selects_is_shown_by_point_selects_alone():
 
 
 def test_the_table_of_the_load_balancer_is_another_one_and_gives_no_verdict():
-    from benchbook.compare.record import judge_claim
+    from benchbook.compare.claims.printed import judge_claim
     from benchbook.read import published
 
     found = judge_claim(published.load("tidb-kubernetes"), "load-balancer")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from ruamel.yaml import YAML
 
 from benchbook.core.params import Params
 from benchbook.core.study import Study
@@ -56,9 +57,28 @@ def test_readme_shows_the_two_commands_first():
     assert any("make test" in block for block in shown)
 
 
-def test_every_target_is_explained_somewhere():
-    explained = "\n".join(page(name) for name in ("README.md", "CONTRIBUTING.md"))
-    assert not [target for target in targets() if f"make {target}" not in explained and target != "help"]
+def test_every_target_is_explained_where_help_finds_it():
+    explained = re.findall(r"^([a-z-]+):.*## \S.{20,}$", page("Makefile"), re.M)
+    assert targets() - {"help"} <= set(explained)
+
+
+def answers(part: object) -> list[str]:
+    """Return every answer that the index of the record has, at whatever depth."""
+    if not isinstance(part, dict):
+        return []
+    own = [part["answer"]] if isinstance(part.get("answer"), str) else []
+    return [*own, *(text for one in part.values() for text in answers(one))]
+
+
+def test_the_finding_in_readme_is_one_of_the_record():
+    quoted = re.findall(r"^> (.*)$", page("README.md"), re.M)
+    index = YAML(typ="safe").load(page("data/record/index.yaml"))
+    known = [" ".join(text.replace("\xa0", " ").split()) for text in answers(index)]
+    assert quoted and any(" ".join(quoted) in text for text in known)
+
+
+def test_no_line_of_readme_is_too_long_to_read():
+    assert max(map(len, page("README.md").splitlines())) <= 200
 
 
 @pages

@@ -92,6 +92,22 @@ def test_one_study_asks_for_no_other_and_answers_before_other_pages_are_made(
     ]
 
 
+def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypatch: pytest.MonkeyPatch):
+    """As the tutorial does with `make repro ARGS=report@own`: no link of the page may be dead."""
+    done: list[list[str]] = []
+    monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
+    monkeypatch.setattr(repro, "_tell", lambda studies: None)
+    (clone / "params.yaml").write_text(
+        "studies: {own: studies/own.yaml}\nsources: []\nanalysis: {}\nlimits: {}\n"
+    )
+    assert repro._repro(clone, ["--force", "report@own"], None) == (0, False)
+    assert done == [
+        ["repro", "--force", "report@own", "runs@own"],
+        ["repro", "record", "history", "audit"],
+        ["repro", "--single-item", "method", "claims", "findings"],
+    ]
+
+
 def test_a_study_that_could_not_be_measured_has_no_answer_and_asks_for_no_pages(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ):

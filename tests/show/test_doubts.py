@@ -24,7 +24,13 @@ def test_a_sound_study_asks_for_care_only_where_it_warns(made):
 
 def test_a_difference_where_there_is_none_asks_for_care(made):
     little = {**made.findings["aa"], "label": "no practical difference", "low": -0.008, "high": -0.002}
-    for aa in (None, {**made.findings["aa"], "label": "lower"}, little):
+    corrected = {**made.findings["aa"], "label": "not shown", "low": 0.0005, "high": 0.0205}
+    for aa in (
+        None,
+        {**made.findings["aa"], "label": "lower", "low": -0.03, "high": -0.01},
+        little,
+        corrected,
+    ):
         assert _by_name({**made.findings, "aa": aa}, made.runs)["A/A"].is_care
 
 

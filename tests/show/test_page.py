@@ -79,7 +79,11 @@ def test_anchors_are_unique_and_every_link_inside_the_page_arrives(built, made):
     assert max(ids.values()) == 1
     for link in built.soup.select('a[href^="#"]'):
         assert link["href"][1:] in ids
-    for heading in built.soup.find_all(["h2", "h3"]):
+    for heading in built.soup.select("h2, h3"):
+        # A link inside of what opens a part could not be told from it by hand or by ear.
+        if heading.find_parent("summary"):
+            assert heading["id"] and not heading.find("a")
+            continue
         assert heading.find("a", class_="anchor")["href"] == f"#{heading['id']}"
     for found in made.findings["findings"]:
         assert f"finding-{found['id']}" in ids
@@ -96,7 +100,7 @@ def test_the_answer_comes_before_the_contents_the_doubts_and_the_evidence(built)
     order = [tag.get("id") or tag.name for tag in built.soup.main.find_all(["h1", "h2", "nav"])]
     assert order[0] == "what-a-proxy-costs"
     assert order[1:4] == ["answer", "nav", "what-could-be-wrong"]
-    assert order[-1] == "the-words"
+    assert order[-1] == "facts"
     contents = [link["href"][1:] for link in built.soup.nav.find_all("a")]
     assert contents == [name for name in order if name not in ("nav", "what-a-proxy-costs")]
     assert built.soup.title.string == "What a proxy costs"
@@ -116,8 +120,8 @@ def test_it_has_a_light_a_dark_a_printed_and_a_narrow_form(built):
 def test_the_foot_says_what_made_it_and_the_code_is_folded(built):
     foot = built.soup.footer.get_text()
     assert "benchbook" in foot and "0a1b2c3" in foot and "quick" in foot
-    assert "figures.forest" in built.soup.find("details", class_="code").get_text()
-    assert "figures.forest" not in built.soup.main.get_text().split("The code behind this page")[0]
+    assert "pictures.of_effects" in built.soup.find("details", class_="code").get_text()
+    assert "pictures.of_effects" not in built.soup.main.get_text().split("The code behind this page")[0]
 
 
 def test_the_same_outputs_give_the_same_bytes(built):

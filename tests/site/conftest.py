@@ -138,6 +138,7 @@ def render(root: Path) -> None:
         ("runs", {"study": "made"}, reports / "runs" / "made" / "index.html"),
         ("audit", {"source": "mysql-kubernetes"}, reports / "sources" / "mysql-kubernetes.html"),
         ("method", {}, reports / "method.html"),
+        ("claims", {}, reports / "claims.html"),
         ("findings", {}, reports / "index.html"),
     ]
     for name, given, into in steps:

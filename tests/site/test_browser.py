@@ -13,6 +13,7 @@ from tests.browser import opened, started
 pytestmark = pytest.mark.browser
 PAGES = (
     "index.html",
+    "claims.html",
     "method.html",
     "studies/made.html",
     "runs/made/index.html",
@@ -72,9 +73,11 @@ def test_it_asks_for_nothing_fits_every_width_and_prints(browser, public, name):
 
 def test_one_gets_from_the_first_page_to_a_raw_log_by_clicks(browser, public):
     page = show(browser, public / "index.html", 1400)
-    page.locator("section.answer a.way").first.click()
+    page.locator("details.group summary").first.click()
+    page.locator(".first tbody th a").last.click()
     page.locator("section.answer a.way").first.click()
     assert "#finding-" in page.url
+    page.locator("details.part summary", has_text="Every run").click()
     page.locator("#cells ~ .scroll").first.locator("tbody a").first.click()
     assert page.url.endswith(".html#" + page.url.partition("#")[2]) and "/runs/made/block-1.html" in page.url
     log = page.locator(f"[id='{page.url.partition('#')[2]}'] ~ p.files a", has_text="sysbench.out").first

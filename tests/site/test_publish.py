@@ -12,9 +12,16 @@ from benchbook.core.errors import BenchbookError
 
 
 def test_it_has_pages_raw_files_and_the_summary_beside_each_other(public: Path, site: Path):
-    assert {"index.html", "method.html", "studies", "sources", "runs", "data", ".nojekyll"} == {
-        path.name for path in public.iterdir()
-    }
+    assert {
+        "index.html",
+        "claims.html",
+        "method.html",
+        "studies",
+        "sources",
+        "runs",
+        "data",
+        ".nojekyll",
+    } == {path.name for path in public.iterdir()}
     logs = list((public / "data").rglob("sysbench.out"))
     assert len(logs) == 16
     for log in logs:

@@ -16,7 +16,7 @@ from benchbook.compare import audit
 from benchbook.core import source
 from benchbook.core.source import Published
 from benchbook.read import published
-from benchbook.show import numbers, overview
+from benchbook.show import numbers, standing
 from benchbook.show.markup import Html, element
 
 
@@ -49,7 +49,7 @@ class Claim:
     @property
     def measured(self) -> list[Finding]:
         """Findings of studies here that answer it."""
-        return [Finding(study.name, found) for study, found in overview.load(self.source).answers(self.id)]
+        return [Finding(study.name, found) for study, found in standing.load(self.source).answers(self.id)]
 
     def __repr__(self) -> str:
         lines = [

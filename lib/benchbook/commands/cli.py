@@ -41,6 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+# Pages about everything.
+_ABOUT_ALL = {
+    "method": "the page on the method",
+    "claims": "the page of claims, studies and sources",
+    "findings": "the site's first page",
+}
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="benchbook",
@@ -81,9 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     add("code", _code, "say which code each study's measuring runs, as the pipeline does")
     audit = add("audit", _audit, "audit one published source, as the pipeline does")
     audit.add_argument("source", help="name of a folder in data/published/")
-    add("method", _page, "render the page on the method, as the pipeline does").set_defaults(page="method")
-    add("claims", _page, "render the page of claims, studies and sources").set_defaults(page="claims")
-    add("findings", _page, "render the site's first page, as the pipeline does").set_defaults(page="findings")
+    for name, what in _ABOUT_ALL.items():
+        add(name, _page, f"render {what}, as the pipeline does").set_defaults(page=name)
     _of_results(add)
     gate = add(
         "gate", _gate, "say by exit code if an arm is slower than the baseline: 0 no, 1 yes, 2 undecided"

@@ -28,6 +28,7 @@ from benchbook.sites.lab import free_bytes
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.processes import process, procfs
 
+_PAGE = re.compile(r"(report|runs)@(.+)")
 LOW_BYTES = 500 << 20
 # The pages about everything; each would ask for the pages of all studies, and so for their measuring.
 SITE = ("method", "claims", "findings")
@@ -87,14 +88,28 @@ def _pages(root: Path, arguments: list[str]) -> tuple[int, bool]:
 
 
 def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
-    """Run DVC for everything, or for one study, whose answer is printed before other pages are made."""
-    targets = [f"report@{study}", f"runs@{study}"] if study else []
+    """Run DVC for everything, or for one study, whose answer is printed before other pages are made.
+
+    Who asks for a page gets those that it leads to.
+    """
+    targets = [f"report@{study}", f"runs@{study}"] if study else _beside(arguments)
     code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
     if code or is_stopped:
         return code, is_stopped
     if not _is_asking(arguments):
         _tell([study] if study else list(load.params().studies))
-    return _pages(root, arguments) if study else (code, is_stopped)
+    if study:
+        return _pages(root, arguments)
+    if any(map(_PAGE.fullmatch, arguments)):
+        return _pages(root, [word for word in arguments if word in ASKING])
+    return code, is_stopped
+
+
+def _beside(arguments: Sequence[str]) -> list[str]:
+    """Return the stages that make what the pages of these stages lead to: a study's page and its runs."""
+    named = [found for found in map(_PAGE.fullmatch, arguments) if found]
+    beside = [f"{'runs' if found[1] == 'report' else 'report'}@{found[2]}" for found in named]
+    return [stage for stage in beside if stage not in arguments]
 
 
 def _tell(studies: Sequence[str]) -> None:

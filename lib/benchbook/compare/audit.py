@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from benchbook.compare import consistency
 from benchbook.compare.arithmetic import tidy
-from benchbook.compare.record import judge
+from benchbook.compare.claims.printed import judge
 from benchbook.compare.verdicts import Reading
 from benchbook.core.source import Published, keys
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from benchbook.compare.claims import DERIVED, ClaimedEffect
+from benchbook.compare.claims.effects import ClaimedEffect
+from benchbook.compare.claims.metrics import DERIVED
 from benchbook.compare.effects import effect
 from benchbook.compare.judgement import Candidate, Judged, judge
 from benchbook.compare.latency import POOLED, metric_name, percentiles

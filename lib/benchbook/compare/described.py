@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchbook.compare import dips, stability
+from benchbook.compare.claims.blocks import Evidence
 from benchbook.compare.sentences import listing
-from benchbook.compare.study_claims import Evidence
 from benchbook.compare.words import sentence_case
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study

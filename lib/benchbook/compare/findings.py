@@ -16,7 +16,6 @@ import pandas as pd
 
 from benchbook.compare import (
     arrangements,
-    conditions,
     costs,
     described,
     doubts,
@@ -24,11 +23,12 @@ from benchbook.compare import (
     ladders,
     partners,
     quiet,
-    study_claims,
     turns,
     words,
 )
-from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.claims import measured
+from benchbook.compare.claims.blocks import Evidence as OfClaims
+from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.contrasts import Evidence, judged, metrics
 from benchbook.compare.entries import Context, entry, more_for_aa, q_values
 from benchbook.compare.intervals import Interval
@@ -55,7 +55,7 @@ def make(
     checks: Sequence[Mapping[str, Any]] = (),
     facts: Mapping[str, Mapping[str, Any]] | None = None,
     unanswered: Sequence[str] = (),
-    asked: Sequence[study_claims.Asked] = (),
+    asked: Sequence[measured.Asked] = (),
     loads: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return the content of findings.json for the study called `name`.
@@ -70,11 +70,10 @@ def make(
     paired, apart = partners.usable(runs)
     looks, names = sorted(analysis.looks), words.names(study)
     context = Context(study.baseline, analysis, _block_seconds(runs), names)
-    narrowed, left = conditions.narrowed(claims, runs, facts)
     evidence = Evidence(study, paired, tidy["histograms"], analysis)
-    found, twins = judged(evidence, narrowed, looks[0])
-    behind = study_claims.Evidence(study, paired, analysis, tidy.get("intervals"), loads, facts)
-    (entries, aa), others = _entries(found, twins, context), study_claims.findings(behind, asked)
+    found, twins = judged(evidence, claims, looks[0])
+    behind = OfClaims(study, paired, analysis, tidy.get("intervals"), loads, facts)
+    (entries, aa), others = _entries(found, twins, context), measured.findings(behind, asked)
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
     accompanied = quiet.accompanied(study)
     complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), [dict(one) for one in checks]
@@ -106,7 +105,7 @@ def make(
                 *doubts.warnings(study, runs, voids, checked, names["arms"]),
                 *(doubts.doubt("Order of measuring", text) for text in other_order),
                 *_apart(partners.blocks(runs), apart),
-                *_on_claims(unanswered, left),
+                *(doubts.doubt(arrangements.title(text), text) for text in unanswered),
             ],
             "scaling": _scalings(study, runs),
             **_asked(evidence, twins, context, others, behind),
@@ -143,19 +142,13 @@ def _asked(
     twins: Sequence[Judged],
     context: Context,
     others: Sequence[Mapping[str, Any]],
-    behind: study_claims.Evidence,
+    behind: OfClaims,
 ) -> dict[str, Any]:
     """Return what is there only if a study asks for it, so that the findings of others keep their bytes."""
     own = ladders.findings(evidence, [one.candidate for one in twins], context)
     put = {"claims": list(others)} if others else {}
     told = described.findings(behind, context.names["arms"])
     return {**put, **own, **costs.findings(evidence, context), **told}
-
-
-def _on_claims(unanswered: Sequence[str], left: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a doubt for each claim or set-up that is not what a study answers, and for each left claim."""
-    found = [doubts.doubt(arrangements.title(text), text) for text in unanswered]
-    return found + [doubts.doubt("Claim", text) for text in left]
 
 
 def save(path: Path, findings: Mapping[str, Any]) -> None:

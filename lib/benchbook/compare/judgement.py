@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from benchbook.compare import edges
-from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.effects import Effect, Level
 from benchbook.compare.multiple import holm
 from benchbook.compare.sentences import percent

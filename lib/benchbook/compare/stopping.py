@@ -12,8 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.compare import conditions, partners, turns
-from benchbook.compare.claims import ClaimedEffect
+from benchbook.compare import partners, turns
+from benchbook.compare.claims import measured
+from benchbook.compare.claims.blocks import Evidence as OfClaims
+from benchbook.compare.claims.effects import ClaimedEffect
 from benchbook.compare.contrasts import Evidence
 from benchbook.compare.contrasts import judged as judged_study
 from benchbook.compare.judgement import Judged
@@ -63,7 +65,7 @@ def stopped_at(study: Study, judged: Sequence[Judged]) -> int | None:
 @dataclass(frozen=True)
 class Rule:
     """Asked between blocks whether to stop. `tables` returns the tidy tables of all runs made so far; `facts`
-    are the arms' facts.
+    are the arms' facts, `asked` the claims that no contrast answers: those it judges need a verdict, too.
 
     Nothing but the looks decides: between them new blocks are not used, so asking more often changes nothing.
     """
@@ -73,20 +75,28 @@ class Rule:
     claims: Sequence[ClaimedEffect]
     tables: Callable[[], Mapping[str, Any]]
     facts: Mapping[str, Mapping[str, Any]]
+    asked: Sequence[measured.Asked] = ()
 
     def __call__(self, blocks: int) -> str | None:
         """Return why to stop after so many blocks, None to go on."""
         if self.study.plan.stop != "decided" or blocks < min(self.analysis.looks):
             return None
-        runs, histograms = (_frame(self.tables()[name]) for name in ("runs", "histograms"))
+        tables = self.tables()
+        runs, histograms = (_frame(tables[name]) for name in ("runs", "histograms"))
         runs, _ = partners.usable(turns.of_one_order(runs, self.study)[0])
-        asked, _ = conditions.narrowed(self.claims, runs, self.facts)
         evidence = Evidence(self.study, runs, histograms, self.analysis)
-        look = stopped_at(self.study, judged_study(evidence, asked, min(self.analysis.looks))[0])
-        if look is None or blocks >= self.study.plan.blocks:
+        look = stopped_at(self.study, judged_study(evidence, self.claims, min(self.analysis.looks))[0])
+        if look is None or blocks >= self.study.plan.blocks or self._is_open(runs, tables):
             return None
         planned = self.study.plan.blocks
         return f"everything is decided at the look at {count(look, 'block')}; {planned} planned"
+
+    def _is_open(self, runs: pd.DataFrame, tables: Mapping[str, Any]) -> bool:
+        judged = [one for one in self.asked if one.is_judged]
+        seconds = _frame(tables["intervals"]) if measured.tables(judged) else None
+        behind = OfClaims(self.study, runs, self.analysis, seconds, None, self.facts)
+        verdicts = [one["verdict"] for one in measured.findings(behind, judged)]
+        return any(one not in ("confirmed", "contradicted") for one in verdicts)
 
 
 def _frame(table: Any) -> pd.DataFrame:

@@ -65,10 +65,14 @@ class Ends(Protocol):
 
 @dataclass(frozen=True)
 class Band:
-    """The effects that a claim allows, as fractions; an end of None is open."""
+    """The effects that a claim allows, as fractions; an end of None is open.
+
+    The ends belong to the band unless `is_strict`: "more than 30 %" is not 30 %.
+    """
 
     low: float | None
     high: float | None
+    is_strict: bool = False
 
     @property
     def log_low(self) -> float:
@@ -92,25 +96,44 @@ class Decision(Generic[Outcome]):
     p: float | None
 
 
-def point_band(value: float) -> Band:
-    """Return the band of a claimed number: ± 2 percentage points, or a fifth of it if that is more."""
+def near(value: float) -> Band:
+    """Return what counts as alike to a number: ± 2 percentage points, or a fifth of it if that is more."""
     margin = max(MARGIN, RELATIVE_MARGIN * abs(value))
     return Band(value - margin, value + margin)
 
 
+def point_band(value: float) -> Band:
+    """Return the band of a claimed number: what is `near` it, and of a small one at most half of it.
+
+    So the band of a number with a sign ends before zero: "1.21 % lower" is 0.61 to 1.82 % lower, and neither
+    nothing nor a rise. A claimed zero allows ± 2 percentage points.
+    """
+    margin = max(_margin(value), RELATIVE_MARGIN * abs(value)) if value else MARGIN
+    return Band(value - margin, value + margin)
+
+
 def range_band(low: float, high: float) -> Band:
-    """Return the band of a claimed range: 2 percentage points wider on each side."""
-    return Band(low - MARGIN, high + MARGIN)
+    """Return the band of a claimed range: 2 percentage points wider on each side.
+
+    Where the range has a direction, an end is widened by at most half of it, so that zero stays outside.
+    """
+    if low < 0 < high or low == high == 0:
+        return Band(low - MARGIN, high + MARGIN)
+    return Band(low - _margin(low), high + _margin(high))
 
 
 def at_least(bound: float) -> Band:
-    """Return the one-sided band of "not below": "less than 5 % lower" is `at_least(-0.05)`."""
-    return Band(bound, None)
+    """Return the one-sided band of "above": "less than 5 % lower" is `at_least(-0.05)`."""
+    return Band(bound, None, is_strict=True)
 
 
 def at_most(bound: float) -> Band:
-    """Return the one-sided band of "not above"."""
-    return Band(None, bound)
+    """Return the one-sided band of "below"."""
+    return Band(None, bound, is_strict=True)
+
+
+def _margin(end: float) -> float:
+    return min(MARGIN, abs(end) / 2)
 
 
 def reached_look(n: int, looks: Sequence[int]) -> int | None:

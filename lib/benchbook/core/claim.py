@@ -129,50 +129,11 @@ class Beside(Model):
     """How they are put together."""
 
 
-class Put(Model):
-    """How a claim is put to a study where its own words can't be: keys that replace the claim's."""
-
-    says: str
-    """How the claim was read for that, in a sentence."""
-    kind: Kind
-    """What a study is asked for."""
-    metric: str
-    """What is measured; one metric, or one divided by another."""
-    baseline: Selector | None = None
-    """Arms compared against."""
-    treatment: Selector | None = None
-    """Arms in question."""
-    one: Selector | None = None
-    """For `same_effect`: the arm whose fall or rise is compared ..."""
-    other: Selector | None = None
-    """... with that of this one."""
-    cells: Selector | None = None
-    """Cells of the study that are meant; null: all."""
-    across: str | None = None
-    """`second`: the seconds of a run are put together first."""
-    by: Together = "mean"
-    """How they are put together."""
-    baseline_by: Together | None = None
-    """How the baseline's are; null: as the treatment's."""
-    band: Band | None = None
-    """What a study must show."""
-    along: str | None = None
-    """The key along which a trend or a proportion runs."""
-    direction: Literal["rises", "falls", "grows", "shrinks"] | None = None
-    """Where a trend goes."""
-
-
-class Claim(Model):
-    """One claim of the document."""
+class Question(Model):
+    """What cells are asked, in a claim's own words or in those that put it to a study."""
 
     kind: Kind
     """What is claimed: an effect of one arm over another, a value, and so on."""
-    claim: str
-    """The claim, in our words."""
-    stands: str
-    """Where it stands in the document."""
-    published: str | None = None
-    """What was published, in a few words; null lets the band speak."""
     metric: str | None = Field(None, examples=["qps"])
     """A metric, or one divided by another: `cpu_proxy_pct / qps`."""
     baseline: Selector | None = None
@@ -184,7 +145,7 @@ class Claim(Model):
     other: Selector | None = None
     """... with that of these."""
     cells: Selector | None = None
-    """What holds for all cells that the claim speaks of."""
+    """What holds for all cells that the claim speaks of; null: all cells."""
     where: tuple[Condition, ...] = ()
     """Conditions on the cells, such as a proxy below 80 % CPU."""
     across: str | None = None
@@ -203,6 +164,24 @@ class Claim(Model):
     """`rises` and `falls` speak of the value, `grows` and `shrinks` of its size without sign."""
     candidates: tuple[str, ...] = ()
     """For `unit`: the metrics that the number could mean; `metric` is the one that was written."""
+
+
+class Put(Question):
+    """How a claim is put to a study where its own words can't be: keys that replace the claim's."""
+
+    says: str
+    """How the claim was read for that, in a sentence."""
+
+
+class Claim(Question):
+    """One claim of the document."""
+
+    claim: str
+    """The claim, in our words."""
+    stands: str
+    """Where it stands in the document."""
+    published: str | None = None
+    """What was published, in a few words; null lets the band speak."""
     because: str | None = None
     """For `text_only`: why no table of the document can show it."""
     put: Put | None = None

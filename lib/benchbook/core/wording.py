@@ -10,3 +10,12 @@ def count(number: int, noun: str) -> str:
     ('1 thread', '5 threads')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def sentence(text: str) -> str:
+    """Write a reason as a sentence.
+
+    >>> sentence("it is a text")
+    'It is a text.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."

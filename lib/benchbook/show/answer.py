@@ -189,7 +189,7 @@ def _where(own: Sequence[Finding]) -> str:
 
 
 def _quiet(own: Sequence[Finding], line: Line, treatment: str, baseline: str) -> str:
-    """Say that no difference was shown, or why nothing can be said."""
+    """Say that no difference was shown, or why no answer can be given."""
     metric = "" if own[0]["metric"] in _SERVED else f" in {numbers.metric(own[0]['metric'])}"
     labels = {found["label"] for found in own}
     ends = f" ({brief(*line.ends)})" if line.ends else ""

@@ -14,7 +14,7 @@ from benchbook.compare.sentences import SHOWN
 from benchbook.show import numbers
 from benchbook.show.tables import levels_of
 
-# What is said of a finding that nobody has measured again.
+# The words for a finding that was measured once.
 ONE_SESSION = "one session on one machine"
 
 

@@ -12,7 +12,6 @@ from benchbook.compare import words
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.core import calibrated
 from benchbook.show import numbers, standing
-from benchbook.show.badge import badge
 from benchbook.show.figures import forest
 from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.picture import Picture
@@ -29,21 +28,13 @@ def studies() -> Studies:
 def opening(known: Studies) -> Html:
     """Write the title and, in one sentence, what the A/A pairs say of the method."""
     pairs = _pairs(known)
-    labels = [aa["label"] for _, aa in pairs]
-    if pairs:
-        shown, depends = labels.count("higher") + labels.count("lower"), labels.count("depends on threads")
-        small = sum(aa["label"] == "no practical difference" and leaves_zero_out(aa) for _, aa in pairs)
-        told = [
-            f"{shown or 'none'} showed a difference where there is none",
-            *([f"{depends} a difference that depends on threads"] if depends else []),
-            *([f"{small} a difference of less than a percentage point"] if small else []),
-        ]
-        text = (
-            f"Of {numbers.count(len(pairs), 'study', 'studies')} that compared an arm with itself (A/A), "
-            f"{numbers.listing(told)}."
-        )
-    else:
-        text = "No study has compared an arm with itself yet."
+    out = sum(leaves_zero_out(aa) for _, aa in pairs)
+    text = (
+        f"Of {numbers.count(len(pairs), 'study', 'studies')} that compared an arm with itself (A/A), "
+        f"{out or 'none'} came out with an interval that leaves zero out."
+        if pairs
+        else "No study has compared an arm with itself yet."
+    )
     return join(
         [
             element("h1", "How this is measured and decided"),
@@ -82,7 +73,7 @@ def aa_table(known: Studies) -> Table:
         number("Interval"),
         number("Level"),
         number("n", "blocks"),
-        Column("Shown"),
+        Column("Zero"),
     ]
     caption = "A study without a pair does not show how far apart equal arms come out."
     return Table("aa-record", "The A/A record", columns, rows, caption, "Nothing has been measured yet.")
@@ -100,7 +91,7 @@ def _row(way: str, found: Mapping[str, Any]) -> list[object]:
         numbers.span(aa["low"], aa["high"]),
         numbers.level(aa["level"]),
         aa["n"],
-        badge(aa["label"]),
+        "leaves zero out" if leaves_zero_out(aa) else "",
     ]
 
 

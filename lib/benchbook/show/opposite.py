@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchbook.compare import claimed, words
+from benchbook.compare import words
+from benchbook.compare.claims import bands
 from benchbook.core import source
 from benchbook.core.errors import InputErrors
 from benchbook.show import numbers
@@ -64,8 +65,8 @@ def _claim(name: str) -> Mapping[str, Any]:
         claim = source.load(document).claims[own].as_put
     except (InputErrors, KeyError):
         return {"is_share": False, "band": None}
-    band = claimed.limits(claim)
-    return {"is_share": claimed.is_share(claim), "band": None if band is None else [band.low, band.high]}
+    band = bands.limits(claim)
+    return {"is_share": bands.is_share(claim), "band": None if band is None else [band.low, band.high]}
 
 
 def told(on: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from nbconvert import HTMLExporter
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat import NotebookNode
@@ -216,8 +216,9 @@ def _fold(soup: BeautifulSoup) -> None:
         folded, summary = soup.new_tag("details", attrs={"class": "part"}), soup.new_tag("summary")
         inside = [*marked.contents]
         for one in marked.next_siblings:
-            is_tag = getattr(one, "name", None) is not None
-            if is_tag and (one.name == "h2" or {"fold", "code"} & {*one.get("class", ())}):
+            if isinstance(one, Tag) and (
+                one.name == "h2" or {"fold", "code"} & {*one.get_attribute_list("class")}
+            ):
                 break
             inside.append(one)
         marked.replace_with(folded)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchbook.compare import words
-from benchbook.show import numbers, opposite
+from benchbook.core import traits
+from benchbook.show import numbers, opposite, why
 from benchbook.show.lines import ONE_SESSION, Effect, Line, counted, effects_of, over_sessions
 from benchbook.show.markup import slug
 from benchbook.show.standing import Measured, Overview
@@ -37,7 +38,7 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Row:
-    """One question. `why` and `carries` are empty where nobody has said it."""
+    """One question. `why` and `carries` are empty where they are not known."""
 
     question: str
     way: str
@@ -82,6 +83,9 @@ class _Seen(Overview):
         """Say on how many sessions a row rests, and whether it carries over, as far as they say it."""
         if not studies:
             return {}
+        return {**_why(studies), **self._carried(studies, lines)}
+
+    def _carried(self, studies: Sequence[Measured], lines: Sequence[Line]) -> dict[str, Any]:
         labels = list(dict.fromkeys(line.standing for line in lines if line.standing))
         one = studies[0]
         sessions = self.pooled.get(one.name, {}).get("sessions", ())
@@ -117,9 +121,18 @@ def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = N
     return found
 
 
+def _why(studies: Sequence[Measured]) -> dict[str, str]:
+    """Return the first cause that is known of an effect, and the way to all of its study."""
+    for study in studies:
+        for cause in why.known(study.found):
+            if told := why.brief(cause):
+                return {"why": told, "why_way": f"{study.page}#why"}
+    return {}
+
+
 def _named(folder: str) -> str:
     """Name a folder of studies as a heading does: tidb-cluster is TiDB cluster."""
-    name = " ".join(words.PRODUCTS.get(part, part) for part in folder.split("-"))
+    name = " ".join(traits.product(part) for part in folder.split("-"))
     return name[:1].upper() + name[1:] or "Other studies"
 
 

@@ -20,9 +20,10 @@ from benchbook.show.markup import Html, element, join
 from benchbook.show.run_page import Section, file_name, note, section
 from benchbook.show.table import Column, Table, long, number
 
-# A page stays well under 2 MB: what is left for the logs is shared by its runs.
+# Head and tail of a log, where its options and its totals stand; a drawing shows the seconds between, and the
+# whole is in the file that the page leads to. A page of very many runs has less of each.
 PAGE_CHARACTERS = 1_400_000
-MOST_OF_A_LOG = 60_000
+MOST_OF_A_LOG = 4_000
 AROUND_A_LOG = 6_000
 
 

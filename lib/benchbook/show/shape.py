@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from benchbook.show.badge import badge
 from benchbook.show.markup import Html, plain, slug
@@ -18,7 +17,7 @@ def shaped(template: str, **given: object) -> Html:
     """Return a template of `templates`, such as `first.html.j2`, filled with what is given.
 
     Texts are escaped and lose their control characters; `Html` passes as it is. A name that the template
-    uses and nobody gives is an error.
+    uses and that is not given is an error.
     """
     return Html(_shapes().get_template(template).render(given).strip())
 
@@ -39,4 +38,4 @@ def _shapes() -> Environment:
 
 def _plain(value: object) -> object:
     """Return what a template writes for a value: markup as it is, all else as text for people."""
-    return value if isinstance(value, Html | Markup) else plain(value)
+    return value if hasattr(value, "__html__") else plain(value)

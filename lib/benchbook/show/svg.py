@@ -12,6 +12,8 @@ from benchbook.show import theme
 
 _STYLE = re.compile(r' style="([^"]*)"')
 _PLACE = re.compile(r' (?:d|x|y)="[^"]*"|translate\([^)]*\)')
+# matplotlib sets the text with the first; a reader who has none of them sees one as wide or less.
+_FONTS = "'DejaVu Sans', Verdana, system-ui, sans-serif"
 # What matplotlib writes for people who edit the file: the text again as a comment, a name for every group.
 _UNUSED = re.compile(r'<!--.*?-->|(?<=<g) id="[^"]*"|(?<=>)\s+(?=<)', re.DOTALL)
 
@@ -27,7 +29,8 @@ def write(figure: Figure) -> str:
         figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     text = buffer.getvalue()
     text = _UNUSED.sub("", text[text.index("<svg") :])
-    text = text.replace("xlink:href", "href").replace("DejaVuSans-", "g")
+    text = text.replace("xlink:href", "href")
+    text = text.replace("'DejaVu Sans'", _FONTS)
     text = _PLACE.sub(lambda place: re.sub(r"(\.\d\d)\d+", r"\1", place[0]), text)
     text, colours = _colours(text)
     text, classes = _classes(text)

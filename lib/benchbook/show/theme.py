@@ -73,7 +73,8 @@ _RC: dict[RcKeyType, object] = {
     "legend.fontsize": 9,
     "legend.frameon": False,
     "legend.labelcolor": INK,
-    "svg.fonttype": "path",
+    # Letters as text: as outlines they were three quarters of a page.
+    "svg.fonttype": "none",
     "svg.hashsalt": "benchbook",
     "text.color": INK,
     # Names come from study files: a dollar sign in one is a dollar sign, not the start of a formula.

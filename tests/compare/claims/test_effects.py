@@ -3,10 +3,17 @@
 import pandas as pd
 import pytest
 
-from benchbook.compare.claims import DERIVED, answerable
+from benchbook.compare.claims import measured
+from benchbook.compare.claims.metrics import DERIVED
 from benchbook.compare.contrasts import Evidence, contrast_candidates
 from benchbook.core.claim import Claim
 from benchbook.core.params import Analysis
+
+
+def answerable(study, claims):
+    """Return the contrasts that answer claims, and why others are not answered."""
+    put = measured.put(study, claims, {})
+    return put.effects, put.left
 
 
 def _claim(**changes):
@@ -49,23 +56,29 @@ def test_workloads_are_found_by_their_script_too(make_study):
 
 def test_a_claim_of_several_treatments_is_put_to_each_arm_that_bears_such_a_load(make_study):
     arms = {f"idle-{n}": {"access": "haproxy", "load": {"idle_connections": n}} for n in (5000, 10000, 15000)}
-    study = make_study(arms=arms, settings={"max_connections": 20000})
+    study = make_study(arms=arms, threads=(16,), settings={"max_connections": 20000})
     claim = _claim(
         baseline={"idle_connections": 5000},
         treatment={"idle_connections": (10000, 15000)},
         band={"point": "0 %"},
+        judged_by="every_cell",
     )
     found, left = answerable(study, {"s/idle": claim})
     assert left == []
     contrasts = [(one.baseline, one.treatment) for one in found]
     assert contrasts == [("idle-5000", "idle-10000"), ("idle-5000", "idle-15000")]
+    # Their mean is no contrast, and neither is each of two thread levels: the study's cells answer these.
+    both = measured.put(study, {"s/idle": claim.model_copy(update={"judged_by": None})}, {})
+    two = make_study(arms=arms, threads=(4, 16), settings={"max_connections": 20000})
+    each = measured.put(two, {"s/idle": claim}, {})
+    assert [(put.effects, len(put.asked), put.left) for put in (both, each)] == [([], 1, [])] * 2
 
 
 def test_an_arm_of_another_name_says_what_it_plays(make_study):
     arms = {"plain": {"plays": {"arm": "direct"}}, "relay": {"access": "haproxy"}}
     study = make_study(arms=arms)
     _, (left,) = answerable(study, {"s/c": _claim()})
-    assert "no arm for arm haproxy" in left
+    assert "no arm haproxy" in left
     arms["relay"]["plays"] = {"arm": "haproxy"}
     (claim,), _ = answerable(make_study(arms=arms), {"s/c": _claim()})
     assert (claim.baseline, claim.treatment) == ("plain", "relay")
@@ -123,13 +136,13 @@ def test_a_claim_about_tidbs_processors_reads_those_of_tidb_and_not_of_its_stora
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"treatment": {"arm": "tiproxy"}}, "no arm for arm tiproxy"),
-        ({"baseline": {"arm": "direct", "version": "2.1"}}, "no arm for"),
-        ({"metric": "latency_max_ms"}, "is not compared"),
-        ({"treatment": {"idle_connections": (10000, 15000)}}, "no arm for idle_connections 10000 and 15000"),
+        ({"treatment": {"arm": "tiproxy"}}, "no arm tiproxy"),
+        ({"baseline": {"arm": "direct", "version": "2.1"}}, "does not vary version"),
+        ({"metric": "latency_max_ms"}, "is not measured"),
+        ({"treatment": {"idle_connections": (10000, 15000)}}, "does not vary idle connections"),
         ({"baseline": {"arm": ("direct", "haproxy")}}, "several baselines"),
-        ({"cells": {"threads": (4, 150)}}, "thread counts"),
-        ({"cells": {"workload": "oltp_read_only"}}, "workloads are not measured"),
+        ({"cells": {"threads": (4, 150)}}, "no threads 150"),
+        ({"cells": {"workload": "oltp_read_only"}}, "no workload oltp_read_only"),
         ({"cells": {"zone": "one"}}, "does not vary zone"),
         ({"where": ({"metric": "cpu_proxy_pct", "below": 80.0},)}, "conditions"),
     ],

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
+from benchbook.compare import edges
 from benchbook.compare.arithmetic import percent, plain
 from benchbook.compare.verdicts import Band as Limits
 from benchbook.compare.verdicts import at_least, at_most, point_band, range_band
@@ -11,6 +14,47 @@ from benchbook.core.claim import Band, Claim, number
 from benchbook.core.errors import given
 
 VALUE_MARGIN = 0.02
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Between which logarithms (or plain numbers, for a power) a part must lie; strict ends are outside."""
+
+    log_low: float = -math.inf
+    log_high: float = math.inf
+    is_strict: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Tell whether a number without an interval lies inside."""
+        if self.is_strict:
+            return edges.is_above(value, self.log_low) and edges.is_below(value, self.log_high)
+        return not edges.is_below(value, self.log_low) and not edges.is_above(value, self.log_high)
+
+    @property
+    def turned(self) -> Bounds:
+        """The same bounds on the other side of zero."""
+        return Bounds(-self.log_high, -self.log_low, self.is_strict)
+
+
+def of_shares(band: Limits) -> Bounds:
+    """Return the bounds of effects."""
+    return Bounds(band.log_low, band.log_high, band.is_strict)
+
+
+def of_values(band: Limits) -> Bounds:
+    """Return the bounds of values, which are above zero."""
+    low, high = (math.log(end) if end is not None and end > 0 else None for end in (band.low, band.high))
+    return Bounds(
+        -math.inf if low is None else low,
+        high if high is not None else math.inf if band.high is None else -math.inf,
+        band.is_strict,
+    )
+
+
+def of_powers(band: Limits) -> Bounds:
+    """Return the bounds of plain numbers."""
+    low, high = band.low, band.high
+    return Bounds(-math.inf if low is None else low, math.inf if high is None else high, band.is_strict)
 
 
 def limits(claim: Claim) -> Limits | None:
@@ -25,7 +69,12 @@ def limits(claim: Claim) -> Limits | None:
     ends: tuple[Any, Any] = band.range if band.range is not None else (given(band.point), given(band.point))
     low, high = number(ends[0]), number(ends[1])
     if band.tolerance is not None:
-        return Limits(low - number(band.tolerance), high + number(band.tolerance))
+        margin = number(band.tolerance)
+        # What has a direction never holds in the other one, however wide its tolerance.
+        return Limits(
+            max(low - margin, 0.0) if low > 0 else low - margin,
+            min(high + margin, 0.0) if high < 0 else high + margin,
+        )
     if claim.kind in ("effect", "proportional"):
         return range_band(low, high) if band.range else point_band(low)
     return Limits(low - VALUE_MARGIN * abs(low), high + VALUE_MARGIN * abs(high))
@@ -75,8 +124,3 @@ def band_text(band: Band, is_effect: bool) -> str:
         return f"above {write(band.above)}"
     below: Any = given(band.below)
     return f"below {write(below)}"
-
-
-def is_inside(value: float, band: Limits) -> bool:
-    """Tell whether a value lies in a band; the ends belong to it."""
-    return (band.low is None or value >= band.low) and (band.high is None or value <= band.high)

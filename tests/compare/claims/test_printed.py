@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from benchbook.compare import record
+from benchbook.compare.claims import printed
 from benchbook.core.source import Published
 from tests import sources as shared
 
@@ -18,7 +18,7 @@ def sources() -> dict[str, Published]:
 
 @pytest.fixture(scope="module")
 def judged(sources: dict[str, Published]) -> dict[str, dict]:
-    return {one["id"]: one for source in sources.values() for one in record.judge(source)}
+    return {one["id"]: one for source in sources.values() for one in printed.judge(source)}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def with_value(source: Published, table: str, row: int, metric: str, value: floa
 def test_a_changed_digit_changes_the_verdict(sources: dict[str, Published]):
     """Point select at 20 threads: 43273 for 41273 makes it -3.48 % and the claim holds in all four cells."""
     changed = with_value(sources["tiproxy-haproxy"], "tiproxy-point-select", 1, "qps", 43273)
-    assert record.judge_claim(changed, "below-80-percent-cpu")["verdict"] == "holds"
+    assert printed.judge_claim(changed, "below-80-percent-cpu")["verdict"] == "holds"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_changed_digit_changes_the_verdict(sources: dict[str, Published]):
 )
 def test_nothing_is_divided_by_zero(sources, source, claim, table, row, metric, says):
     changed = with_value(sources[source], table, row, metric, 0.0)
-    found = record.judge_claim(changed, claim)
+    found = printed.judge_claim(changed, claim)
     assert found["verdict"] == "not derivable"
     assert found["reason"].startswith(f"No number: {says}"), found["reason"]
     assert (found["mean"], found["cells"]) == (None, [])
@@ -166,7 +166,7 @@ def test_nothing_is_divided_by_zero(sources, source, claim, table, row, metric, 
 def test_a_treatment_of_zero_has_an_effect_and_no_growth_over_itself(sources: dict[str, Published]):
     """0 over anything is -100 %, outside its band; a growth over the new value of 0 has no number."""
     changed = with_value(sources["tidb-kubernetes"], "c2-machines", 1, "qps", 0.0)
-    found = record.judge_claim(changed, "c2-machines")
+    found = printed.judge_claim(changed, "c2-machines")
     assert (found["verdict"], found["low"], found["other_base"]) == ("does not hold", -1.0, None)
 
 
@@ -176,7 +176,7 @@ def test_a_number_published_as_zero_is_no_multiple_of_anything(sources: dict[str
     zero = claim.model_copy(update={"band": claim.band.model_copy(update={"point": 0.0})})
     claims = dict(source.source.claims) | {"bare-metal-unit": zero}
     changed = dataclasses.replace(source, source=source.source.model_copy(update={"claims": claims}))
-    cells = record.judge_claim(changed, "bare-metal-unit")["cells"]
+    cells = printed.judge_claim(changed, "bare-metal-unit")["cells"]
     assert cells and not [cell for cell in cells if "times the published" in cell["arithmetic"]]
 
 
@@ -187,7 +187,7 @@ def test_two_values_for_one_cell_are_no_number(sources: dict[str, Published]):
     cells.loc[(cells["table"] == "cos"), "arm"] = "load-balancer"
     chosen = (cells["table"] == "cos") & (cells["metric"] == "qps") & (cells["row"] == 1)
     cells.loc[chosen, ["value", "printed"]] = [1.0, "1.0"]
-    found = record.judge_claim(dataclasses.replace(source, cells=cells), "load-balancer")
+    found = printed.judge_claim(dataclasses.replace(source, cells=cells), "load-balancer")
     assert found["verdict"] == "not derivable"
     assert "contradict each other" in found["reason"]
 

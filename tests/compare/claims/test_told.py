@@ -7,10 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from benchbook.compare import claimed, record, record_kinds
 from benchbook.compare.arithmetic import MINUS
-from benchbook.compare.verdicts import Band
-from benchbook.core.claim import Claim
+from benchbook.compare.claims import bands, printed
+from benchbook.core.claim import Band, Claim
 from tests.compare.test_consistency import cells
 
 ALL = {"arm": "a"}
@@ -31,9 +30,9 @@ def cell(arm: str, row: int, value: float) -> dict[str, Any]:
 
 
 def test_a_value_that_rises_at_all_steps_but_one():
-    found = record_kinds.trend(
+    found = printed.put(
         claim("trend", metric="qps", along="threads", direction="rises", cells=ALL),
-        table(a={1: "100", 2: "180", 8: "150", 4: "300"}), None,
+        table(a={1: "100", 2: "180", 8: "150", 4: "300"}),
     )  # fmt: skip
     place = "arm a, workload load, threads {}"
     assert found == {
@@ -55,12 +54,12 @@ def test_a_value_that_rises_at_all_steps_but_one():
 )  # fmt: skip
 def test_a_loss_that_becomes_smaller_rises_and_shrinks(direction, holds):
     """150 / 200 and 270 / 300 are -25 % and -10 %."""
-    found = record_kinds.trend(
+    found = printed.put(
         claim(
             "trend", metric="qps", along="threads", direction=direction, baseline={"arm": "a"},
             treatment={"arm": "b"},
         ),
-        table(a={1: "200", 2: "300"}, b={1: "150", 2: "270"}), None,
+        table(a={1: "200", 2: "300"}, b={1: "150", 2: "270"}),
     )  # fmt: skip
     assert found["verdict"] == ("holds" if holds else "does not hold")
     assert (found["n_inside"], found["n_cells"], found["low"], found["high"]) == (holds, 2, -0.25, -0.1)
@@ -73,31 +72,30 @@ def test_a_loss_that_becomes_smaller_rises_and_shrinks(direction, holds):
 def test_equal_values_neither_rise_nor_fall():
     for direction in ("rises", "falls", "grows", "shrinks"):
         asked = claim("trend", metric="qps", along="threads", direction=direction)
-        found = record_kinds.trend(asked, table(a={1: "5", 2: "5"}), None)
+        found = printed.put(asked, table(a={1: "5", 2: "5"}))
         assert (found["verdict"], found["n_inside"]) == ("does not hold", 0)
 
 
 def test_one_level_is_no_trend():
-    found = record_kinds.trend(
-        claim("trend", metric="qps", along="threads", direction="rises"), table(a={1: "5"}), None
-    )
-    assert (found["verdict"], found["recomputed"], found["n_cells"]) == ("not derivable", "not derivable", 1)
-    assert found["reason"] == "Fewer than two levels: no trend can be seen."
+    found = printed.put(claim("trend", metric="qps", along="threads", direction="rises"), table(a={1: "5"}))
+    assert (found["verdict"], found["recomputed"]) == ("not derivable", "not derivable")
+    assert found["reason"] == "It has fewer than two levels of threads."
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict", "ends"),
+    ("band", "verdict", "ends"),
     [
-        (0.9, 1.1, "holds", "in 0.9 to 1.1"),
-        (1.1, 1.2, "does not hold", "in 1.1 to 1.2"),
-        (0.8, 0.9, "does not hold", "in 0.8 to 0.9"),
-        (None, 0.9, "does not hold", "below 0.9"),
-        (0.9, None, "holds", "above 0.9"),
+        ({"range": (0.92, 1.08)}, "holds", "in 0.9 to 1.1"),
+        ({"range": (1.12, 1.18)}, "does not hold", "in 1.1 to 1.2"),
+        ({"range": (0.82, 0.88)}, "does not hold", "in 0.8 to 0.9"),
+        ({"below": 0.9}, "does not hold", "below 0.9"),
+        ({"above": 0.9}, "holds", "above 0.9"),
     ],
 )
-def test_what_doubles_with_each_doubling_is_proportional(low, high, verdict, ends):
-    asked = claim("proportional", metric="qps", along="threads", cells=ALL, band={"range": (0.9, 1.1)})
-    found = record_kinds.proportional(asked, table(a={2: "20", 4: "40", 8: "80"}), Band(low, high))
+def test_what_doubles_with_each_doubling_is_proportional(band, verdict, ends):
+    """A range is 0.02 wider on each side."""
+    asked = claim("proportional", metric="qps", along="threads", cells=ALL, band=band)
+    found = printed.put(asked, table(a={2: "20", 4: "40", 8: "80"}))
     assert (found["verdict"], found["n_cells"], found["recomputed"]) == (verdict, 3, "power 1.00")
     assert (found["mean"], found["low"], found["high"]) == (pytest.approx(1.0), 10.0, 10.0)
     assert found["reason"] == (
@@ -110,34 +108,39 @@ def test_what_doubles_with_each_doubling_is_proportional(low, high, verdict, end
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("by", [{4: "40"}, {0: "1", 4: "40"}, {2: "0", 4: "40"}])
-def test_a_proportion_needs_two_levels_and_no_zero(by):
+@pytest.mark.parametrize(
+    ("by", "reason"),
+    [
+        ({4: "40"}, "It has fewer than two positive levels of threads."),
+        ({0: "1", 4: "40"}, "It has fewer than two positive levels of threads."),
+        (
+            {2: "0", 4: "40"},
+            "No number: arm a, workload load, threads 2 has 0, and nothing is a multiple of that.",
+        ),
+    ],
+)
+def test_a_proportion_needs_two_levels_and_no_zero(by, reason):
     asked = claim("proportional", metric="qps", along="threads", cells=ALL, band={"range": (0.9, 1.1)})
-    found = record_kinds.proportional(asked, table(a=by), Band(0.9, 1.1))
-    assert found == {
-        "verdict": "not derivable", "recomputed": "not derivable",
-        "reason": "Fewer than two positive levels: no proportion can be seen.",
-    }  # fmt: skip
+    found = printed.put(asked, table(a=by))
+    assert found == {"verdict": "not derivable", "recomputed": "not derivable", "reason": reason}
 
 
 @pytest.mark.parametrize(
-    ("by", "low", "high", "verdict", "reason"),
+    ("by", "band", "verdict", "reason"),
     [
-        ({1: "10", 4: "30", 2: "20", 8: "25"}, 4, 4, "holds", "Highest at threads 4, with 30."),
-        ({1: "10", 4: "30", 8: "25"}, 5, 9, "does not hold", "Highest at threads 4, with 30."),
-        ({1: "10", 4: "30", 8: "25"}, 1, 3, "does not hold", "Highest at threads 4, with 30."),
-        ({1: "10", 4: "30", 8: "25"}, None, None, "holds", "Highest at threads 4, with 30."),
-        ({1: "10", 8: "25"}, 8, 16, "not derivable",
+        ({1: "10", 4: "30", 2: "20", 8: "25"}, {"point": 4}, "holds", "Highest at threads 4, with 30."),
+        ({1: "10", 4: "30", 8: "25"}, {"range": (5, 9)}, "does not hold", "Highest at threads 4, with 30."),
+        ({1: "10", 4: "30", 8: "25"}, {"range": (1, 3)}, "does not hold", "Highest at threads 4, with 30."),
+        ({1: "10", 4: "30", 8: "25"}, {"above": 1}, "holds", "Highest at threads 4, with 30."),
+        ({1: "10", 8: "25"}, {"range": (8, 16)}, "not derivable",
          "Highest at the last level, threads 8: whether it rises further is not known."),
-        ({1: "10", 8: "25"}, 2, 4, "does not hold",
-         "Highest at the last level, threads 8: whether it rises further is not known."),
-        ({1: "10", 8: "25"}, 2, None, "not derivable",
+        ({1: "10", 8: "25"}, {"above": 2}, "not derivable",
          "Highest at the last level, threads 8: whether it rises further is not known."),
     ],
 )  # fmt: skip
-def test_a_peak_is_seen_only_if_it_falls_after_it(by, low, high, verdict, reason):
-    asked = claim("peak", metric="qps", along="threads", cells=ALL, band={"point": 4})
-    found = record_kinds.peak(asked, table(a=by), Band(low, high))
+def test_a_peak_is_seen_only_if_it_falls_after_it(by, band, verdict, reason):
+    asked = claim("peak", metric="qps", along="threads", cells=ALL, band=band)
+    found = printed.put(asked, table(a=by))
     top = max(by, key=lambda level: float(by[level]))
     assert (found["verdict"], found["reason"], found["n_cells"]) == (verdict, reason, len(by))
     assert found["recomputed"] == f"highest at threads {top}"
@@ -145,11 +148,12 @@ def test_a_peak_is_seen_only_if_it_falls_after_it(by, low, high, verdict, reason
     assert [one["row"] for one in found["cells"]] == sorted(by)
 
 
-def test_one_level_is_no_peak():
+@pytest.mark.parametrize("by", [{1: "5"}, {4: "5"}, {1: "10", 8: "25"}])
+def test_one_level_is_no_peak_and_neither_are_levels_outside_alone(by):
     asked = claim("peak", metric="qps", along="threads", cells=ALL, band={"point": 4})
-    assert record_kinds.peak(asked, table(a={1: "5"}), Band(1, 4)) == {
+    assert printed.put(asked, table(a=by)) == {
         "verdict": "not derivable", "recomputed": "not derivable",
-        "reason": "Fewer than two levels: no peak can be seen.",
+        "reason": "It has no level of threads inside the band, or none outside.",
     }  # fmt: skip
 
 
@@ -157,7 +161,7 @@ def test_the_same_effect_lies_in_the_band_of_the_other():
     """Against one thread: a +50, +100 %, b +45, +60 %. A fifth of 45 % is 9 points, of 60 % it is 12."""
     asked = claim("same_effect", metric="qps", along="threads", one={"arm": "a"}, other={"arm": "b"})
     numbers = table(a={1: "100", 2: "150", 4: "200"}, b={1: "200", 2: "290", 4: "320"})
-    found = record_kinds.same_effect(asked, numbers, None)
+    found = printed.put(asked, numbers)
     assert (found["verdict"], found["n_inside"], found["n_cells"]) == ("does not hold", 1, 2)
     assert (found["low"], found["high"]) == (0.5, 1.0)
     assert found["recomputed"] == "+50.0 % beside +45.0 %; +100.0 % beside +60.0 %"
@@ -172,8 +176,11 @@ def test_the_same_effect_lies_in_the_band_of_the_other():
         "arithmetic": f"150 / 100 {MINUS} 1 = +50.00 %, beside 290 / 200 {MINUS} 1 = +45.00 %",
     }  # fmt: skip
     assert found["cells"][1]["is_inside"] is False
-    alone = record_kinds.same_effect(asked, table(a={1: "100", 2: "150"}, b={1: "200", 4: "320"}), None)
-    assert (alone["verdict"], alone["reason"]) == ("not derivable", "The two have no level in common.")
+    alone = printed.put(asked, table(a={1: "100", 2: "150"}, b={1: "200", 4: "320"}))
+    assert (alone["verdict"], alone["reason"]) == (
+        "not derivable",
+        "The two have fewer than two levels of threads in common.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,15 +192,15 @@ def test_the_same_effect_lies_in_the_band_of_the_other():
 )
 def test_a_unit_is_the_metric_in_whose_band_the_number_lies(metric, verdict, recomputed, reason):
     rows = [("t", "a", 4, "qps", "2000"), ("t", "a", 4, "tps", "100")]
-    asked = claim("unit", metric=metric, candidates=("qps", "tps"), cells=ALL, band={"point": 98})
-    found = record_kinds.unit(asked, cells(rows), Band(96.0, 100.0))
+    asked = claim("unit", metric=metric, candidates=("qps", "tps"), cells=ALL, band={"point": 99})
+    found = printed.put(asked, cells(rows))
     assert (found["verdict"], found["recomputed"], found["reason"]) == (verdict, recomputed, reason)
     assert (found["n_cells"], found["n_inside"]) == (2, 1)
     assert found["cells"][0] == {
         "where": "as qps", "table": "t", "row": 4, "value": 2000.0, "is_inside": False,
-        "arithmetic": "2000: 20.4082 times the published number",
+        "arithmetic": "2000: 20.202 times the published number",
     }  # fmt: skip
-    none = record_kinds.unit(asked, cells(rows), Band(10.0, 20.0))
+    none = printed.put(asked.model_copy(update={"band": Band(point=20)}), cells(rows))
     assert none["reason"] == f"Published as {metric}. It fits none of the metrics printed."
     assert none["recomputed"] == f"fits none, not {metric}"
 
@@ -213,12 +220,12 @@ def test_a_unit_is_the_metric_in_whose_band_the_number_lies(metric, verdict, rec
     ],
 )  # fmt: skip
 def test_what_was_published_is_written_as_it_was(asked, text):
-    assert claimed.published_text(asked) == text
+    assert bands.published_text(asked) == text
 
 
 def effect(band: dict[str, Any], found: pd.DataFrame, **given: Any) -> dict[str, Any]:
     asked = claim("effect", metric="qps", baseline={"arm": "a"}, treatment={"arm": "b"}, band=band, **given)
-    return record._effect(asked, found, claimed.limits(asked))
+    return printed.put(asked, found)
 
 
 def test_an_effect_of_several_cells_is_judged_by_its_mean_or_by_each():
@@ -271,7 +278,7 @@ def test_conditions_leave_cells_out_and_say_which_there_were():
 def test_values_that_are_ratios_show_their_division():
     rows = [("t", "a", 4, "cpu_pct", "50"), ("t", "a", 4, "qps", "200")]
     asked = claim("value", metric="cpu_pct / qps", cells=ALL, band={"point": 0.25})
-    found = record._value(asked, cells(rows), claimed.limits(asked))
+    found = printed.put(asked, cells(rows))
     assert (found["verdict"], found["mean"]) == ("holds", 0.25)
     assert found["cells"][0]["arithmetic"] == "50 / 200 = 0.25"
     assert found["reason"] == "The one cell must lie between 0.245 and 0.255; it does."

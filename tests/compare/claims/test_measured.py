@@ -5,8 +5,10 @@ import math
 import pandas as pd
 import pytest
 
-from benchbook.compare import findings, study_claims
-from benchbook.compare.study_claims import Asked, Evidence
+from benchbook.compare import findings
+from benchbook.compare.claims import measured
+from benchbook.compare.claims.blocks import Evidence
+from benchbook.compare.claims.measured import Asked
 from benchbook.core.claim import Claim
 from benchbook.core.params import Analysis
 
@@ -41,8 +43,8 @@ def _runs(values, **columns):
 
 def _judge(study, claim, runs, is_judged=True, **evidence):
     asked = Asked("s/c", claim, is_judged)
-    assert study_claims.obstacle(study, asked) is None
-    (found,) = study_claims.findings(Evidence(study, runs, Analysis(), **evidence), [asked])
+    assert measured.put(study, {asked.id: claim}, {}).left == []
+    (found,) = measured.findings(Evidence(study, runs, Analysis(), **evidence), [asked])
     return found
 
 
@@ -274,7 +276,7 @@ def test_conditions_on_processor_time_choose_the_cells(make_study):
         (_claim("trend", along="threads", direction="rises", cells={"arm": "tiproxy"}), "no arm tiproxy"),
         (_claim("value", cells={"table": "best"}, band={"point": 1}), "does not vary table"),
         (_claim("proportional", along="vcpus", cells={}), "does not vary vcpus"),
-        (_claim("peak", along="threads", cells={"arm": "direct"}, band={"below": 500}), "beyond 500"),
+        (_claim("peak", along="threads", cells={"arm": "direct"}, band={"below": 500}), "none outside"),
         (Claim(kind="text_only", published="4 to 1", because="No table.", **TOLD), "without a number"),
         (
             _claim("value", cells={"arm": "direct"}, band={"point": 1}).model_copy(update={"metric": "gb"}),
@@ -283,15 +285,18 @@ def test_conditions_on_processor_time_choose_the_cells(make_study):
     ],
 )
 def test_what_a_study_cannot_be_asked_is_said(make_study, claim, reason):
-    found, (left,) = study_claims.asked(make_study(), {"s/c": claim}, {})
-    assert found == []
+    put = measured.put(make_study(), {"s/c": claim}, {})
+    assert (put.effects, put.asked) == ([], [])
+    (left,) = put.left
     assert left.startswith("Claim s/c is not answered") and reason in left
 
 
 def test_an_effect_of_throughput_stays_a_finding(make_study):
     effect = _claim("effect", baseline={"arm": "direct"}, treatment={"arm": "haproxy"}, band={"point": "7 %"})
-    assert study_claims.asked(make_study(), {"s/c": effect}, {}) == ([], [])
-    assert study_claims.asked(make_study(), {}, {"s/c": effect}) == ([], [])
+    judged = measured.put(make_study(), {"s/c": effect}, {})
+    shown = measured.put(make_study(), {}, {"s/c": effect})
+    assert (len(judged.effects), judged.asked, judged.left) == (1, [], [])
+    assert shown == measured.Put([], [], [])
 
 
 def test_findings_hold_them_and_count_their_verdicts(make_study, make_runs, no_voids, no_histograms):

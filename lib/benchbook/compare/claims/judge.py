@@ -1,0 +1,95 @@
+"""What comes out of the parts of a claim: each inside, outside or open, and one verdict of all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchbook.compare import edges
+from benchbook.compare.claims.bands import Bounds
+from benchbook.compare.claims.kinds import Asked, Board, Part, Unfit
+from benchbook.compare.intervals import Interval
+from benchbook.compare.multiple import holm
+from benchbook.compare.verdicts import Verdict, decide_verdict, near
+from benchbook.core.errors import given
+
+NO_SIZE = "no effect was shown, so its size has no trend"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A part with its number, the bounds it was held to, and what came out; `p` is None where undecided."""
+
+    part: Part
+    amount: Interval
+    bounds: Bounds
+    outcome: Verdict
+    p: float | None = None
+    reason: str | None = None
+
+
+def outcomes(asked: Asked, board: Board, is_printed: bool) -> list[Outcome]:
+    """Judge every part of what a claim asks.
+
+    A printed number has no interval, so that it is inside its bounds or outside; a measured one is either
+    only with its whole interval.
+    """
+    return [_outcome(part, board, is_printed) for part in asked.parts]
+
+
+def verdict(asked: Asked, found: Sequence[Outcome], level: float | None) -> Verdict:
+    """Judge a claim by its parts: all must hold, or more than half of them; a part that fails is against it.
+
+    That all hold needs no correction; that some of several do, or don't, takes Holm's, at the `level` of the
+    intervals (None: printed numbers have none). What can't be seen does not hold, but it may fail.
+    """
+    deciding = [one for one in found if one.part.decides]
+    held, failed = (_surviving(deciding, which, level) for which in ("confirmed", "contradicted"))
+    if asked.must == "most":
+        is_held, is_failed = 2 * held > len(deciding), 2 * failed >= len(deciding)
+    else:
+        is_held, is_failed = all(one.outcome == "confirmed" for one in deciding), failed > 0
+    if is_failed and deciding:
+        return "contradicted"
+    return "confirmed" if is_held and deciding and asked.unseen is None else "inconclusive"
+
+
+def _surviving(found: Sequence[Outcome], which: str, level: float | None) -> int:
+    """Return how many parts came out so, after Holm's correction where they have intervals."""
+    own = [one for one in found if one.outcome == which]
+    if level is None or not own:
+        return len(own)
+    p_values = [one.p if one.outcome == which and one.p is not None else 1.0 for one in found]
+    return sum(edges.is_below(p, 1 - level) for p in holm(p_values))
+
+
+def _outcome(part: Part, board: Board, is_printed: bool) -> Outcome:
+    amount, bounds, reason = board.amount(part.terms), part.bounds, None
+    if part.rule == "size":
+        # |a| > |b| just where (a - b)(a + b) > 0, so the sign of both together says which way is larger.
+        later, earlier = part.of
+        both = board.amount((*later, *earlier))
+        if given(both.log_mean) < 0:
+            bounds = bounds.turned
+        reason = None if is_printed or _is_shown(both) else NO_SIZE
+    if part.rule == "alike":
+        theirs = given(board.amount(part.of[1]).log_mean)
+        allowed = near(math.expm1(theirs))
+        bounds = Bounds(allowed.log_low - theirs, allowed.log_high - theirs)
+    value = amount.log_mean
+    if value is None or math.isnan(value):
+        raise Unfit(f"{part.where}: no logarithm of a number below zero")
+    if reason is None and is_printed:
+        return Outcome(part, amount, bounds, "confirmed" if bounds.holds(value) else "contradicted")
+    if reason is None and amount.is_known:
+        decision = decide_verdict(amount, bounds)
+        return Outcome(part, amount, bounds, decision.outcome, decision.p)
+    return Outcome(part, amount, bounds, "inconclusive", None, reason or amount.reason)
+
+
+def _is_shown(amount: Interval) -> bool:
+    """Tell whether an interval leaves zero out."""
+    if not amount.is_known:
+        return False
+    return edges.is_above(given(amount.log_low), 0.0) or edges.is_below(given(amount.log_high), 0.0)

@@ -1,0 +1,99 @@
+"""The sentences that answer a study's title."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchbook.show import answer
+from tests.show.test_rows import finding
+
+
+def said(*found: dict[str, Any], **more: Any) -> list[str]:
+    return [one.text.replace("\xa0", " ") for one in answer.said({"findings": list(found), **more})]
+
+
+def test_one_effect_is_a_sentence_with_one_number_and_one_range():
+    assert said(finding(-0.196, -0.214, -0.177, "lower")) == [
+        "HAProxy served 20 % fewer queries per second than direct connections on point selects "
+        "(−21 to −18 %)."
+    ]
+
+
+def test_thread_levels_that_differ_in_sign_are_said_with_their_threads():
+    levels = [
+        {"threads": 1, "effect": -0.179, "low": -0.22, "high": -0.13, "label": "lower"},
+        {"threads": 4, "effect": 0.01, "low": -0.02, "high": 0.04, "label": "not shown"},
+        {"threads": 8, "effect": 0.33, "low": 0.21, "high": 0.45, "label": "higher"},
+    ]
+    assert said(finding(0.04, 0.01, 0.08, "depends on threads", headline=False, levels=levels)) == [
+        "HAProxy served 18 % fewer queries per second than direct connections at 1 thread and 33 % more at "
+        "8 threads, on point selects."
+    ]
+
+
+def test_threads_that_change_nothing_that_was_shown_are_no_contradiction():
+    level = {"effect": 0.01, "low": -0.02, "high": 0.04, "label": "not shown"}
+    levels = [{**level, "threads": threads} for threads in (4, 64)]
+    (only,) = said(finding(0.0, -0.02, 0.04, "depends on threads", headline=False, levels=levels))
+    assert (
+        only
+        == "No difference between HAProxy and direct connections was shown on point selects (−2.0 to +4.0 %)."
+    )
+
+
+def test_workloads_that_agree_are_one_range_and_those_that_do_not_are_counted():
+    names = ("oltp_point_select", "oltp_read_only", "oltp_insert")
+    own = [finding(effect, effect - 0.02, effect + 0.02, "lower", workload=name)
+           for effect, name in zip((-0.404, -0.217, -0.3), names, strict=True)]  # fmt: skip
+    start = "HAProxy served 22 to 40 % fewer queries per second than direct connections on"
+    assert said(*own) == [f"{start} 3 workloads."]
+    quiet = finding(0.01, -0.02, 0.04, "not shown", workload="oltp_delete")
+    assert said(*own, quiet) == [f"{start} 3 of 4 workloads."]
+    assert said(own[0], quiet) == [
+        "HAProxy served 40 % fewer queries per second than direct connections on point selects; "
+        "no difference was shown on the other workload."
+    ]
+
+
+def test_another_metric_than_queries_is_higher_or_lower():
+    (only,) = said(finding(0.56, 0.4, 0.7, "higher", metric="latency_p95_ms"))
+    assert only.startswith("p95 latency was 56 % higher with HAProxy than with direct connections on ")
+
+
+def test_an_interval_without_zero_that_the_correction_did_not_leave_shown_is_called_so():
+    (only,) = said(finding(0.02, 0.001, 0.04, "not shown"))
+    assert only.startswith("Once all contrasts of the study are counted (Holm), no difference is decided")
+
+
+def test_many_thread_levels_say_where_most_was_served():
+    found = [{"arm": arm, "workload": "w", "threads": [1, 2, 4, 8, 16], "observed_max_threads": threads}
+             for arm, threads in (("direct", 8), ("haproxy", 16), ("direct_again", 4))]  # fmt: skip
+    names = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}}
+    assert said(scaling=found, names=names) == [
+        "Most was served by direct connections at 8 threads and HAProxy at 16 threads."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "places", "values", "told"),
+    [
+        ("proportional", ["point selects"], [1.037],
+         "The highest rate is 1.04 times what is in proportion (0.937 to 1.14)."),
+        ("trend", ["HAProxy, range size 10 to 100", "HAProxy, range size 100 to 1000"], [-0.46, -0.82],
+         "Range size 10 to 1000: 46 to 82 % fewer queries per second."),
+        ("trend", ["a pool, threads per server 500 to 750"], [0.01],
+         "Threads per server 500 to 750: no change was shown (−9.0 to +11.0 %)."),
+    ],
+)  # fmt: skip
+def test_a_trend_and_a_proportion_answer_before_the_contrasts(kind, places, values, told):
+    scale = "ratio" if kind == "proportional" else "share"
+    parts = [{"where": where, "value": value, "low": value - 0.1, "high": value + 0.1, "scale": scale}
+             for where, value in zip(places, values, strict=True)]  # fmt: skip
+    assert said(claims=[{"claim": "a/b", "kind": kind, "parts": parts}]) == [told]
+
+
+def test_a_ratio_of_ratios_is_not_told_as_a_change_of_queries():
+    part = {"where": "a against b, zones 1 to 3", "value": 0.5, "low": 0.4, "high": 0.6, "scale": "share"}
+    assert said(claims=[{"claim": "a/b", "kind": "trend", "parts": [part]}]) == []

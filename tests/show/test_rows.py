@@ -1,0 +1,129 @@
+"""The rows of the first page: what a reader takes away in seconds must be what was found."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from benchbook.show import rows
+from benchbook.show.lines import Effect, Line, place
+from benchbook.show.mini import mini
+from benchbook.show.standing import Measured, Overview
+
+STUDY = {"title": "What does a proxy cost?", "question": "", "baseline": "direct"}
+
+
+def finding(effect: float, low: float, high: float, label: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": "oltp_point_select.haproxy.qps", "workload": "oltp_point_select", "metric": "qps", "n": 5,
+        "baseline": "direct", "treatment": "haproxy", "effect": effect, "low": low, "high": high,
+        "label": label, "headline": True, "levels": [], "names": None, "claim": None, "verdict": None, **more,
+    }  # fmt: skip
+
+
+def groups(*found: dict[str, Any], pooled: rows.Pooled | None = None) -> list[rows.Group]:
+    study = Measured("lab", {**STUDY, "findings": list(found)}, True)
+    return rows.groups(Overview([], [study], {}), {"lab": "tidb-cluster"}, pooled)
+
+
+def line(*found: dict[str, Any], pooled: rows.Pooled | None = None) -> Line:
+    return groups(*found, pooled=pooled)[0].rows[0].lines[0]
+
+
+def told(text: str) -> str:
+    return text.replace("\xa0", " ")
+
+
+def test_a_single_effect_is_one_number_with_its_interval_and_says_that_nobody_repeated_it():
+    (group,) = groups(finding(-0.196, -0.204, -0.187, "lower"))
+    (row,) = group.rows
+    assert group.name == "TiDB cluster" and row.question == "What does a proxy cost?"
+    assert (told(row.lines[0].told), told(row.lines[0].beside)) == ("−20 %", "−20 to −19 %")
+    assert row.sessions == "one session on one machine" and not row.carries and not row.why
+    assert row.lines[0].way == "record/studies/lab.html#finding-oltp_point_select.haproxy.qps"
+
+
+def test_an_effect_that_was_not_shown_gets_no_number_of_its_own():
+    seen = line(finding(-0.015, -0.047, 0.04, "not shown"))
+    assert seen.told == "no difference shown" and told(seen.beside) == "−4.7 to +4.0 %" and not seen.direction
+
+
+@pytest.mark.parametrize("label", ["no useful interval", "not decided yet"])
+def test_what_is_open_is_called_so_without_a_number(label):
+    seen = line(finding(0.5, -0.4, 2.8, label))
+    assert seen.told == label and seen.beside == ""
+
+
+def test_opposite_effects_of_thread_levels_are_a_range_with_no_direction():
+    levels = [
+        {"threads": 1, "effect": -0.179, "low": -0.22, "high": -0.13, "label": "lower"},
+        {"threads": 8, "effect": 0.33, "low": 0.21, "high": 0.45, "label": "higher"},
+    ]
+    seen = line(finding(0.045, 0.01, 0.08, "depends on threads", headline=False, levels=levels))
+    assert told(seen.told) == "−18 to +33 %" and seen.direction == "" and seen.ends == (-0.22, 0.45)
+
+
+def session(effect: float, label: str, reason: str | None = None) -> dict[str, Any]:
+    return {"effect": effect, "low": effect - 0.02, "high": effect + 0.02, "label": label, "reason": reason}
+
+
+def pooled(*seen: dict[str, Any], **more: Any) -> rows.Pooled:
+    whole = {
+        "seen": seen, "label": "depends on the machine", "prediction_low": None, "prediction_high": None,
+        "range_low": -0.17, "range_high": 0.27, **more,
+    }  # fmt: skip
+    machines = [{"processor": {"name": "EPYC", "model": one % 2}} for one in range(len(seen))]
+    one = {"id": "oltp_point_select.haproxy.qps", "whole": whole, "levels": [], "one_number": True}
+    return {"lab": {"contrasts": [one], "sessions": machines}}
+
+
+def test_sessions_are_dots_and_the_bar_is_where_a_further_one_is_expected():
+    own = finding(0.27, 0.23, 0.31, "higher")
+    known = [session(-0.17, "lower"), session(0.27, "higher"), session(0.9, "higher", "another design")]
+    seen = line(own, pooled=pooled(*known))
+    assert [one.value for one in seen.effects] == [-0.17, 0.27]
+    assert told(seen.told) == "−17 to +27 %" and seen.beside == ""
+    row = groups(own, pooled=pooled(*known))[0].rows[0]
+    assert row.carries == "depends on the machine"
+    # Processors that share a name and differ in their model are two.
+    assert told(row.sessions) == "3 sessions, 2 processors"
+    expected = line(own, pooled=pooled(*known, prediction_low=-0.5, prediction_high=0.6))
+    assert told(expected.told) == "−50 to +60 %" and expected.ends == (-0.5, 0.6)
+
+
+def test_a_single_pooled_session_changes_nothing():
+    own = finding(0.27, 0.23, 0.31, "higher")
+    assert line(own, pooled=pooled(session(0.27, "higher"))) == line(own)
+
+
+def test_all_rows_share_one_scale_of_ratios():
+    # Halving and doubling are equally far from zero: log(1/2) = -log(2).
+    assert place(0) == 0.5 and place(-0.5) == pytest.approx(1 - place(1))
+    assert place(9) == 1 and place(-1) == 0
+
+
+def test_what_is_shown_is_a_full_dot_and_what_is_not_a_hollow_one():
+    seen = Line("", "", (Effect(0.1, 0.05, 0.15, "higher"), Effect(0.01, -0.02, 0.04, "not shown")))
+    drawn = base64.b64decode(mini(seen).text.partition("base64,")[2].partition('"')[0]).decode()
+    assert drawn.count('fill="var(--a)" stroke') == 1 and drawn.count('fill="var(--p)" stroke') == 1
+
+
+def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
+    own = finding(0.33, 0.21, 0.45, "higher")
+    cause = {
+        "workload": "oltp_point_select", "threads": 8, "treatment": "haproxy", "quantity": "capacity",
+        "full": {"direct": ["server"], "haproxy": ["server"]}, "cost": {"server": {"value": -0.28}},
+        "added_latency_us": None, "sentence": "because the server's core is full",
+    }  # fmt: skip
+
+    def row(*causes: dict[str, Any]) -> rows.Row:
+        study = Measured("lab", {**STUDY, "findings": [own], "causes": {"contrasts": causes}}, True)
+        return rows.groups(Overview([], [study], {}), {})[0].rows[0]
+
+    assert told(row(cause).why) == "server full; a query costs 28 % less"
+    assert row(cause).why_way == "record/studies/lab.html#why"
+    waits = {**cause, "quantity": "latency", "added_latency_us": {"value": 16.4}}
+    assert told(row(waits).why) == "16 µs more to wait a query"
+    assert row({**cause, "sentence": None}).why == "" and row().why == ""
