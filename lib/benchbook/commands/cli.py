@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchbook.commands import calibrate, cluster
 from benchbook.commands import new as asking
-from benchbook.core import load, paths, sizes, surroundings
+from benchbook.core import load, paths, pooled, sizes, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 
 
@@ -212,7 +212,6 @@ def _check(arguments: argparse.Namespace) -> int:
 def _plan(arguments: argparse.Namespace) -> int:
     from benchbook import sites
     from benchbook.compare import more_sessions
-    from benchbook.core import pooled
     from benchbook.plan import schedule
     from benchbook.sites.arms import obstacles
 
@@ -222,13 +221,11 @@ def _plan(arguments: argparse.Namespace) -> int:
         print(manifests)
         return 0
     print(schedule.summary(arguments.study, study))
-    for text in filter(None, (kind.needs(arguments.study, study), cluster.summary(study))):
+    advice = more_sessions.lines(pooled.of(arguments.study))
+    for text in filter(None, (kind.needs(arguments.study, study), cluster.summary(study), *advice)):
         print(text)
     for arm, why in obstacles.foreseen(study).items():
         print(f"  not made    {arm}: {why}")
-    if recorded := pooled.of(arguments.study):
-        print("What would narrow what is expected of a further session:")
-        print("\n".join(f"  {text}" for text in more_sessions.lines(recorded)))
     if arguments.runs:
         runs = schedule.table(schedule.sketched(arguments.study, study))
         if study.plan.seed is None:
