@@ -12,6 +12,7 @@ from benchbook.core.errors import NotThere
 from benchbook.show import sessions as shown
 from benchbook.show.figures.sessions import forest
 from tests.compare.sessions import MILAN, XEON, finding, part, session, sessions
+from tests.show.conftest import build
 
 
 def text(html) -> str:
@@ -108,3 +109,19 @@ def test_what_was_tried_is_said_with_its_count():
         shown.tried([pool("quick", sessions(0.10, 0.11, 0.09, 0.10, 0.50, processors=(XEON, MILAN)))])
     )
     assert "4 of 5 left-out occasions lay inside their 90 % prediction interval" in told
+
+
+def test_a_study_with_recorded_sessions_answers_over_them_first(made, tmp_path):
+    folder = tmp_path / "data" / "recorded" / made.name
+    folder.mkdir(parents=True)
+    core.save(folder / core.FILE, pool(made.name, sessions(-0.16, -0.165, -0.155, -0.16)))
+    page = build(made, tmp_path).soup
+    headings = [one.get_text() for one in page.select("h2, h3")]
+    first = [
+        "The answer over sessions",
+        "The newest session alone",
+        "HAProxy on point selects, session by session",
+    ]
+    assert [one for one in headings if one in first] == first
+    assert "expect 14 to 15" in page.select_one("section.answer").get_text()
+    assert page.select("#moderators")
