@@ -119,7 +119,7 @@ def test_a_study_with_recorded_sessions_answers_over_them_first(made, tmp_path):
     headings = [one.get_text() for one in page.select("h2, h3")]
     first = [
         "The answer over sessions",
-        "The newest session alone",
+        "This session alone",
         "HAProxy on point selects, session by session",
     ]
     assert [one for one in headings if one in first] == first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -11,10 +11,11 @@ from benchbook.compare import joined as same
 from benchbook.compare import left_out as checks
 from benchbook.compare import machines, placed
 from benchbook.compare.joined import Row
-from benchbook.compare.pooled import Brought
+from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_frames import moderators
 from benchbook.compare.pooled_words import percent
-from benchbook.core import pooled
+from benchbook.compare.turns import orders
+from benchbook.core import design, load, paths, pooled
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
 from benchbook.show import numbers
 from benchbook.show.badge import badge
@@ -35,9 +36,29 @@ HEADINGS = {
 
 
 def over(seen: Evidence) -> Html:
-    """Write what comes first on the page of a study whose record has sessions: what they say together."""
+    """Write what comes first on the page of a study whose record has sessions: what they say together, and
+    where the session of this page lies beside them, if it is one's own."""
     found = pooled.of(seen.name)
-    return answer(found) if found else Html("")
+    if found is None:
+        return Html("")
+    own = None if paths.root().parent.name == seen.name else here(seen)
+    return join([answer(found), beside(own, found) if own else ""])
+
+
+def here(seen: Evidence) -> Brought | None:
+    """Return what was measured in this clone as a session; None where its facts don't tell its design."""
+    methods: Mapping[str, int] | None = (seen.facts or {}).get("methods")
+    if methods is None or seen.facts is None or seen.runs.empty:
+        return None
+    study = load.study(seen.name)
+    used = {name: methods[name] for name in design.used(study, {*orders(seen.runs)}) if name in methods}
+    return brought(
+        "here",
+        str(seen.runs["started_utc"].min()),
+        design.of(study, seen.facts, used),
+        seen.findings,
+        seen.facts["arms"],
+    )
 
 
 def shown(seen: Evidence) -> list[Picture | Table]:
