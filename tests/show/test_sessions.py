@@ -48,7 +48,8 @@ def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study
         assert name in panel.alt
     *_, table, left = shown.evidence(study)
     assert [row[0] for row in table.rows] == [one.id for one in study.sessions]
-    assert left.rows[0][2] == "another design (b2, not a1)"
+    # A log effect of 0.1 is 10.5 %.
+    assert left.rows[0][2:] == ["+11\xa0%", "another design (b2, not a1)"]
 
 
 def test_what_depends_on_the_machine_has_no_mean():

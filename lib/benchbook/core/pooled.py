@@ -64,6 +64,8 @@ class LeftOut(Model):
 
     session: Session
     reason: str
+    effects: dict[str, float] = Field(default_factory=dict)
+    """What it came to by itself, by contrast, over all threads where one number stands for them."""
 
 
 class Seen(Model):

@@ -120,10 +120,24 @@ def _place(contrast: Contrast, effect: PooledEffect) -> str:
 
 
 def left_out(found: Pooled) -> Table:
-    """List the sessions that are not pooled, each with its reason."""
-    rows = [[one.session.id, machines.name(one.session.processor), one.reason] for one in found.left_out]
-    columns = [Column("Session"), Column("Processor"), long("Why")]
-    caption = "They stay in the record; they answer another question or answer it worse."
+    """List the sessions that are not pooled, each with its reason and what it came to by itself."""
+    contrasts = [one for one in found.contrasts if any(one.id in other.effects for other in found.left_out)]
+    rows = [
+        [
+            other.session.id,
+            machines.name(other.session.processor),
+            *(percent(other.effects[one.id]) if one.id in other.effects else "" for one in contrasts),
+            other.reason,
+        ]
+        for other in found.left_out
+    ]
+    columns = [
+        Column("Session"),
+        Column("Processor"),
+        *(number(one.names["treatment"], one.names["workload"]) for one in contrasts),
+        long("Why"),
+    ]
+    caption = "They stay in the record; they answer another question, or answer it worse."
     return Table("sessions-left-out", "Sessions that are not pooled", columns, rows, caption)
 
 
