@@ -15,10 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from benchbook.compare.intervals import t_interval
+from benchbook.core import runfolder
 from benchbook.core.study import Study
 from benchbook.measure import matrix, sysbench
 from benchbook.plan import schedule
-from benchbook.read import validity
+from benchbook.read import tidy, validity
 from benchbook.sites.machine.monitor import Monitor
 from benchmarks import bench_site
 from benchmarks.table import Row, main
@@ -35,7 +39,31 @@ def rows(is_full: bool) -> list[Row]:
     found = _compare("3 s runs", bench_site.study(plan=SHORT, threads=THREADS[is_full]))
     if is_full:
         found += _compare("60 s runs", bench_site.study(plan=LONG, threads=[4]))
-    return found
+    return [*found, *_reading(20 if is_full else 8)]
+
+
+def _reading(blocks: int) -> list[Row]:
+    """Let two instances of one arm take turns, of which one has its costs read at both ends of each."""
+    plan = {"seed": 3, "blocks": blocks, "discard_s": 1, "run_s": 6, "order": "turns"}
+    study = bench_site.study(plan=plan, aa={}, workloads={"oltp_point_select": {}}, threads=[8])
+    with bench_site.opened(study) as (site, base):
+        clock = site.clock
+        site.clock = lambda takers, asked: clock(takers, {**asked, "unread": [study.twin]})
+        _walk(site, study, base)
+        plans = schedule.table(schedule.plan_runs("bench", study, {}))
+        raw = base / "raw"
+        runs = tidy.read_study(raw, base / "void", plans, bench_site.LIMITS)["runs"].to_pandas()
+        turned = [one.evidence()["turns"] for one in runfolder.listing(raw)]
+    qps = runs.pivot(index="block", columns="arm", values="qps")
+    found = t_interval(np.log(qps[study.baseline] / qps[study.twin]).to_numpy(), 0.95)
+    share = max(one["reading_s"] / (one["clock"]["window"][1] - one["clock"]["window"][0]) for one in turned)
+    assert found.log_mean is not None and found.log_low is not None and found.log_high is not None
+    low, mean, high = (100 * np.expm1(log) for log in (found.log_low, found.log_mean, found.log_high))
+    return [
+        Row("turns: the time that reading costs takes", f"{share:.2%}", "", "", "≤ 1 %", share <= 0.01),
+        Row(f"turns: QPS with the costs read ({len(qps)} blocks)", f"{mean:+.2f} % [{low:+.2f}, {high:+.2f}]",
+            "not read", "", "within 1 %", low >= -1 and high <= 1),
+    ]  # fmt: skip
 
 
 def _compare(name: str, study: Study) -> list[Row]:

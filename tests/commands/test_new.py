@@ -34,7 +34,7 @@ def test_options_alone_make_a_file_that_plan_accepts(root, capsys):
     assert study.question == question and study.baseline == "small"
     assert study.arms["large"].engine.settings == {"innodb_buffer_pool_size": 268435456}
     assert study.threads == (1, 8) and list(study.workloads) == ["oltp_point_select", "oltp_read_write"]
-    assert "10, order drawn" in schedule.summary("pool", study)
+    assert "5, order drawn by each session" in schedule.summary("pool", study)
     assert "make plan STUDY=pool" in capsys.readouterr().out
     text = (root / "studies" / "pool.yaml").read_text()
     assert text.count("#") > 8 and text.startswith("# yaml-language-server")

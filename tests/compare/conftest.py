@@ -7,7 +7,7 @@ import itertools
 import pandas as pd
 import pytest
 
-from benchbook.compare import words
+from benchbook.core import traits
 from benchbook.core.study import Study
 
 
@@ -67,7 +67,7 @@ def make_study():
                 "engine": {"settings": settings or {}},
                 "arms": arms
                 if isinstance(arms, dict)
-                else {arm: {"access": arm if arm in words.PROXIES else "direct"} for arm in arms},
+                else {arm: {"access": arm if arm in traits.proxies() else "direct"} for arm in arms},
                 "aa": aa and {name: tuple(values) for name, values in aa.items()},
                 "dataset": {"tables": 1, "table_size": 100},
                 "workloads": workloads or {"oltp_point_select": {}},

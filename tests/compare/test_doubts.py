@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from benchbook.compare.doubts import facts_that_differ, void_counts, warnings
+from benchbook.compare.doubts import facts_that_differ, void_counts, warnings, wide
 
 ARMS = ["direct", "haproxy", "direct_again"]
 
@@ -114,3 +114,22 @@ def test_a_sound_study_has_no_warnings(make_study):
     runs = _runs({"direct": 5, "haproxy": 5})
     voids = void_counts(runs, _voids({}), ARMS[:2], "direct")
     assert warnings(make_study(), runs, voids, []) == []
+
+
+@pytest.mark.parametrize(
+    ("effect", "low", "high", "is_wide"),
+    [
+        (0.01, -0.07, 0.09, True),
+        (0.01, -0.015, 0.035, False),  # 2.5 % to either side
+        (-0.50, -0.58, -0.42, False),  # 8 % of a half
+        (0.12, 0.05, 0.19, True),  # 7 % is more than half of 12 %
+        (None, None, None, False),
+    ],
+)
+def test_a_contrast_is_doubted_by_its_own_width(
+    effect: float | None, low: float | None, high: float | None, is_wide: bool
+):
+    names = {"treatment": "the pod", "workload": "writes"}
+    one = {"metric": "qps", "effect": effect, "low": low, "high": high, "names": names}
+    assert len(wide([one])) == is_wide
+    assert wide([one | {"metric": "latency_p99_ms"}]) == []

@@ -139,3 +139,17 @@ def test_what_is_missing_is_named_and_what_is_new_is_not():
         assert list(canonical.table_differences(recorded, other)) == every
     (told,) = canonical.table_differences(recorded, {"runs": made.drop(columns="qps")})
     assert told == "runs: other values than recorded in qps"
+
+
+def test_cells_of_a_table_are_held_number_by_number():
+    recorded = "name,effect,ratios,machine\na,0.12345678,0.10000001 0.2,2 cores\nb,,,1 core\n"
+    same = "name,effect,ratios,machine\nb,,,1 core\na,0.12345679,0.10000002 0.2,2 cores\n"
+    assert list(canonical.row_differences(recorded, same, 8)) == []
+    other = "name,effect,ratios,machine\na,0.12345680,0.1 0.3,3 cores\nc,,,1 core\n"
+    assert list(canonical.row_differences(recorded, other, 8)) == [
+        'a.effect: "0.12345678" recorded, "0.12345680" here',
+        'a.ratios: "0.10000001 0.2" recorded, "0.1 0.3" here',
+        'a.machine: "2 cores" recorded, "3 cores" here',
+        "b: recorded only",
+        "c: made here only",
+    ]

@@ -122,6 +122,18 @@ def test_a_twin_that_would_mislead_is_refused_before_measuring_and_read_afterwar
     assert load.to_measure("good").twin == "older_again"
 
 
+def test_two_arms_that_set_the_same_are_refused_before_measuring_and_read_as_evidence(root: Path):
+    text = (
+        TABLE["study"]
+        .replace("    proxy: {access: haproxy}", "")
+        .replace("  proxy: {access: haproxy}", "  proxy: {access: direct, name: another}")
+    )
+    (root / "studies" / "good.yaml").write_text(text)
+    with pytest.raises(InputErrors, match=r"arms\.proxy: sets the same as direct"):
+        load.to_measure("good")
+    assert set(load.study("good").arms) == {"direct", "proxy"}
+
+
 def test_every_mistake_of_the_list_is_refused_or_has_a_reason():
     refused = {case["row"] for case in CASES if "row" in case}
     reasons = {int(row) for row in TABLE["elsewhere"]}

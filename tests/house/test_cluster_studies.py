@@ -46,7 +46,7 @@ def test_no_study_for_a_cluster_is_left_out():
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_one_is_done_in_minutes_and_tells_how_to_get_its_cluster(name: str):
     asked = study(name)
-    runs = schedule.plan_runs(name, asked, {})
+    runs = schedule.sketched(name, asked)
     assert schedule.seconds(asked, runs) + schedule.pilot_seconds(asked) <= 60 * SMALL_MINUTES
     assert {run.order for run in runs} == {"runs" if name == "cluster-qos" else "turns"}
     text = paths.study(name).file.read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def test_sizes_levels_and_time_are_those_that_the_source_prints(name: str):
     asked, options = study(name), tree.document(origin(name)).sysbench.options
     assert (asked.dataset.tables, asked.dataset.table_size) == (options["tables"], options["table-size"])
     assert set(asked.threads) <= levels(tree.cells_of(origin(name))) | {options.get("threads")}
-    seconds = schedule.seconds(asked, schedule.plan_runs(name, asked, {}))
+    seconds = schedule.seconds(asked, schedule.sketched(name, asked))
     assert 0.9 * 60 * PUBLISHED_MINUTES[name] < seconds <= 1.01 * 60 * PUBLISHED_MINUTES[name]
 
 

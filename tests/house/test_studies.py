@@ -65,7 +65,8 @@ def test_a_full_variant_asks_the_same_of_the_same_arms(name: str):
     small, whole = study(name.removesuffix(SUFFIX)), study(name)
     assert whole.workloads == small.workloads
     assert whole.engine.name == small.engine.name
-    assert named(whole) == named(small)
+    # A stand-in that is another product illustrates no claim; at full size the product itself does.
+    assert named(whole) >= named(small)
     assert {arm.network for arm in whole.arms.values()} == {arm.network for arm in small.arms.values()}
     assert whole.plan.seed == small.plan.seed
     # Short runs in turns come in more blocks; at either size a verdict must be looked for at the last one.
@@ -100,7 +101,7 @@ def test_the_small_one_is_done_in_twenty_minutes(name: str):
     from benchbook.plan import schedule
 
     small = study(name.removesuffix(SUFFIX))
-    seconds = schedule.seconds(small, schedule.plan_runs(name, small, {})) + schedule.pilot_seconds(small)
+    seconds = schedule.seconds(small, schedule.sketched(name, small)) + schedule.pilot_seconds(small)
     assert seconds <= 60 * MINUTES
 
 

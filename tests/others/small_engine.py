@@ -12,6 +12,7 @@ from benchbook.sites.traits import mariadb
 TRAITS = replace(
     mariadb.TRAITS,
     name="small",
+    is_basic=False,
     product="Small",
     code="tests.others.small_engine:Small",
     sites=frozenset({"local", "ssh"}),

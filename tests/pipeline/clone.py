@@ -38,7 +38,7 @@ dataset: {tables: 2, table_size: 500}
 workloads:
   oltp_point_select: {}
 threads: THREADS
-plan: {seed: 7, blocks: BLOCKS, discard_s: DISCARD_S, run_s: RUN_S, max_repeats: 3, turn_ms: 50}
+plan: {blocks: BLOCKS, discard_s: DISCARD_S, run_s: RUN_S, max_repeats: 3, turn_ms: 50}
 warm_up: {pilot_s: 2}
 claims: []
 """

@@ -97,6 +97,8 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
     done: list[list[str]] = []
     monkeypatch.setattr(repro, "_dvc", lambda root, words: done.append(words) or (0, False))
     monkeypatch.setattr(repro, "_tell", lambda studies: None)
+    (clone / "studies").mkdir(exist_ok=True)
+    (clone / "studies" / "own.yaml").write_text("")
     (clone / "params.yaml").write_text(
         "studies: {own: studies/own.yaml}\nsources: []\nanalysis: {}\nlimits: {}\n"
     )

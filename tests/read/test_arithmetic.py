@@ -30,6 +30,17 @@ CHANGES = {
 }
 
 
+# What no program that counts can print, though its sums may still add up.
+CHANGES |= {
+    "reconnects is -1": (r"reconnects:( +)0 ", r"reconnects:\g<1>-1 "),
+    "ignored_errors_per_s is -0.01": (r"(ignored errors: +0 +)\(0\.00", r"\1(-0.01"),
+    "errors_per_s is -1.0": (r"err/s: 0\.00", "err/s: -1.00"),
+    "4 threads with a mean of 125.0 can't deviate by 300.0": (r"125\.0000/0\.00", "125.0000/300.00"),
+    "4 threads with a mean of 5.0 can't deviate by 11.0": (r"5\.0000/0\.00", "5.0000/11.00"),
+    "a percentile of 0": (r"99th percentile: ", "0th percentile:  "),
+}
+
+
 def changed(pattern: str, by: str) -> str:
     out = synthetic.output()
     match = list(re.finditer(pattern, out))[-1]
@@ -41,6 +52,45 @@ def test_one_changed_number_is_found(said, change):
     log = parse(changed(*change))
     assert log.status == "truncated"
     assert any(said in reason for reason in log.why), log.why
+
+
+def test_a_percentile_above_the_maximum_is_found_without_a_histogram_too():
+    out = synthetic.output()
+    head, _, tail = out.partition("Latency histogram")
+    without = head + tail[tail.index("SQL statistics") :]
+    assert parse(without).why == ()
+    match = list(re.finditer(r"99th percentile:( +)39\.65", without))[-1]
+    # The longest took 40 ms; 500 events have five above their 99th percentile, and threads are only four.
+    log = parse(
+        without[: match.start()] + match.expand(r"99th percentile:\g<1>80.03") + without[match.end() :]
+    )
+    assert log.status == "complete", (
+        "after a checkpoint half a second of events may be in the histogram alone"
+    )
+    once = synthetic.output(discard_s=0)
+    whole = once.partition("Latency histogram")[0] + once[once.index("SQL statistics") :]
+    assert parse(whole).why == ()
+    assert whole.count("39.65") == 1
+    (said,) = parse(whole.replace("39.65", "80.03")).why
+    assert "99th percentile 80.03 ms, max is 40.0" in said
+
+
+def test_a_maximum_far_beyond_the_histogram_is_found_where_latencies_are_beyond_its_range():
+    log = parse(changed(r"max:( +)40\.00", r"max:\g<1>400000.00"))
+    assert any("the histogram ends at 39.650 ms, max is 400000.0 ms" in reason for reason in log.why), log.why
+
+
+@pytest.mark.parametrize("digits", ["\u0661\u0660\u0660", "\uff11\uff10\uff10"])
+@pytest.mark.parametrize("line", [r"tps: 100", r"transactions: +500", r"max: +40"])
+def test_digits_of_other_scripts_are_no_numbers_of_sysbench(line, digits):
+    log = parse(changed(rf"({line[: line.rindex(' ')]}.*? )\d+", rf"\g<1>{digits}"))
+    assert log.status == "truncated"
+    assert any("no line of sysbench" in reason for reason in log.why), log.why
+
+
+def test_report_lines_that_are_all_negative_are_found():
+    log = parse(synthetic.output().replace("tps: 100.00", "tps: -100.00"))
+    assert any("tps is -100.0" in reason for reason in log.why), log.why
 
 
 def test_few_long_transactions_that_threads_do_not_share_evenly_agree():

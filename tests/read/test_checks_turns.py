@@ -78,6 +78,26 @@ def test_fewer_turns_than_asked_are_less_data_and_not_wrong_where_all_arms_have_
     assert faults(taken(written(order="abbb"), asked=asked)) != []
 
 
+@pytest.mark.parametrize(
+    ("discarded", "ended", "said"),
+    [
+        (100.9, 104.9, None),
+        (101.2, 104.9, "turns went on 0.200 s after the discard of a client was over"),
+        (100.9, 105.1, "turns went on 0.100 s after the time of a client was over"),
+    ],
+)
+def test_turns_that_go_on_when_a_clients_window_is_over_are_told(
+    discarded: float, ended: float, said: str | None
+):
+    # Two arms, the discard of 1 s and the run of 1 s: 1 s of discard, ceil(2 * 1 * 1.03 + 0.5) = 3 s.
+    clock = {"exit_code": 0, "started": [100.0, 100.2], "window": [101.3, ended - 1], "discarded": discarded}
+    run = taken(clock=clock)
+    run = replace(run, plan=run.plan | {"discard_s": 0.5})
+    assert run.clock_s == (1, 3)
+    found = [fault for fault in faults(run) if "went on" in fault]
+    assert found == ([] if said is None else [said])
+
+
 def test_a_file_of_turns_that_was_cut_is_no_evidence():
     lines = written().splitlines(keepends=True)
     for text in ("", "turn,arm\n", "".join(lines[:3] + lines[4:])):

@@ -198,14 +198,19 @@ QUIET = {
     "look": {"n": 5},
     "warnings": [],
     "checks": [],
+    "findings": [],
 }
+WIDE = {
+    "metric": "qps", "effect": 0.01, "low": -0.07, "high": 0.09,
+    "names": {"treatment": "the pod", "workload": "point selects"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("changed", "registered", "reason"),
     [
         ({"aa": None}, "Held: x", "no A/A pair (aa), so how far apart"),
-        ({"aa": {**QUIET["aa"], "low": -0.031}}, "Held: x", "too wide"),
+        ({"findings": [WIDE]}, "Held: x", "too wide: the pod, point selects: the interval reaches 8 %"),
         ({"aa": {**QUIET["aa"], "label": "higher"}}, "Held: x", "a difference where there is none"),
         ({"warnings": [{"title": "Steal", "text": "5 %"}]}, "Held: x", "steal: 5 %"),
         ({}, "Not held: threads changed", "pre-registration: Not held"),

@@ -18,7 +18,7 @@ from benchbook.api.columns import documented
 from benchbook.api.names import NotThere
 from benchbook.compare import calibration as compare
 from benchbook.compare.intervals import t_interval
-from benchbook.core import calibrated, files, parallel, turns
+from benchbook.core import calibrated, canonical, files, parallel, turns
 from benchbook.core.errors import BenchbookError
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
@@ -29,7 +29,7 @@ from benchbook.show.markup import element, join
 NAME = "calibration"
 """Name of the study that every campaign is, in its run folders."""
 RUNS_OF_A_CAMPAIGN = 10
-_DECIMALS = 8
+DECIMALS = 8
 BRINGS = "`make calibrate ARGS=same` makes campaigns, `make calibrate ARGS=record` records them"
 
 
@@ -112,7 +112,7 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
         tables = tidy.read_study(folder / calibrated.RAW, folder / calibrated.VOID, planned, limits)
         runs = tables["runs"].to_pandas()
         ratios = sorted(ratios_of(of, told["what"], runs).items())
-        found = t_interval([round(one, _DECIMALS) for _, one in ratios], compare.LEVEL)
+        found = t_interval([round(one, DECIMALS) for _, one in ratios], compare.LEVEL)
         machine = told["machine"]
         named = {name: told[name] for name in ("name", "kind", "what", "began_utc")}
         lasted = {name: round(told[name], 2) for name in ("seconds", "load_1min")}
@@ -132,7 +132,7 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
         "run_s": of.plan.run_s,
         "seed": of.plan.seed,
         **lasted,
-        "active_s": round(float(runs["measured_s"].sum()), 3),
+        "active_s": round(canonical.total(runs["measured_s"]), 3),
         "runs": len(runs),
         "voids": tables["voids"].num_rows,
         "n": found.n,
@@ -152,7 +152,7 @@ def ratios_of(of: Study, what: str, runs: pd.DataFrame) -> pd.Series:
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _DECIMALS)
+    return None if value is None else round(value, DECIMALS)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from benchbook.api import calibration as api
 from benchbook.commands import calibration, stage
 from benchbook.commands import record as recording
 from benchbook.compare.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, sentences
-from benchbook.core import calibrated, files, paths
+from benchbook.core import calibrated, canonical, files, paths
 from benchbook.core.errors import BenchbookError, LockHeld
 from benchbook.core.params import Limits
 from benchbook.core.study import Study
@@ -265,12 +265,11 @@ def check() -> str:
     file = calibrated.table_file()
     if not (calibrated.archives() and file.is_file()):
         raise BenchbookError(f"no calibration is recorded; {api.BRINGS}")
-    made = table_text(calibrated.archives()).splitlines()
-    kept = file.read_text(encoding="utf-8").splitlines()
-    if differing := set(made) ^ set(kept):
-        names = sorted({line.split(",")[0] for line in differing})
+    made, kept = table_text(calibrated.archives()), file.read_text(encoding="utf-8")
+    if wrong := list(canonical.row_differences(kept, made, api.DECIMALS)):
         raise BenchbookError(
-            f"data/record/calibration/{file.name} does not follow from the archives: {', '.join(names[:8])}"
-            + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+            f"data/record/calibration/{file.name} does not follow from the archives: {'; '.join(wrong[:8])}"
+            + (f" and {len(wrong) - 8} more" if len(wrong) > 8 else "")
         )
-    return f"{counted(len(made) - 1, 'recorded campaign')} made again from the raw logs: all as recorded"
+    number = len(made.splitlines()) - 1
+    return f"{counted(number, 'recorded campaign')} made again from the raw logs: all as recorded"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchbook.compare import laws, printed, tables, turns
+from benchbook.compare import laws, levels, printed, tables, turns
 from benchbook.compare.checking import Check
 from benchbook.core.cells import select
 from benchbook.core.errors import given
@@ -41,6 +41,8 @@ def of_source(published: Published) -> list[Check]:
         *printed.growth_base(cells, growths),
         *laws.latency_order(measured),
         *printed.rising_threads(measured),
+        *levels.collapses(measured),
+        *levels.scalability(measured),
         *tables.missing_cells(
             cells,
             compared_arms(published),

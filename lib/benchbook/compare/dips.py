@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from benchbook.compare import edges
+
 FEWEST_BEFORE_S = 20
 SILENT_SHARE = 0.1
 WINDOW_S = 5
@@ -75,14 +77,14 @@ def _dip(run_id: str, has_event: bool, before: NDArray[np.float64], after: NDArr
     recovered = _recovered(after, _windows(before).min())
     until = after[:recovered] if recovered is not None else after
     lost = float((level - until).sum() / level) if level else 0.0
-    silent = int((after < SILENT_SHARE * level).sum())
+    silent = sum(edges.is_below(one, SILENT_SHARE * level) for one in after)
     return Dip(run_id, has_event, level, float(after.min()), silent, recovered, lost)
 
 
 def _recovered(after: NDArray[np.float64], least: float) -> int | None:
     """Return the second from which on two windows in a row are at least as fast as `least`."""
     for start in range(after.size - 2 * WINDOW_S + 1):
-        if (_windows(after[start : start + 2 * WINDOW_S]) >= least).all():
+        if not any(edges.is_below(one, least) for one in _windows(after[start : start + 2 * WINDOW_S])):
             return start
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,6 +17,10 @@ FISHER_P = 0.05
 SHORT_RUN_S = 45
 SHORT_DISCARD_S = 10
 STEAL_PCT = 2.0
+WIDE = 0.03
+"""Half-width of an interval from which it says little: the smallest published effects are twice as large."""
+WIDE_SHARE = 0.5
+"""Half-width as a share of its own effect up to which it says enough all the same."""
 # Places and identities that every arm has its own of, and the state of the moment: they differ without
 # meaning anything.
 OWN_FACTS = frozenset(
@@ -82,6 +86,27 @@ def leaves_zero_out(found: Mapping[str, Any]) -> bool:
     """Tell whether a finding's interval is on one side of zero; False where there is none."""
     low, high = found["low"], found["high"]
     return low is not None and high is not None and edges.is_outside(low, high, 0, 0)
+
+
+def wide(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Name each contrast in queries a second whose own interval is too wide to say much.
+
+    Its half-width is above 3 %, and above half of its effect: −50 ± 8 % says enough, and +1 ± 8 % does not.
+    What equal arms came out within says nothing of it, since workloads differ by tens in their noise.
+    """
+    found = []
+    for one in findings:
+        low, high = one["low"], one["high"]
+        if one["metric"] != "qps" or low is None or high is None:
+            continue
+        half = (high - low) / 2
+        if edges.is_above(half, WIDE) and edges.is_above(half, WIDE_SHARE * abs(one["effect"])):
+            names = one["names"]
+            found.append(
+                f"{names['treatment']}, {names['workload']}: the interval reaches {100 * half:.0f} % to "
+                "either side"
+            )
+    return found
 
 
 def warnings(

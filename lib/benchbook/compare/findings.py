@@ -16,6 +16,7 @@ import pandas as pd
 
 from benchbook.compare import (
     arrangements,
+    causes,
     costs,
     described,
     doubts,
@@ -76,6 +77,7 @@ def make(
     (entries, aa), others = _entries(found, twins, context), measured.findings(behind, asked)
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
     accompanied = quiet.accompanied(study)
+    caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, names["arms"])
     complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), [dict(one) for one in checks]
     return canonical.rounded(
         {
@@ -99,11 +101,13 @@ def make(
             "quiet": quiet.seen(runs, facts, monitor, aa, accompanied),
             "partners": partners.blocks(runs),
             "verdicts": _verdicts([*entries, *others]),
+            **caused,
             "warnings": [
                 *_warnings(study, complete, looks[0], aa, entries, found),
                 *quiet.doubts(runs, facts, monitor, names, accompanied),
                 *doubts.warnings(study, runs, voids, checked, names["arms"]),
                 *(doubts.doubt("Order of measuring", text) for text in other_order),
+                *causes.doubts_of(caused),
                 *_apart(partners.blocks(runs), apart),
                 *(doubts.doubt(arrangements.title(text), text) for text in unanswered),
             ],

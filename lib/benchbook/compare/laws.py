@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -57,8 +58,45 @@ def littles_law(cells: pd.DataFrame, statements: Mapping[str, float]) -> list[Ch
             )
             where = f"{line['table']}, {place_of(line)}"
             found.append(check(name, False, where, detail, [line["table"]], line["row"]))
+    bounded = _of_percentiles(cells, statements, {*by_tps, *by_qps})
     text = "Cells that agree within 1 % or their rounding"
-    return [*found, *unknown, *summary(name, n - len(found), text, len(found))]
+    agreeing = summary(name, n - len(found), text, len(found)) if n or not bounded else []
+    return [*found, *unknown, *agreeing, *bounded]
+
+
+def _of_percentiles(
+    cells: pd.DataFrame, statements: Mapping[str, float], with_mean: set[tuple[Any, Any, str]]
+) -> list[Check]:
+    """Hold percentiles against Little's law where no mean is printed, of which there may be none.
+
+    Of the transactions 5 % take the 95th percentile or longer, so the mean is at least a twentieth of it. A
+    percentile stands for a bucket 1.8 % wide.
+    """
+    name, found, n = "Little's law", [], 0
+    for metric in sorted({one for one in cells["metric"] if re.fullmatch(r"latency_p\d\d_ms", one)}):
+        least = (100 - int(metric[len("latency_p") : -len("_ms")])) / 100
+        rows = {
+            (line["table"], line["row"], place_of(line)): (rate, line)
+            for rate in ("qps", "tps")
+            for line in _wide(cells, (rate, metric))
+        }
+        for place, (rate, line) in rows.items():
+            count = 1.0 if rate == "tps" else statements.get(line["workload"])
+            if place in with_mean or not count or not _number(line.get("threads")) or not line[rate][0]:
+                continue
+            n += 1
+            mean = 1000 * line["threads"] * count / line[rate][0]
+            value, half, text = line[metric]
+            if mean < least * (value - half) / histogram.RATIO:
+                detail = (
+                    f"{line['threads']} threads at {line[rate][2]} {rate.upper()} have a mean of {mean:.2f} "
+                    f"ms. As {least:.0%} take the printed {text} ms ({metric}) or longer, it is "
+                    f"{least * value:.2f} ms at least."
+                )
+                where = f"{line['table']}, {place_of(line)}"
+                found.append(check(name, False, where, detail, [line["table"]], line["row"]))
+    text = "Cells without a mean whose percentile leaves room for that of the law"
+    return [*found, *(summary(name, n - len(found), text, len(found)) if n else [])]
 
 
 def percentile_grid(cells: pd.DataFrame) -> list[Check]:

@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from benchbook.compare import edges
+
 LONG_S = 300
 STALL_SHARE = 0.1
 FEWEST_SECONDS = 60
@@ -66,11 +68,12 @@ def of_runs(runs: pd.DataFrame, intervals: pd.DataFrame) -> list[Stability]:
 
 def stalls(second: NDArray[np.float64], qps: NDArray[np.float64]) -> tuple[Stall, ...]:
     """Return the stalls of a series of one value a second."""
-    is_stall = qps < STALL_SHARE * np.median(qps)
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], is_stall, [False])).astype(int)))
+    usual = float(np.median(qps))
+    is_stall = [edges.is_below(one, STALL_SHARE * usual) for one in qps]
+    turns = np.flatnonzero(np.diff(np.concatenate(([False], is_stall, [False])).astype(int)))
     return tuple(
         Stall(float(second[first]), int(end - first), float(qps[first:end].min()))
-        for first, end in zip(edges[::2], edges[1::2], strict=True)
+        for first, end in zip(turns[::2], turns[1::2], strict=True)
     )
 
 
@@ -81,7 +84,8 @@ def modes(qps: NDArray[np.float64]) -> tuple[Mode, ...]:
     rather than one into two) is cut where it has a deep valley; a part with under a twentieth of the seconds
     is no level of its own.
     """
-    values = np.log(qps[qps > STALL_SHARE * np.median(qps)])
+    usual = float(np.median(qps))
+    values = np.log([one for one in qps if edges.is_above(one, STALL_SHARE * usual)])
     if values.size < FEWEST_SECONDS:
         return ()
     low, high = np.percentile(values, [25, 75])
@@ -110,7 +114,7 @@ def _valleys(density: NDArray[np.float64]) -> list[int]:
             for valley, (left, right) in zip(between, pairwise(peaks), strict=True)
         ]
         worst = int(np.argmax(depth))
-        if depth[worst] <= VALLEY:
+        if edges.is_below(depth[worst], VALLEY):
             return between
         left, right = peaks[worst], peaks[worst + 1]
         peaks.remove(left if density[left] < density[right] else right)

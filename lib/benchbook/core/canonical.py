@@ -11,6 +11,7 @@ labels, whole numbers, what is there and what is not) must be equal.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import math
@@ -96,6 +97,24 @@ def differences(recorded: Any, here: Any, decimals: int | None = None, place: st
         yield f"{place}: {_short(recorded)} recorded, {_short(here)} here"
 
 
+def row_differences(recorded: str, here: str, decimals: int) -> Iterator[str]:
+    """Name every cell in which two tables, as CSV, differ; a row is known by its first column.
+
+    The numbers of a cell, one or several with spaces between, may be one unit of the last decimal apart.
+    """
+    tables = [csv.DictReader(text.splitlines()) for text in (recorded, here)]
+    old, new = ({next(iter(row.values())): row for row in table} for table in tables)
+    for name in sorted({*old, *new}):
+        if name not in old or name not in new:
+            yield f"{name}: {'recorded' if name in old else 'made here'} only"
+            continue
+        for column in dict.fromkeys([*old[name], *new[name]]):
+            cells = [row[name].get(column) or "" for row in (old, new)]
+            before, after = ([_number(part) for part in cell.split()] for cell in cells)
+            if cells[0] != cells[1] and any(differences(before, after, decimals)):
+                yield f"{name}.{column}: {_short(cells[0])} recorded, {_short(cells[1])} here"
+
+
 def digest(table: pd.DataFrame) -> str:
     """Return what a table's values are known by: each column's name with `_MARK` digits of a SHA-256.
 
@@ -144,6 +163,13 @@ def _is_equal(recorded: Any, here: Any, decimals: int | None) -> bool:
     if float in kinds and kinds <= {int, float}:
         return is_same(recorded, here, decimals)
     return bool(recorded == here and (bool in kinds) == (kinds == {bool}))
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _short(value: Any) -> str:

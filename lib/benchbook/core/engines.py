@@ -73,7 +73,7 @@ def is_prewarmed(study: Any, arm: str) -> bool:
 def begins(study: Any, arm: str) -> str | None:
     """Return whether an arm's runs begin `cold`, since it says so itself, or `warm`; None: neither is so.
 
-    Where nothing is read into memory for any arm, runs are warm after their discard, and nobody says when.
+    Where nothing is read into memory for any arm, runs are warm after their discard at the latest.
     """
     data = study.arms[arm].data
     if data is not None and data.prewarm is False:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,9 +30,21 @@ def to_measure(name: str) -> Study:
     """Read a study that is about to be measured; what misleads is refused here, and not in older evidence."""
     document = _document(name)
     loaded = _checked(document)
-    if wrong := [in_place(document, text) for text in turns.misleading(loaded)]:
+    if wrong := [in_place(document, text) for text in (*turns.misleading(loaded), *_alike(loaded))]:
         raise InputErrors(wrong)
     return loaded
+
+
+def _alike(loaded: Study) -> Iterator[str]:
+    """Yield arms that set what another one sets: they are one arm, and `aa` compares one with itself."""
+    first: dict[str, str] = {}
+    for name, arm in loaded.arms.items():
+        other = first.setdefault(json.dumps(arm.setting, sort_keys=True), name)
+        if other != name:
+            yield (
+                f"arms.{name}: sets the same as {other}; change what differs, or take it out: "
+                "aa compares the baseline with itself"
+            )
 
 
 def _document(name: str) -> yamlfile.Document:

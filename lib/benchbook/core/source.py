@@ -158,10 +158,12 @@ class Source(Model):
     """What the document measures, in a sentence."""
     versions: Mapping[str, str | None]
     """Versions of everything that took part."""
+    place: Literal["local", "ssh", "kubernetes"] | None = None
+    """The kind of place it was measured in, as `site.kind` of a study names it; null: not known."""
     hardware: Mapping[str, str]
     """Machines by part."""
-    configuration: Mapping[str, Mapping[str, Scalar | bool] | Scalar | bool]
-    """Settings by component."""
+    configuration: Mapping[str, Mapping[str, Scalar | bool] | Scalar | bool] = {}
+    """Settings by component; none where the document shows none."""
     sysbench: Sysbench | None
     """The load generator."""
     conduct: Conduct
@@ -174,8 +176,8 @@ class Source(Model):
     """Every heading of the CSV files."""
     tables: Mapping[Slug, Table]
     """Every table of the document, in its order."""
-    claims: Mapping[Slug, Claim]
-    """What the document claims, in its order."""
+    claims: Mapping[Slug, Claim] = {}
+    """What the document claims, in its order; none where its tables alone are carried."""
     leaves_open: tuple[str, ...] = ()
     """What else the document leaves open, in our words."""
 

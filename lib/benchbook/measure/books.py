@@ -23,7 +23,7 @@ def before(connection: Connection, tables: int | None, known: Record | None = No
 
     Returns `rows_before` (without `tables` a `sample_before`), `foreign_sessions`, `before` with counters,
     `uptime_before_s`, `state`: settings, tables, what went on since the last run, and `cache_before`. `known`
-    are rows and sample that were taken before a server was started anew, since looking at rows would warm it.
+    are rows and sample from before a server was started again, since to look at rows would warm it.
     """
     seen_rows = known or rows_of(connection, tables)
     # Our sessions that have just been closed stay in a busy server's list for a moment.

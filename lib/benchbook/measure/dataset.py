@@ -11,7 +11,7 @@ from benchbook.core.engines import data_groups, engine_of, is_prewarmed
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
-from benchbook.measure import ledger, loading, own, sysbench
+from benchbook.measure import ledger, loading, own, proof, sysbench
 from benchbook.measure.ledger import session
 from benchbook.sites.contract import Site
 from benchbook.sites.engines import dialect
@@ -105,7 +105,9 @@ def counted(connection: Connection, study: Study) -> dict[str, Any]:
     """Return rows and secondary indexes of the tables as they are; counting reads the indexes into memory."""
     rows = ledger.rows(connection, study.dataset.tables)
     words, there = dialect.of(connection), [name for name, count in rows.items() if count >= 0]
-    return {"rows": rows, "indexes": {name: words.indexes(connection, name) for name in there}}
+    # Each family of engines has names of its own for the same index.
+    asked = words.keys if _checksum_kind(study) == "text" else words.indexes
+    return {"rows": rows, "indexes": {name: asked(connection, name) for name in there}}
 
 
 def describe(connection: Connection, study: Study) -> dict[str, Any]:
@@ -114,8 +116,8 @@ def describe(connection: Connection, study: Study) -> dict[str, Any]:
     words, kind = dialect.of(connection), _checksum_kind(study)
     small = data.tables * data.table_size <= CHECKSUM_UP_TO
     each = {name: words.checksum(connection, name, kind) for name in found["indexes"]} if small else None
-    state = {"tables": data.tables, "table_size": data.table_size, "seed": data.seed}
-    state |= {**found, "checksums": each}
+    of_study = {"tables": data.tables, "table_size": data.table_size, "seed": data.seed}
+    state: dict[str, Any] = {**of_study, **found, "checksums": each}
     return state | {"fingerprint": fingerprint(state)}
 
 
@@ -128,7 +130,7 @@ def problems(state: dict[str, Any], study: Study) -> list[str]:
             found.append(f"{name} is missing")
         elif rows != size:
             found.append(f"{name} has {rows} rows, the study says {size}")
-        elif f"k_{number}" not in state["indexes"].get(name, []):
+        elif not proof.has_index(state, number):
             found.append(f"{name} has no index k_{number}")
     return found
 
@@ -215,7 +217,9 @@ def _checksum_kind(study: Study) -> str:
     names = {engine_of(study, arm).name for arm in study.arms}
     if names == {"mariadb"}:
         return "own"
-    return "crc32" if all(traits.engine(name).driver == traits.MYSQL for name in names) else "md5"
+    kinds = {traits.MYSQL: "crc32", traits.PGSQL: "md5"}
+    found = {kinds[traits.engine(name).driver] for name in names}
+    return found.pop() if len(found) == 1 else "text"
 
 
 def _differs(

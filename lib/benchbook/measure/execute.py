@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import time
 from collections.abc import Mapping, Sequence
@@ -42,7 +43,7 @@ class Run:
     others: tuple[Connection, ...] = ()
     begins: str | None = None
     known: Mapping[Connection, books.Record] = field(default_factory=dict)
-    """What the rows of a server were that was started anew since, to begin cold."""
+    """What the rows of a server were that was started again since, to begin cold."""
 
     @property
     def connections(self) -> tuple[Connection, ...]:
@@ -254,8 +255,19 @@ def _sealed(one: Making, into: Path, of_servers: Mapping[str, Any]) -> runfolder
         "server_log_errors": site.log_errors(one.mark, one.run.arm),
         "free_bytes_after": psutil.disk_usage(str(into)).free,
     }
+    if one.run.begins is not None:
+        evidence["read_kib_first_s"] = _read_at_first(one.part / runfolder.MONITOR)
     files.write_json(one.part / runfolder.EVIDENCE, evidence)
     return runfolder.seal(one.part, one.attempt)
+
+
+def _read_at_first(monitor: Path) -> float | None:
+    """Return the KiB that an arm's servers read from disk in the first second; None where it was not seen."""
+    if not monitor.is_file():
+        return None
+    with monitor.open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row.get("part") == "server"]
+    return float(rows[0]["read_kib_s"]) if rows and rows[0].get("read_kib_s") else None
 
 
 def _after(making: Sequence[Making], was: Mapping[Connection, books.Record]) -> list[books.Record]:

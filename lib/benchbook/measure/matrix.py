@@ -177,7 +177,7 @@ def _block(state: Walk, number: int, block: list[PlannedRun], missing: set[str],
 def _checked(state: Walk, number: int) -> dict[str, list[books.Record]]:
     """Hold servers and their data against the study; return the rows on each server of arms that begin cold.
 
-    To prove data reads it into memory, so that such an arm is started anew afterwards.
+    To prove data reads it into memory, so that such an arm is started again afterwards.
     """
     found: dict[tuple[str, int], books.Record] = {}
     cold: dict[str, list[books.Record]] = {}

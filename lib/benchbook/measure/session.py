@@ -39,5 +39,5 @@ def drawn() -> int:
 
 
 def read(where: paths.StudyPaths) -> dict[str, Any]:
-    """Return what is kept of the session in a study's folder; empty where none has begun."""
+    """Return what is kept of the session in a study's folder; empty where there is none yet."""
     return dict(files.read_json(where.session)) if where.session.is_file() else {}

@@ -16,6 +16,7 @@ from benchbook.plan import turns
 from benchbook.sites.contract import Taker
 
 LOOK_S = 0.05
+CLOCK = ("exit_code", "gone", "priority", "started", "window", "discarded")
 COLUMNS = ("turn", "arm", "begin_us", "end_us")
 
 
@@ -66,7 +67,7 @@ def evidence(turned: Mapping[str, Any], planned: PlannedRun, seen: Mapping[str, 
     return {
         "client": {**seen["client"], "cpu_s": cpu_s.get("client", 0.0)},
         "turns": {
-            "clock": {key: turned.get(key) for key in ("exit_code", "gone", "priority", "started", "window")},
+            "clock": {key: turned.get(key) for key in CLOCK},
             "asked": turned["asked"]["turns"],
             "count": len(mine),
             "active_s": sum(mine) / 1e6,

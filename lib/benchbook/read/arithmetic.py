@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbook.core import histogram
 from benchbook.read import histogram_sums
 from benchbook.read.intervals import Columns
 from benchbook.read.log import Problem, Summary, SysbenchLog, printed
@@ -63,11 +64,13 @@ def _of_steps(log: SysbenchLog) -> Iterator[Problem]:
 
 
 def _no_numbers(log: SysbenchLog) -> Iterator[Problem]:
-    """Yield totals that are NaN or infinite: whatever is held against NaN agrees with it."""
-    for block in log.summaries:
-        for name, value in vars(block).items():
-            if isinstance(value, float) and not math.isfinite(value):
-                yield Problem("numbers", block.line, f"{name} is {value}")
+    """Yield what is NaN, infinite or negative: whatever is held against NaN agrees with it, and sysbench
+    counts nothing that may be below zero."""
+    told = [(None, vars(log.header)), *((block.line, vars(block)) for block in log.summaries)]
+    for line, values in told:
+        for name, value in values.items():
+            if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
+                yield Problem("numbers", line, f"{name} is {value}")
 
 
 def _in_blocks(log: SysbenchLog) -> Iterator[Problem]:
@@ -107,9 +110,36 @@ def _block_checks(block: Summary, window: float, log: SysbenchLog) -> Iterator[t
     yield is_sum, f"{timed:.0f} x {mean_ms} ms is not {total_ms} ms"
     is_inside = whole.latency_min_ms <= mean_ms + 0.01 <= whole.latency_max_ms + 0.02
     yield is_inside, "the mean latency is outside min and max"
+    yield from _percentile_checks(block, window, slack)
+    for name in ("events", "time"):
+        mean, deviation = (
+            printed(value, "fairness of the threads")
+            for value in (
+                getattr(block, f"thread_{name}_{part}{'_s' if name == 'time' else ''}")
+                for part in ("avg", "stddev")
+            )
+        )
+        most = mean * math.sqrt(threads) if threads > 1 else 0.0
+        yield (
+            deviation <= most + 0.011,
+            f"{threads} threads with a mean of {mean} can't deviate by {deviation}",
+        )
     spent_ms = whole.thread_time_avg_s * threads * 1000
     is_same = abs(spent_ms - total_ms) <= 0.05 * threads + 0.01
     yield is_same, f"the threads took {spent_ms:.1f} ms, the sum is {total_ms} ms"
+
+
+def _percentile_checks(block: Summary, window: float, slack: float) -> Iterator[tuple[bool, str]]:
+    """Yield whether the percentile may lie below the maximum; `slack` events are in its histogram alone."""
+    if block.percentile is None:
+        return
+    yield 0 < block.percentile <= 100, f"a percentile of {block.percentile}"
+    said = printed(block.latency_percentile_ms, "percentile of the latencies")
+    whole = block.whole()
+    above = whole.events * (100 - block.percentile) / 100
+    is_below = said <= whole.latency_max_ms * histogram.RATIO + 0.011
+    text = f"{block.percentile}th percentile {said} ms, max is {whole.latency_max_ms} ms"
+    yield is_below or not whole.events or above < slack, text
 
 
 def _over_blocks(log: SysbenchLog) -> Iterator[Problem]:
@@ -142,6 +172,7 @@ def _are_in_order(plain: Columns, log: SysbenchLog, step: int | None, percent: s
         and step > 0
         and not log.header.rate
         and not plain["is_hook"].any()
+        and all((plain[name] >= 0).all() for name in (*SERIES, "latency_percentile_ms") if name in plain)
         and np.array_equal(second, step * np.arange(1, second.size + 1))
         and bool((threads[:-1] == log.header.threads).all())
         and bool((abs(parts - plain["qps"]) <= PARTS_SLACK).all())
@@ -173,7 +204,7 @@ def _in_intervals(log: SysbenchLog) -> Iterator[Problem]:
             if not abs(parts - interval.qps) <= PARTS_SLACK:
                 yield Problem("numbers", line, f"r/w/o make {parts:.2f}, qps says {interval.qps}")
         for name, value in interval._asdict().items():
-            if isinstance(value, float) and not math.isfinite(value):
+            if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
                 yield Problem("numbers", line, f"{name} is {value}")
         if interval.percentile is not None and interval.percentile not in percent and percent != {None}:
             yield Problem("intervals", line, f"percentile {interval.percentile}, the totals have {percent}")

@@ -14,7 +14,7 @@ WARM_SHARE = 0.75
 
 
 def cache(run: Evidence, limits: Limits) -> list[str]:
-    """V25: what a server held in memory at its first query is what the arm is said to begin with."""
+    """V25: what a server held in memory at its first query is what the arm begins with by its study."""
     begins = run.seen.get("begins")
     if begins not in ("cold", "warm"):
         return []

@@ -62,7 +62,7 @@ def turns(run: Evidence, limits: Limits) -> list[str]:
         raise Missing("no file of the turns")
     faults = _clock_faults(run)
     taken = read(run.turns)
-    return faults + _length_faults(run, taken) + _still_faults(run, len(taken))
+    return faults + _length_faults(run, taken) + _still_faults(run, len(taken)) + _late_faults(run)
 
 
 def _clock_faults(run: Evidence) -> list[str]:
@@ -75,6 +75,26 @@ def _clock_faults(run: Evidence) -> list[str]:
         "start": ": not all clients had started in time",
     }.get(gone, f": process {gone} of the group ended")
     return [f"the clock of the turns ended with {code}{why}"]
+
+
+def _late_faults(run: Evidence) -> list[str]:
+    """Return turns that went on when sysbench's discard or its time was over: they count in another window.
+
+    Evidence made before turns waited for threads to stand still has no moment of its own for that.
+    """
+    clock = run.get("turns", "clock")
+    if clock.get("discarded") is None or clock.get("started") is None:
+        return []
+    (first, _), (discard, length) = clock["started"], run.clock_s
+    late = {
+        "discard": clock["discarded"] - first - discard,
+        "time": clock["window"][1] - first - discard - length,
+    }
+    return [
+        f"turns went on {over:.3f} s after the {name} of a client was over"
+        for name, over in late.items()
+        if over > 0
+    ]
 
 
 def _length_faults(run: Evidence, taken: list[Turn]) -> list[str]:

@@ -15,7 +15,13 @@ N = r"(-?\d{1,18})"
 X = r"(-?\d{1,18}\.\d{2}|-?inf|-?nan)"
 S = r"(\d{1,18}\.\d{4})"
 K = r"(\d{1,9})"
-P = re.compile
+
+
+def P(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile a pattern whose digits are ASCII's: sysbench prints no others, and `int` would take them."""
+    return re.compile(pattern, flags | re.ASCII)
+
+
 BAR = r" {0,10}(\d{1,9}\.\d{3}) \|[* ]{40} (\d{1,18})"
 A_BAR, BARS = P(BAR), P(f"^{BAR}$", re.MULTILINE)
 

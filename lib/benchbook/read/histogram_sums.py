@@ -43,6 +43,11 @@ def disagreements(log: SysbenchLog, timed: int, has_resets: bool) -> Iterator[Pr
             yield Problem("numbers", bars.line, text)
     if bars.events and whole.latency_max_ms < histogram.HIGHEST_MS:
         yield from _of_latencies(bars, whole, bars.events - timed)
+    elif bars.events and bars.buckets[-1] < histogram.BUCKETS - 1:
+        # What is longer than the last bucket is counted in it, so that sums say nothing; the end still does.
+        end_ms = histogram.value_of(bars.buckets[-1])
+        text = f"the histogram ends at {end_ms:.3f} ms, max is {whole.latency_max_ms} ms"
+        yield Problem("numbers", bars.line, text)
 
 
 def _of_latencies(bars: Histogram, final: Totals, extra: int) -> Iterator[Problem]:

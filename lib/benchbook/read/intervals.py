@@ -56,7 +56,7 @@ def columns(text: str, line: int) -> Columns | None:
     """Return whole lines as columns, with `line` as the number of the first; None if they are not alike."""
     end = text.index("\n") + 1
     match = grammar.INTERVAL.fullmatch(text[: end - 1])
-    if match is None or not text.isascii():
+    if match is None or "-" in text or not text.isascii():
         return None
     data = text.encode("ascii")
     count = data.count(b"\n")

@@ -22,7 +22,9 @@ from benchbook.read.reports import database_interval, parse_interval_line
 __all__ = ["parse", "parse_interval_line"]
 
 # Lines that are alike, at first sight: of reports, of the histogram.
-BLOCK = re.compile(r"^(?:(?:\[ \d{1,9}s \] thds: .*\n){8,}|(?:[ .\d]{12} \|.*\n){8,})", re.MULTILINE)
+BLOCK = re.compile(
+    r"^(?:(?:\[ \d{1,9}s \] thds: .*\n){8,}|(?:[ .\d]{12} \|.*\n){8,})", re.MULTILINE | re.ASCII
+)
 
 
 def parse(text: str) -> SysbenchLog:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from benchbook.core import canonical, files, own_scripts, runfolder
 from benchbook.core.params import Limits
 from benchbook.core.runfolder import RunFolder
-from benchbook.read import rows
+from benchbook.read import costs, rows
 from benchbook.read.evidence import log_of
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import judge
@@ -174,7 +174,8 @@ class _Tables:
     def __init__(self, raw_dir: Path, limits: Limits) -> None:
         self.raw_dir = raw_dir
         self.limits = limits
-        self.rows: dict[str, list[dict[str, Any]]] = {"runs": [], "voids": [], "refused": []}
+        names = [name for name in SCHEMAS if name not in SERIES]
+        self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
         self.series: dict[str, list[pa.Table]] = {name: [] for name in SERIES}
 
     def add(self, run_id: str, scheduled: dict[str, Any]) -> None:
@@ -200,12 +201,15 @@ class _Tables:
             self.refuse(run_id, status, list(broken) or differs or judged.reasons, place)
             return
         try:
-            monitor = rows.monitor_table(folder.text(runfolder.MONITOR))
+            text = folder.text(runfolder.MONITOR)
+            monitor = rows.monitor_table(text)
             row = rows.run_row(judged, scheduled, monitor, place)
+            spent = costs.of_run(judged.evidence, text, row["qps"])
         except (ValueError, KeyError, TypeError) as error:
             self.refuse(run_id, "broken", [f"{type(error).__name__}: {error}"], place)
             return
         self.rows["runs"].append(row)
+        self.rows["costs"] += [{"run_id": run_id, **one} for one in spent]
         self.extend("turns", run_id, rows.turn_columns(judged))
         self.extend("intervals", run_id, rows.interval_columns(judged))
         self.extend("histograms", run_id, rows.histogram_columns(judged))

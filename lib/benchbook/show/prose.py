@@ -8,13 +8,13 @@ from typing import Any
 
 from benchbook.compare import sentences, words
 from benchbook.show import answer, numbers, setting
-from benchbook.show.doubts import doubts
+from benchbook.show.doubts import differing, doubts
 from benchbook.show.lines import ONE_SESSION
 from benchbook.show.markup import Html, element, slug
 from benchbook.show.sessions import over
 from benchbook.show.shape import shaped
 
-__all__ = ["doubts", "headline", "judged", "opening", "over", "sentence"]
+__all__ = ["differing", "doubts", "headline", "judged", "opening", "over", "sentence"]
 
 Finding = Mapping[str, Any]
 _NOTHING = Html("")

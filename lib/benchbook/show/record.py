@@ -29,6 +29,8 @@ ABOUT = {
     "base of percentages": "A growth is a share of the old value.",
     "order of latencies": "The mean lies between minimum and maximum.",
     "rising thread counts": "Rows stand in the order of their threads.",
+    "collapse": "More threads that give a third less, while processors work more, are past a collapse.",
+    "scalability law": "Throughput by threads, as contention and coherency alone would have it.",
     "missing cells": "What one arm was measured at, the other should be too.",
 }
 
@@ -55,13 +57,19 @@ def opening(audit: Audit) -> Html:
 
 def answer(audit: Audit) -> Html:
     """Write how many claims hold, and one line for each claim."""
-    counts = audit["counts"]
+    counts, heading = audit["counts"], element("h2", "What holds", id="answer")
+    if not counts["claims"]:
+        failed = sum(one["passed"] is False for one in audit["checks"])
+        told = (
+            "No claim of this document is carried, only its tables. "
+            f"{numbers.count(failed, 'check')} of them {'fails' if failed == 1 else 'fail'}; all are below."
+        )
+        return element("section", heading, element("p", told, class_="verdict"), class_="answer")
     told = (
         f"{numbers.count(counts['claims'], 'claim')}: {counts['holds']} hold in the document's own tables, "
         f"{counts['does not hold']} do not, {counts['not derivable']} cannot be derived from them."
     )
     lines = element("ul", *map(_line, audit["claims"]), class_="answers")
-    heading = element("h2", "What holds", id="answer")
     stop = element("p", "Stop here if all you want is the answer.", class_="stop")
     return element("section", heading, element("p", told, class_="verdict"), lines, stop, class_="answer")
 
@@ -108,7 +116,7 @@ def doubted(claim: Mapping[str, Any]) -> str:
 
 def arithmetic(audit: Audit) -> Html:
     """Write each claim with its verdict, the rule it was judged by, and the arithmetic of every cell."""
-    return join(_claim(claim) for claim in audit["claims"])
+    return join(map(_claim, audit["claims"])) if audit["claims"] else element("p", "No claim is carried.")
 
 
 def _claim(claim: Mapping[str, Any]) -> Html:
@@ -233,15 +241,27 @@ def _printed(table: Mapping[str, Any]) -> Table:
         for column in zip(*table["rows"], strict=True)
     ]
     columns = [
-        (number if numeric else long)(
-            heading.replace("_", " "), *([units[heading] or ""] if numeric and heading in units else [])
-        )
+        number(*_headed(heading, units.get(heading) or "")) if numeric else long(heading.replace("_", " "))
         for heading, numeric in zip(table["columns"], is_number, strict=True)
     ]
     told = [f"{table['stands']}.", _settings(table["at"]), table["note"] or ""]
     told += [f"{heading.replace('_', ' ')}: {text}" for heading, text in table["means"].items()]
     caption = " ".join(part if part.endswith(".") else f"{part}." for part in told if part)
     return Table(f"table-{table['name']}", table["title"], columns, table["rows"], caption)
+
+
+def _headed(heading: str, unit: str) -> tuple[str, str]:
+    """Return a heading of a CSV file as readers know it, and its unit where the heading does not say it.
+
+    >>> _headed("latency_avg_ms", "ms"), _headed("v6_1_0_tps", "1/s"), _headed("cpu_proxy_pct", "cores")
+    (('latency avg', 'ms'), ('v6.1.0 TPS', ''), ('cpu proxy', 'cores'))
+    """
+    label = re.sub(r"(?<=\d)_(?=\d)", ".", heading)
+    label = re.sub(rf"_(?:{re.escape(unit)}|pct)$", "", label) if unit else label
+    rate = re.search(r"(?:^|_)(qps|tps)$", label)
+    if rate:
+        label = f"{label[: rate.start(1)]}{rate[1].upper()}"
+    return label.replace("_", " "), "" if rate and unit == "1/s" else unit
 
 
 def leaves_open(audit: Audit) -> Html:

@@ -1,4 +1,4 @@
-"""Whether a study's question, arms and claims stood in git before its first run: pre-registration.
+"""Whether a study's question, arms, levels and lengths stood in git before anybody looked at a result of it.
 
 The band of a claim follows from the claim, so a claim that is named before the first run has its band
 fixed as well (Nosek et al. 2018, The preregistration revolution). Dates are those that git has: they show
@@ -8,7 +8,7 @@ good order among honest people and prove nothing against others.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,9 @@ NAME = "Pre-registration"
 HELD = "Held: "
 # Beside a recorded study: what git's dates showed when it was recorded.
 RECORDED = "registered.txt"
-PROMISED = ("question", "arms", "workloads", "threads", "claims")
+PROMISED = ("question", "arms", "workloads", "threads", "claims", "lengths")
+LENGTHS = ("order", "turn_ms", "discard_s", "run_s")
+"""Keys of `plan` that are promised, as `lengths`; more blocks and another seed break nothing."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,19 @@ class Revision:
     name: str
 
 
-def doubt(study: str, runs: pd.DataFrame) -> Doubt:
+@dataclass(frozen=True)
+class Look:
+    """An earlier session of a study whose result was seen: when it began, and what came out."""
+
+    moment: datetime.datetime
+    answer: str
+
+
+def doubt(study: str, runs: pd.DataFrame, looks: Sequence[Look] = ()) -> Doubt:
     """Say whether the study file's promises are older than its first run, and unchanged since.
 
-    `runs` is the tidy table; its earliest `started_utc` is the first run.
+    `runs` is the tidy table; its earliest `started_utc` is the first run. `looks` are the study's other
+    sessions: one that began earlier, when another design stood, was looked at before the study changed.
     """
     kept = paths.root() / RECORDED
     if kept.is_file():
@@ -73,7 +84,30 @@ def doubt(study: str, runs: pd.DataFrame) -> Doubt:
             f"{_moment(first)}.",
             True,
         )
-    return _compared(name, before[0], first, promised)
+    said = _compared(name, before[0], first, promised)
+    seen = list(_seen(name, revisions, [one for one in looks if one.moment < first], promised))
+    if not seen or not said.text.startswith(HELD):
+        return said
+    return Doubt(
+        NAME,
+        f"Not held: {numbers.count(len(seen), 'session')} of another design had been looked at before: "
+        f"{'; '.join(seen)}.",
+        True,
+    )
+
+
+def _seen(
+    name: str, revisions: Sequence[Revision], looks: Sequence[Look], promised: Sequence[str]
+) -> Iterator[str]:
+    """Yield the looks at sessions whose promises were others than those of now, with what came out."""
+    now = _keys((paths.root() / name).read_text(encoding="utf-8"))
+    for look in sorted(looks, key=lambda one: one.moment):
+        stood = next((one for one in revisions if one.moment <= look.moment), None)
+        then = None if stood is None else _keys(git.says("show", f"{stood.commit}:{stood.name}"))
+        if then is None or now is None:
+            yield f"{_moment(look.moment)}, of a design that git does not have (“{look.answer}”)"
+        elif broken := changed(then, now, promised):
+            yield f"{_moment(look.moment)}, with other {numbers.listing(broken)} (“{look.answer}”)"
 
 
 def _compared(
@@ -109,7 +143,10 @@ def changed(then: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str]
 
 def _promise(study: Mapping[str, Any], key: str) -> Any:
     value = study.get(key)
-    if key == "arms":
+    if key == "lengths":
+        plan = study.get("plan")
+        value = {one: plan[one] for one in LENGTHS if one in plan} if isinstance(plan, Mapping) else None
+    elif key == "arms":
         value = without_presentation(value)
     elif key == sizes.SECTION and isinstance(value, Mapping):
         value = {

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchbook.compare.claims.grades import nearest
 from benchbook.core import files, paths, record, traits, yamlfile
 from benchbook.core.study_arm import UNMEASURED, without_presentation
-from benchbook.show import doubts
+from benchbook.show import carried, doubts
 from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
@@ -104,6 +105,7 @@ class Overview:
     audits: Sequence[Mapping[str, Any]]
     studies: Sequence[Measured]
     shipped: Mapping[str, Sequence[Shipped]]
+    grades: carried.Grades = field(default_factory=dict)
 
     @property
     def claims(self) -> list[Mapping[str, Any]]:
@@ -115,17 +117,27 @@ class Overview:
         return [(study, found) for study in self.studies for found in study.answers(claim)]
 
     def shows(self, claim: str) -> list[tuple[Measured, Mapping[str, Any]]]:
-        """Return (study, finding) for every finding that illustrates a claim and judges nothing."""
-        return [(study, found) for study in self.studies for found in study.shows(claim)]
+        """Return (study, finding) for every finding that illustrates a claim and judges nothing.
+
+        The nearest study comes first; one whose number says nothing of the claim is not among them.
+        """
+        return [(study, found) for study in self._nearest(claim) for found in study.shows(claim)]
 
     def asked(self, claim: str, is_judged: bool) -> list[tuple[Measured, Mapping[str, Any]]]:
         """Return (study, what it came to) of a claim that is no effect between two arms."""
         return [
             (study, one)
-            for study in self.studies
+            for study in (self.studies if is_judged else self._nearest(claim))
             for one in study.asked(claim)
             if bool(one["judged"]) == is_judged
+            and (is_judged or any(_has_number(part) for part in one["parts"]))
         ]
+
+    def _nearest(self, claim: str) -> list[Measured]:
+        own = self.grades.get(claim, {})
+        order = {name: place for place, name in enumerate(nearest(own))}
+        counted = [one for one in self.studies if carried.is_counted(own.get(one.name))]
+        return sorted(counted, key=lambda one: order.get(one.name, len(order)))
 
     def marks(self, claim: str) -> list[tuple[str, Mapping[str, Any], bool]]:
         """Return (study, finding, whether it answers) as figures draw them; illustrations last."""
@@ -135,6 +147,10 @@ class Overview:
             for study, one in self.asked(claim, is_judged):
                 drawn += [(study.name, found, is_judged) for found in _shares(one)]
         return answers + shown[:_MOST_DRAWN]
+
+
+def _has_number(part: Mapping[str, Any]) -> bool:
+    return part["value"] is not None
 
 
 def _shares(one: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -160,7 +176,10 @@ def load(source: str = "") -> Overview:
     data = paths.root() / "data"
     audits = [files.read_json(file) for file in sorted(data.glob("audit/*/audit.json"))]
     chosen = [audit for audit in audits if source in ("", audit["source"])]
-    return Overview(chosen, measured(), shipped())
+    ways = shipped()
+    known = {claim["id"] for audit in chosen for claim in audit["claims"]}
+    asked = {claim: [way.name for way in own] for claim, own in ways.items() if claim in known}
+    return Overview(chosen, measured(), ways, carried.graded(asked))
 
 
 def measured() -> list[Measured]:

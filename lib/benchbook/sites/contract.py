@@ -287,7 +287,7 @@ class Site(abc.ABC):
         """Put the prepared data back on every server and start it: cold, the same bytes every time."""
 
     def chill(self, arm: str) -> None:
-        """Start an arm's servers anew, with nothing of their data in their memory or in the kernel's."""
+        """Start an arm's servers again, with nothing of their data in their memory or in the kernel's."""
         kind = self.study.site.kind
         raise SiteError(f"arms.{arm}.data.prewarm: false: no cold start is made with `site.kind: {kind}`")
 

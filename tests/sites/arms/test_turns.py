@@ -145,7 +145,8 @@ def test_what_serves_one_arm_alone_stands_still_in_the_turns_of_others(group: Gr
 
 def test_a_client_that_is_continued_by_a_stranger_is_seen(group: Group):
     group.start(a=BURN, b=BURN)
-    running = group.clock()
+    # The clock waits half a second for one that never stands still, and then goes on: 2.2 s for an ABBA.
+    running = group.clock(whole_s=8.0)
     assert until(lambda: group.state("a") == "T", 10)
     while running.poll() is None:
         os.kill(group.burners["a"].pid, signal.SIGCONT)

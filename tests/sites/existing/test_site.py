@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import subprocess
 import time
@@ -20,6 +21,7 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
+from tests import rooms
 from tests.limits import LIMITS
 
 pytestmark = pytest.mark.server
@@ -65,6 +67,13 @@ def their_server(
 def theirs(their_server: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
     """That server, with an account and an empty schema for us."""
     endpoint, site = their_server
+    allow(site)
+    monkeypatch.setenv("GUEST_PASSWORD", PASSWORD)
+    yield endpoint, site
+
+
+def allow(site: Any) -> None:
+    """Make an account and an empty schema for us."""
     with site.admin().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for statement in (
             "CREATE OR REPLACE USER 'guest'@'127.0.0.1' IDENTIFIED BY '" + PASSWORD + "'",
@@ -73,8 +82,6 @@ def theirs(their_server: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> It
             "GRANT ALL PRIVILEGES ON ours.* TO 'guest'@'127.0.0.1'",
         ):
             connection.exec_driver_sql(statement.replace("%", "%%"))
-    monkeypatch.setenv("GUEST_PASSWORD", PASSWORD)
-    yield endpoint, site
 
 
 TLS = {"ca": "cacert.pem", "cert": "server-cert.pem", "key": "server-key.pem"}
@@ -313,3 +320,43 @@ def test_sqlalchemy_never_shows_the_account(study, open_folder):
     with sites.open_site(study(), open_folder / "ours") as site:
         assert PASSWORD not in repr(site.admin("one")) + str(site.admin("one").url)
         assert isinstance(site.admin("one"), sqlalchemy.Engine)
+
+
+@pytest.fixture
+def other(open_folder: Path, make_study: Callable[..., Study], theirs: Any) -> Iterator[Any]:
+    """A second server of somebody's, with the same account and schema."""
+    asked = make_study({"innodb_flush_log_at_trx_commit": 2})
+    place = asked.site.model_copy(update={"port": rooms.port(80)})
+    with contextlib.ExitStack() as opened:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("BENCHBOOK_LOCK", str(open_folder / "second.lock"))
+            second = asked.model_copy(update={"site": place})
+            site = opened.enter_context(sites.open_site(second, open_folder / "second"))
+        endpoint = site.up("direct")
+        allow(site)
+        yield endpoint
+
+
+def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folder, tmp_path):
+    here, _ = theirs
+    there = {"host": other.host, "port": other.port}
+    again = {"host": "127.0.0.1", "port": here.port}
+    asked = study(arms={"one": {}, "two": {"endpoint": there}, "same": {"endpoint": again}})
+    with sites.open_site(asked, open_folder / "both") as site:
+        assert site.data_groups() == [["one", "same"], ["two"]]
+        state = dataset.load(site, asked)
+        # Drawn from one seed, and loaded into each.
+        assert state["rows"] == {"sbtest1": 100} and state["checksums"]
+        for arm in ("one", "two"):
+            with ledger.session(site, arm) as connection:
+                assert dataset.describe(connection, asked)["checksums"] == state["checksums"]
+                planned = next(one for one in schedule.plan_runs("test", asked, {}) if one.arm == arm)
+                (into := tmp_path / arm).mkdir()
+                folder = execute(Run(planned, site, arm, connection, LIMITS), into, 1)
+            judged = validity.judge(folder, LIMITS)
+            assert (judged.status, judged.reasons, judged.ledger) == ("valid", [], "agrees")
+        with site.admin("two").connect() as connection:
+            connection.exec_driver_sql("DROP TABLE ours.sbtest1")
+        mended = dataset.ensure(site, asked, state)
+        assert "sbtest1 is missing; the prepared copy is put back" in mended["events"]
+        assert mended["fingerprint"] == state["fingerprint"]

@@ -13,7 +13,8 @@ The request is a JSON object:
 - `rounds`: lists of arms, repeated; `turn_s`; `turns` of each arm;
 - `discard_s`, `whole_s` on sysbench's clock; `begun_s`, monotonic, before the first client; `ready_s`;
 - `held`: whether the clients stand still until this program lets them begin, all at once;
-- `usage`: the file of `sites.processes.usage`; `families`: pids whose children do their work.
+- `usage`: the file of `sites.processes.usage`; `families`: pids whose children do their work; `unread`: arms
+  whose costs are not read, to see what reading them changes.
 
 The result has `turns` (arm, begin and end in microseconds of the monotonic clock), `window`, `cpu_s` and
 `costs` by arm and part, `reading_s`, the longest time that an arm took to stand still, and what clients did
@@ -37,7 +38,7 @@ STARTED = b"Threads started!"
 LOOK_S, STILL_LOOK_S = 0.002, 0.0002
 STILL = (b"T", b"t", b"Z", b"X")
 """States of a thread that runs no more: stopped, traced, ended (proc_pid_stat(5))."""
-STILL_S, GUARD_S = 0.25, 0.1
+STILL_S, GUARD_S = 0.5, 0.1
 """Longest wait for threads to stand still, and seconds that all of them do so around the moment at which
 sysbench begins or ends its window."""
 
@@ -110,9 +111,13 @@ class Clock:
         self.longest_outside = dict.fromkeys(self.arms, 0.0)
         self.idle = dict.fromkeys(self.arms, 0)
         self.longest_stop = dict.fromkeys(self.arms, 0.0)
+        self.slowest_s = 0.0
         self.seen: dict[str, float] = {}
         self.usage = _module(asked.get("usage"))
-        self.books = {name: self._books(arm["parts"]) for name, arm in self.arms.items()}
+        unread = asked.get("unread") or ()
+        self.books = {
+            name: {} if name in unread else self._books(arm["parts"]) for name, arm in self.arms.items()
+        }
         self.costs: dict[str, dict[str, list[float]]] = {name: {} for name in self.arms}
         self.reading_s = 0.0
 
@@ -170,6 +175,7 @@ class Clock:
         processes.send(others, signal.SIGSTOP)
         # A process stands still when its last thread does, which on a busy machine waits for a core first.
         stopping_s = _stand_still([*clients, *others])
+        self.slowest_s = max(self.slowest_s, stopping_s)
         if not is_counted:
             return
         self.longest_stop[name] = max(self.longest_stop[name], stopping_s)
@@ -215,7 +221,7 @@ class Clock:
         while True:
             for one in self.asked["rounds"]:
                 each = len(one) // len(self.arms)
-                lasts = len(one) * self.asked["turn_s"] * 1.02
+                lasts = len(one) * (self.asked["turn_s"] * 1.02 + self.slowest_s)
                 if time.monotonic() + lasts > until or (is_counted and taken >= self.asked["turns"]):
                     return
                 for name in one:
@@ -228,6 +234,7 @@ class Clock:
         first, last = self.wait_until_started()
         self.stop_all()
         self.fill(first + asked["discard_s"] - GUARD_S, is_counted=False)
+        discarded = time.monotonic()
         _sleep_until(last + asked["discard_s"] + GUARD_S)
         begun = time.monotonic()
         self.fill(first + asked["whole_s"] - GUARD_S, is_counted=True)
@@ -236,7 +243,7 @@ class Clock:
         for name in self.arms:
             self.look_outside(name)
         self.processes.go_on()
-        return {"window": [begun, ended], "started": [first, last]}
+        return {"window": [begun, ended], "started": [first, last], "discarded": discarded}
 
     def seen_so_far(self) -> dict:
         """Return what was seen so far, each by arm."""

@@ -55,6 +55,8 @@ DEFINITIONS: tuple[tuple[str, str, str, str], ...] = (
 OF_SCHEMA = {"triggers": "trigger_schema", "events": None}
 # TiDB tells a `max_connections` of 151 that it does not hold anybody to, until this version.
 OF_TIDB, HELD_TO_CONNECTIONS = re.compile(r"TiDB-v(\d+)\.(\d+)"), (6, 2)
+# What an index is beside its columns, where `keys` names it.
+UNIQUE = " unique"
 
 
 class Dialect:
@@ -125,8 +127,23 @@ class Dialect:
         rows = connection.execute(text(f"SHOW INDEX FROM {table}")).mappings()
         return sorted({str(row["Key_name"]) for row in rows})
 
+    def keys(self, connection: Connection, table: str) -> list[str]:
+        """Return a table's indexes by columns and uniqueness, sorted, as any engine says them."""
+        found: dict[tuple[str, bool], dict[int, str]] = {}
+        for row in connection.execute(text(f"SHOW INDEX FROM {table}")).mappings():
+            name = (str(row["Key_name"]), not int(row["Non_unique"]))
+            found.setdefault(name, {})[int(row["Seq_in_index"])] = str(row["Column_name"])
+        return sorted(
+            ", ".join(columns[rank] for rank in sorted(columns)) + UNIQUE * is_unique
+            for (_, is_unique), columns in found.items()
+        )
+
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
-        """Return a checksum of a sysbench table: `own` is the engine's, crc32 and md5 any engine can make."""
+        """Return a checksum of a sysbench table.
+
+        `own` is the engine's, `crc32` that of MySQL's family, `md5` that of PostgreSQL; `text` is the same
+        for the same rows in any engine.
+        """
         if kind == "own":
             return int(connection.execute(text(f"CHECKSUM TABLE {table}")).first()[1])  # type: ignore[index]
         row = "CONCAT_WS('#', id, k, c, pad)"

@@ -96,6 +96,10 @@ DEFINITIONS: tuple[tuple[str, int, str], ...] = (
     ),
     ("publication", 1, "SELECT pubname, puballtables FROM pg_publication"),
 )
+KEYS = """
+SELECT string_agg(attname, ', ' ORDER BY attnum), indisunique
+FROM pg_index JOIN pg_attribute ON attrelid = indexrelid
+WHERE indrelid = CAST(:name AS regclass) GROUP BY indexrelid, indisunique"""
 
 
 class Words(dialect.Dialect):
@@ -146,9 +150,15 @@ class Words(dialect.Dialect):
         )
         return sorted(str(name) for (name,) in connection.execute(asked, {"name": table}))
 
+    def keys(self, connection: Connection, table: str) -> list[str]:
+        rows = connection.execute(text(KEYS), {"name": table})
+        return sorted(f"{columns}{dialect.UNIQUE * is_unique}" for columns, is_unique in rows)
+
     def checksum(self, connection: Connection, table: str, kind: str) -> int:
         """Return the sum over all rows of the first 32 bits of their MD5: PostgreSQL has no CRC32."""
-        each = "('x' || left(md5(concat_ws('#', id, k, c, pad)), 8))::bit(32)::bigint"
+        # Its CHAR is written with the blanks that fill it up, which MySQL's family leaves out.
+        texts = "c::text, pad::text" if kind == "text" else "c, pad"
+        each = f"('x' || left(md5(concat_ws('#', id, k, {texts})), 8))::bit(32)::bigint"
         return int(connection.execute(text(f"SELECT COALESCE(SUM({each}), 0) FROM {table}")).scalar_one())
 
     def analyze(self, connection: Connection, table: str) -> list[dict[str, str]]:

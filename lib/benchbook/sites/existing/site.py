@@ -160,19 +160,34 @@ class ExistingSite(HeldSite):
         return []
 
     def snapshot(self, label: str = "", arm: str | None = None) -> None:
-        """Note that the tables are loaded; there is no copy of them."""
-        files.write_json(self.lab.folder / MARKS, {"label": label, "server": self.server_of(self._arm(arm))})
+        """Note that a server's tables are loaded; there is no copy of them."""
+        files.write_json(self.lab.folder / MARKS, self._loaded() | {self.server_of(self._arm(arm)): label})
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
-        path = self.lab.folder / MARKS
-        known = files.read_json(path) if path.exists() else {}
-        is_same = known.get("server") == self.server_of(self._arm(arm))
-        return is_same and (label is None or known.get("label") == label)
+        known = self._loaded().get(self.server_of(self._arm(arm)))
+        return known is not None and label in (None, known)
 
     def restore(self, label: str | None = None) -> None:
         """Take the tables as they are: what reads left whole is whole, what was changed is loaded again."""
-        if not self.has_snapshot(label):
-            raise SiteError("the endpoint holds no tables of this data set; run the prepare stage again")
+        for arm in (group[0] for group in self.data_groups()):
+            if self.missing(arm) is None and not self.has_snapshot(label, arm):
+                host, port = self._place(arm)
+                raise SiteError(
+                    f"{host}:{port} holds no tables of this data set; run the prepare stage again"
+                )
+
+    def data_groups(self) -> list[list[str]]:
+        """Return the arms by the server behind their endpoints, whichever names it has."""
+        groups: dict[str, list[str]] = {}
+        for arm in self.study.arms:
+            behind = self.server_of(arm) if self.missing(arm) is None else str(self._place(arm))
+            groups.setdefault(behind, []).append(arm)
+        return list(groups.values())
+
+    def _loaded(self) -> dict[str, str]:
+        """Return which data set was loaded into each server."""
+        path = self.lab.folder / MARKS
+        return dict(files.read_json(path)) if path.exists() else {}
 
     def _arm(self, arm: str | None) -> str:
         return self.study.baseline if arm is None else arm

@@ -15,7 +15,7 @@ from benchbook.core.model import Endpoint
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms.site import ArrangedSite
-from benchbook.sites.contract import Start, Taker
+from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, plan, running, turns
 from benchbook.sites.kube.client import PodClient, hop
@@ -197,6 +197,10 @@ class KubernetesSite(ArrangedSite[InPod]):
         if self.space.here.tidb is not None:
             return loaded.must_have(self.lab.folder, label, self._servers())
         copies.put_back(self._awake(), label)
+
+    def chill(self, arm: str) -> None:
+        # A pod's node has a memory of its own for files, which others use too.
+        Site.chill(self, arm)
 
     def _must_be_alive(self) -> None:
         self._arms.must_be_alive()

@@ -74,4 +74,6 @@ def here(found: Mapping[str, Any], ahead_s: float) -> dict[str, Any]:
     for key in ("started", "window"):
         if key in found:
             shifted[key] = [moment - ahead_s for moment in found[key]]
+    if "discarded" in found:
+        shifted["discarded"] = found["discarded"] - ahead_s
     return shifted

@@ -110,7 +110,7 @@ def put_back(servers: Sequence[Any], label: str | None) -> None:
 
 
 def chill(server: Any) -> None:
-    """Start a server anew, with nothing of its data in its own memory or in the kernel's.
+    """Start a server again, with nothing of its data in its own memory or in the kernel's.
 
     The kernel is asked to forget the files of this server alone, as posix_fadvise(2) has it, which needs no
     right. What lies below the disk may have a memory of its own.

@@ -1,0 +1,128 @@
+"""Why an effect is what it is: what each part of an arm cost, what was full, and what follows from both.
+
+QPS of a closed loop is the busy time of any part over its cost of a query. So where a part is full in an
+arm, its cost says what can be served; where none is, latency does. A sentence is made by these rules alone,
+and withheld where the intervals don't carry it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from benchbook.compare import because, physics
+from benchbook.compare.doubts import doubt
+from benchbook.compare.spent import PARTS, Cell, described
+from benchbook.core.causes import Causes
+from benchbook.core.study import Study
+
+
+def findings(
+    study: Study,
+    runs: pd.DataFrame,
+    costs: pd.DataFrame | None,
+    facts: Mapping[str, Mapping[str, Any]],
+    level: float,
+    names: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return {"causes": …}, as `core.causes` describes it, or nothing where no part of any arm was seen.
+
+    `runs` and `costs` are tidy tables, `facts` one nested mapping by arm, `names` the arms in words.
+    """
+    if costs is None or costs.empty or runs.empty:
+        return {}
+    cells = [
+        cell
+        for workload in study.workloads
+        for threads in study.threads
+        for arm in (*study.arms, *([study.twin] if study.twin else []))
+        if (cell := _cell(study, runs, costs, facts, workload, threads, arm)) is not None
+    ]
+    by_key = {(cell.workload, cell.threads, cell.arm): cell for cell in cells}
+    contrasts = [
+        because.contrast(base, treated, level, names)
+        for treated in cells
+        if treated.arm in study.treatments
+        and (base := by_key.get((treated.workload, treated.threads, study.baseline))) is not None
+        and treated.is_closed
+    ]
+    found = Causes(
+        level=level,
+        cells=tuple(described(cell, level) for cell in cells),
+        contrasts=tuple(contrasts),
+        physics=tuple(physics.laws(cells, study.baseline, level)),
+    )
+    return {"causes": found.model_dump(mode="json")}
+
+
+def doubts_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a doubt for each law of physics that a study breaks; `found` is what `findings` made."""
+    laws = found["causes"]["physics"] if found else ()
+    return [
+        doubt(
+            "Books that don't add up",
+            f"By physics {law['law']}, but {law['detail']}: no effect here is sure.",
+        )
+        for law in laws
+        if law["passed"] is False
+    ]
+
+
+def _cell(
+    study: Study,
+    runs: pd.DataFrame,
+    costs: pd.DataFrame,
+    facts: Mapping[str, Mapping[str, Any]],
+    workload: str,
+    threads: int,
+    arm: str,
+) -> Cell | None:
+    own = runs[(runs["arm"] == arm) & (runs["workload"] == workload) & (runs["threads"] == threads)]
+    own = own.drop_duplicates("block", keep="last").set_index("block").sort_index()
+    if own.empty or not own["qps"].gt(0).all():
+        return None
+    spent = costs[costs["run_id"].isin(own["run_id"])]
+    block_of = dict(zip(own["run_id"], own.index, strict=True))
+    by_part = {}
+    for part in PARTS:
+        mine = spent[spent["part"] == part]
+        frame = mine.assign(block=mine["run_id"].map(block_of)).set_index("block").sort_index()
+        if len(frame) == len(own) and frame["cpu_us"].notna().all():
+            by_part[part] = frame
+    told = facts.get(study.deployed(arm)) or {}
+    is_closed = not study.workloads[workload].rate
+    needed = {"client", "server", *(["proxy"] if told.get("proxy") else [])}
+    # A part that is not seen may be the one that is full.
+    rooms = _rooms(told, tuple(by_part)) if needed <= set(by_part) else ()
+    busy = (
+        own["cpu_machine_pct"].where(own["order"] == "runs") / 100 * (_machine(told).get("cores") or math.nan)
+    )
+    series = own["qps"], own["steal_pct"], busy
+    return Cell(workload, threads, arm, is_closed, *series, bool(told.get("neighbour")), by_part, rooms)
+
+
+def _machine(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    return facts.get("machine") or {}
+
+
+def _rooms(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[str, ...], float], ...]:
+    """Return which parts share which cores, and how many those are; empty where the facts don't say."""
+    if (facts.get("site") or {}).get("kind") != "local":
+        return ()
+    machine = _machine(facts).get("cores")
+    shared: dict[tuple[Any, ...], list[str]] = {}
+    sizes: dict[tuple[Any, ...], float] = {}
+    for part in parts:
+        limits = (facts.get("cpu") or {}).get(part) or {}
+        cores, quota = limits.get("cores"), limits.get("quota_cores")
+        count = len(cores) if cores else machine
+        if count is None:
+            return ()
+        # A quota is a part's own, whoever else is on its cores.
+        key = (part,) if quota else tuple(cores or ())
+        shared.setdefault(key, []).append(part)
+        sizes[key] = min(float(count), float(quota)) if quota else float(count)
+    return tuple((tuple(mine), sizes[key]) for key, mine in shared.items())

@@ -1,0 +1,312 @@
+"""What carries over from the author's machine: how close the arms are, and what the sessions came to.
+
+Two gradings that stand side by side and never become one number. A stand-in gives no verdict on the author's
+own machine, however close it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from benchbook.compare import edges, machines
+from benchbook.compare.claims import kinds
+from benchbook.compare.claims.bands import judged_by, limits
+from benchbook.compare.claims.blocks import Blocks
+from benchbook.compare.claims.metrics import ours
+from benchbook.compare.intervals import t_quantile
+from benchbook.compare.occasions import Value, averaged, occasions
+from benchbook.compare.random_effects import pool
+from benchbook.core.claim import Claim
+from benchbook.core.pooled import Session
+from benchbook.core.source import Source
+from benchbook.core.study import Study
+
+Closeness = Literal["same", "close", "kin", "made", "another question"]
+Outcome = Literal[
+    "same size",
+    "same direction, smaller",
+    "same direction, larger",
+    "same direction",
+    "not seen",
+    "too coarse",
+    "depends on the machine",
+    "opposite",
+    "not asked",
+]
+CLOSENESS: tuple[Closeness, ...] = get_args(Closeness)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+SEEN = OUTCOMES[:4]
+FEWEST_OCCASIONS, FEWEST_PROCESSORS = 3, 2
+Facts = Mapping[str, Mapping[str, Any]]
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A session of a study: where and when it was, its findings.json, and the facts of its arms."""
+
+    session: Session
+    findings: Mapping[str, Any]
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class Grade:
+    """How close a study's arms are to those of a claim, with the reason, and what its sessions came to.
+
+    `parts` has the outcome of each number that the claim asks for; the claim's is that which says least for
+    it. `low` and `high` are of that part, on its `scale` (a share is a fraction): the prediction interval
+    from four occasions on, else the range of the sessions' intervals.
+    """
+
+    closeness: Closeness
+    because: str
+    outcome: Outcome
+    parts: tuple[tuple[str, Outcome], ...] = ()
+    sessions: int = 0
+    occasions: int = 0
+    processors: int = 0
+    low: float | None = None
+    high: float | None = None
+    scale: str = "share"
+
+    @property
+    def carries_over(self) -> bool:
+        """Whether it is shown elsewhere: near enough, often enough, and on more than one processor."""
+        is_near, is_seen = self.closeness in ("same", "close"), self.outcome in SEEN
+        is_often = self.occasions >= FEWEST_OCCASIONS and self.processors >= FEWEST_PROCESSORS
+        return is_near and is_seen and is_often
+
+
+def grade(name: str, claim: Claim, source: Source, study: Study, sessions: Sequence[Brought]) -> Grade:
+    """Grade a claim by a study and its sessions; without sessions it was not asked.
+
+    `claim` is the claim as it is put to studies, `name` its id `source/claim`.
+    """
+    facts = sessions[-1].facts if sessions else {}
+    near, why = closeness(claim, source, study, facts)
+    if not sessions or near == "another question":
+        return Grade(near, why, "not asked", sessions=len(sessions))
+    seen: dict[str, list[tuple[Session, _Number]]] = {}
+    for one in sessions:
+        for number in _numbers(name, claim, source, study, one.findings):
+            seen.setdefault(number.where, []).append((one.session, number))
+    if not seen:
+        return Grade(near, why, "not asked", sessions=len(sessions))
+    told = {where: _outcome(own) for where, own in seen.items()}
+    worst = max(told, key=lambda where: OUTCOMES.index(told[where][0]))
+    outcome, low, high, often = told[worst]
+    scale = seen[worst][-1][1].scale
+    processors: list[Session] = []
+    for one in sessions:
+        if not any(machines.may_be_same(one.session.processor, other.processor) for other in processors):
+            processors.append(one.session)
+    parts = tuple((where, found[0]) for where, found in told.items())
+    return Grade(near, why, outcome, parts, len(sessions), often, len(processors), low, high, scale)
+
+
+def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple[Closeness, str]:
+    """Return how close the arms of a study are to those that a claim compares, and why, in a few words.
+
+    `facts` are one nested mapping by arm, as `facts.json` has them; programs without any are another kind.
+    """
+    try:
+        asked = kinds.ask(claim, Blocks(study))
+    except kinds.Unfit as error:
+        return "another question", str(error)
+    pairs = [(one.baseline.at[0], one.cell.at[0]) for one in asked.items if one.baseline is not None]
+    dials = sorted({dial for pair in pairs for dial in _dials(study, *pair)} - set(claim.baseline or {}))
+    if dials:
+        return "made", f"how large it is follows from {', '.join(dials)}, which the study sets"
+    arms = list(dict.fromkeys(arm for one in asked.items for arm in _arms(one)))
+    near: Closeness = "same"
+    reasons = []
+    for program, version in dict.fromkeys(part for arm in arms for part in _programs(facts.get(arm, {}))):
+        how, why = _program(program, version, source)
+        near = max(near, how, key=CLOSENESS.index)
+        reasons += [why] if why else []
+    if not reasons and not any(facts.get(arm) for arm in arms):
+        return "kin", "no facts of its programs"
+    if near == "same" and (source.place is None or source.place != study.site.kind):
+        near = "close"
+        reasons.append(f"on {study.site.kind}, the document's on {source.place or 'an unknown place'}")
+    return near, "; ".join(dict.fromkeys(reasons)) or "the same programs in the same kind of place"
+
+
+def nearest(grades: Mapping[str, Grade]) -> list[str]:
+    """Return a claim's studies: those that were asked it, the nearest first and of equals the oftenest."""
+    return sorted(
+        grades,
+        key=lambda name: (
+            grades[name].outcome == "not asked",
+            CLOSENESS.index(grades[name].closeness),
+            -grades[name].occasions,
+            name,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Number:
+    """One number of one session on its own scale (logarithm, or a plain power), and its band there."""
+
+    where: str
+    middle: float
+    low: float
+    high: float
+    n: int
+    level: float
+    band: tuple[float, float]
+    scale: str = "share"
+
+    @property
+    def error(self) -> float:
+        return (self.high - self.low) / 2 / t_quantile((1 + self.level) / 2, self.n - 1)
+
+
+def _numbers(
+    name: str, claim: Claim, source: Source, study: Study, findings: Mapping[str, Any]
+) -> list[_Number]:
+    """Return what a session came to for each number that a claim asks for; none without an interval."""
+    put = next((one for one in findings.get("claims") or () if one["claim"] == name), None)
+    return _of_parts(put) if put else _of_contrasts(claim, source, study, findings)
+
+
+def _of_parts(put: Mapping[str, Any]) -> list[_Number]:
+    """Return the numbers of a claim that was put to the cells of a study."""
+    found = []
+    for part in put["parts"]:
+        if part["low"] is None or not part.get("decides", True):
+            continue
+        take = {"share": math.log1p, "value": math.log, "power": float}[part["scale"]]
+        low, high = (None if end is None else take(end) for end in part["band"])
+        band = (-math.inf if low is None else low, math.inf if high is None else high)
+        own = (take(part["value"]), take(part["low"]), take(part["high"]))
+        found.append(_Number(part["where"], *own, put["n"], put["level"], band, part["scale"]))
+    return found
+
+
+def _of_contrasts(claim: Claim, source: Source, study: Study, findings: Mapping[str, Any]) -> list[_Number]:
+    """Return the numbers of the contrasts that show a claim, under the loads of its document's tables."""
+    found: list[_Number] = []
+    band = limits(claim)
+    if claim.kind != "effect" or band is None or claim.where:
+        return []
+    asked = kinds.ask(claim, Blocks(study))
+    meant = {(one.baseline.at[0], *one.cell.at[:2]) for one in asked.items if one.baseline is not None}
+    loads = _loads(claim, source)
+    own_loads = {one for _, _, one in meant if not loads or {one, study.script(one)} & loads}
+    metric = "qps" if claim.metric in kinds.RATES else ours(str(claim.metric))
+    for one in findings["findings"]:
+        contrast = (one["baseline"], one["treatment"], one["workload"])
+        if contrast not in meant or one["workload"] not in own_loads or one["metric"] != metric:
+            continue
+        is_each = judged_by(claim) != "mean" or not one["headline"]
+        for own in one["levels"] if is_each and one["levels"] else [one]:
+            if own["low"] is not None and own["n"] > 1:
+                at = f", {own['threads']} threads" if own is not one else ""
+                where = f"{one['treatment']} against {one['baseline']}, {one['workload']}{at}"
+                middle, low, high = (math.log1p(own[key]) for key in ("effect", "low", "high"))
+                ends = (band.log_low, band.log_high)
+                found.append(_Number(where, middle, low, high, own["n"], own["level"], ends))
+    return found
+
+
+def _loads(claim: Claim, source: Source) -> set[str]:
+    """Return the loads of the tables that are about the arms of a claim; none where tables don't say."""
+    sides = [(side or {}).get("arm") for side in (claim.baseline, claim.treatment)]
+    arms = {one for side in sides for one in (side if isinstance(side, tuple) else (side,))}
+    tables = [table.at for table in source.tables.values() if table.at.get("arm") in arms]
+    return {str(at["workload"]) for at in tables if "workload" in at}
+
+
+def _outcome(seen: Sequence[tuple[Session, _Number]]) -> tuple[Outcome, float, float, int]:
+    """Return what the sessions came to for one number, between which fractions, and on how many occasions."""
+    known = {session.id: number for session, number in seen}
+    values = [
+        averaged([_value(one, known[one.id]) for one in group])
+        for group in occasions([session for session, _ in seen])
+    ]
+    band = seen[-1][1].band
+    found = pool([one.log_effect for one in values], [max(one.standard_error, 1e-9) ** 2 for one in values])
+    low, high = found.prediction_low, found.prediction_high
+    is_predicted = low is not None and high is not None
+    if low is None or high is None:
+        low, high = min(one.low for _, one in seen), max(one.high for _, one in seen)
+    back = {"share": math.expm1, "value": math.exp, "power": float}[seen[-1][1].scale]
+    told = back(low), back(high), len(values)
+    sign = _direction(band)
+    if sign and {-1, 1} <= {one.sign for one in values}:
+        return "depends on the machine", *told
+    if is_predicted and edges.is_inside(low, high, *band) and math.isfinite(sum(band)):
+        return "same size", *told
+    if not sign:
+        is_off = edges.is_outside(low, high, *band)
+        inside = edges.is_inside(low, high, *band)
+        return ("same direction" if inside else "opposite" if is_off else "too coarse"), *told
+    near, far = (low, high) if sign > 0 else (-high, -low)
+    claimed = sorted(abs(end) for end in band)
+    if edges.is_above(near, 0.0):
+        if not math.isfinite(sum(band)):
+            is_held = edges.is_inside(low, high, *band)
+            return ("same direction" if is_held else "same direction, smaller"), *told
+        size = sign * found.mean
+        return _sized(size, claimed[0], claimed[1]), *told
+    if edges.is_below(far, 0.0):
+        return "opposite", *told
+    return ("not seen" if edges.is_below(far, claimed[0]) else "too coarse"), *told
+
+
+def _sized(size: float, least: float, most: float) -> Outcome:
+    if edges.is_below(size, least):
+        return "same direction, smaller"
+    return "same direction, larger" if edges.is_above(size, most) else "same direction"
+
+
+def _direction(band: tuple[float, float]) -> int:
+    """Return the sign of all that a band allows, 0 where it allows both or nothing of a difference."""
+    if band[0] >= 0 and band[1] > 0:
+        return 1
+    return -1 if band[1] <= 0 and band[0] < 0 else 0
+
+
+def _value(session: Session, number: _Number) -> Value:
+    return Value(session.id, number.middle, number.error, number.n, number.level)
+
+
+def _dials(study: Study, baseline: str, treatment: str) -> set[str]:
+    """Return what two arms differ in that sets how large their effect is, as a share of time or a delay."""
+    one, other = study.arms[baseline], study.arms[treatment]
+    found = {key for key in ("zones", "neighbour") if getattr(one, key) != getattr(other, key)}
+    quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (one, other)]
+    return found | ({"cpu quotas"} if quotas[0] != quotas[1] else set())
+
+
+def _arms(one: kinds.Item) -> tuple[str, ...]:
+    return tuple(cell.at[0] for cell in (one.baseline, one.cell) if cell is not None)
+
+
+def _programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return programs and versions that an arm is made of; embedded storage is a program of its own."""
+    engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
+    name = "embedded storage" if "embedded" in str(engine.get("storage") or "") else ""
+    found = [(part.get("name"), part.get("version")) for part in (engine, proxy) if part.get("name")]
+    return [(str(program), str(version or "")) for program, version in found] + ([(name, "")] if name else [])
+
+
+def _program(program: str, version: str, source: Source) -> tuple[Closeness, str]:
+    """Return how close a program is to one that a document names, and why it is not the same."""
+    theirs = {name.casefold().replace(" ", ""): told for name, told in source.versions.items()}
+    if program not in theirs:
+        return "kin", f"{program} is not in the document"
+    versions = _VERSION.findall(theirs[program] or "")
+    own = _VERSION.search(version)
+    if own and own[0] in versions:
+        return "same", ""
+    if own and own[0].split(".")[:2] in [one.split(".")[:2] for one in versions]:
+        return "close", f"{program} {own[0]} for {', '.join(versions)}"
+    return "kin", f"{program} {version or 'of an unknown version'} for {theirs[program] or 'an unknown one'}"

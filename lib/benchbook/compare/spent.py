@@ -1,0 +1,125 @@
+"""What each part of an arm spent on a query, block by block, and which of its cores were full."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from benchbook.compare.intervals import t_interval
+from benchbook.core.causes import CellCosts, Estimate, PartCost, Place
+
+FULL, NEARLY = 0.95, 0.9
+"""Share of a part's cores from which they are full, with no end below the other; under that they are not."""
+PARTS = ("client", "proxy", "server")
+COLUMNS = (
+    "cpu_us", "system_us", "voluntary", "involuntary", "wait_us", "received_bytes", "sent_bytes",
+    "read_bytes", "written_bytes", "major_faults", "row_reads", "page_reads", "log_bytes", "fsyncs",
+    "lock_wait_us", "requests",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What an arm's blocks gave at one workload and level: values by block, in the order of blocks.
+
+    `busy` are the machine's cores, whoever used them; a neighbour is another program on the server's cores.
+    `costs` has by part a frame of the table `costs`; `rooms` the parts on each set of cores, and its size.
+    """
+
+    workload: str
+    threads: int
+    arm: str
+    is_closed: bool
+    qps: pd.Series
+    steal: pd.Series
+    busy: pd.Series
+    has_neighbour: bool
+    costs: dict[str, pd.DataFrame]
+    rooms: tuple[tuple[tuple[str, ...], float], ...]
+
+    @property
+    def others(self) -> pd.Series:
+        """Cores that no part of the arm kept busy; NaN in turns, whose seconds hold all arms."""
+        return self.busy - self.cost(list(self.costs), "busy_cores")
+
+    @property
+    def latency_us(self) -> pd.Series:
+        """Mean time of a query (Little 1961: threads over throughput)."""
+        return 1e6 * self.threads / self.qps
+
+    def cost(self, parts: Sequence[str], column: str = "cpu_us") -> pd.Series:
+        """Return what some parts spent on a query together, those that the arm has."""
+        mine = [self.costs[part][column] for part in parts if part in self.costs]
+        return sum(mine[1:], mine[0]) if mine else pd.Series(dtype=float)
+
+    def used(self, parts: Sequence[str], cores: float) -> pd.Series:
+        """Return which share of what the host left of some cores the parts on them used."""
+        left = cores * (1 - self.steal.fillna(0.0) / 100)
+        return self.cost(parts, "busy_cores") / left
+
+
+def estimate(
+    values: pd.Series | np.ndarray, level: float, of: Callable[[float], float] = float
+) -> Estimate | None:
+    """Return the mean over blocks with its t interval, each put through `of`; None if a block lacks."""
+    found = t_interval(np.asarray(values, dtype=float), level)
+    if found.log_mean is None:
+        return None
+    ends = [None if end is None else of(end) for end in (found.log_low, found.log_high)]
+    return Estimate(value=of(found.log_mean), low=ends[0], high=ends[1], n=found.n)
+
+
+def change(treated: pd.Series, base: pd.Series, level: float) -> Estimate | None:
+    """Return the change of a mean of logarithms inside the blocks that both have, as a fraction."""
+    both = pd.concat([treated, base], axis=1, join="inner")
+    if both.empty or not (both > 0).all(axis=None):
+        return None
+    return estimate(np.log(both.iloc[:, 0] / both.iloc[:, 1]), level, math.expm1)
+
+
+def difference(treated: pd.Series, base: pd.Series, level: float) -> Estimate | None:
+    """Return the difference inside the blocks that both have."""
+    both = pd.concat([treated, base], axis=1, join="inner")
+    return None if both.empty else estimate(both.iloc[:, 0] - both.iloc[:, 1], level)
+
+
+def full(cell: Cell, level: float) -> dict[tuple[str, ...], bool | None]:
+    """Return for each set of cores, by the parts on it, whether it was full."""
+    return {place.parts: place.is_full for place in places(cell, level)}
+
+
+def described(cell: Cell, level: float) -> CellCosts:
+    """Return a cell as findings.json has it."""
+    parts = []
+    for part, own in cell.costs.items():
+        known = {name: found for name in COLUMNS if (found := estimate(own[name], level)) is not None}
+        if (busy := estimate(own["busy_cores"], level)) is not None:
+            parts.append(PartCost(part=part, busy_cores=busy, a_query=known))
+    qps = estimate(cell.qps, level)
+    assert qps is not None
+    return CellCosts(
+        workload=cell.workload,
+        threads=cell.threads,
+        arm=cell.arm,
+        qps=qps,
+        latency_us=estimate(cell.latency_us, level) if cell.is_closed else None,
+        parts=tuple(parts),
+        places=places(cell, level),
+    )
+
+
+def places(cell: Cell, level: float) -> tuple[Place, ...]:
+    found = []
+    for parts, cores in cell.rooms:
+        used = estimate(cell.used(parts, cores), level)
+        if used is None:
+            continue
+        is_full: bool | None = False if used.value < NEARLY else None
+        if used.value >= FULL and used.low is not None and used.low >= NEARLY:
+            is_full = True
+        found.append(Place(parts=parts, cores=cores, used=used, is_full=is_full))
+    return tuple(found)

@@ -1,0 +1,143 @@
+"""What a query cost each part of an arm: one judged run → its rows of the table `costs`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from benchbook.read.evidence import Evidence
+from benchbook.read.log import Missing
+
+Columns = dict[str, float]
+PARTS = ("client", "proxy", "server", "tidb", "tikv", "pd")
+# What is kept of a part's second, and in what unit of a query it is told.
+OF_SECOND = {
+    "cpu_us": ("cpu_cores", 1e6),
+    "system_us": ("system_cores", 1e6),
+    "voluntary": ("voluntary_per_s", 1.0),
+    "involuntary": ("involuntary_per_s", 1.0),
+    "wait_us": ("wait_cores", 1e6),
+    "received_bytes": ("received_mib_s", float(1 << 20)),
+    "sent_bytes": ("sent_mib_s", float(1 << 20)),
+    "read_bytes": ("read_kib_s", 1024.0),
+    "written_bytes": ("written_kib_s", 1024.0),
+    "major_faults": ("major_faults_per_s", 1.0),
+}
+OF_TURNS = {
+    "cpu_us": ("cpu_s", 1e6),
+    "system_us": ("system_s", 1e6),
+    "voluntary": ("voluntary", 1.0),
+    "involuntary": ("involuntary", 1.0),
+    "wait_us": ("wait_s", 1e6),
+    "read_bytes": ("read_bytes", 1.0),
+    "written_bytes": ("written_bytes", 1.0),
+    "major_faults": ("major_faults", 1.0),
+}
+# The engines' counters that tell the same thing; an engine without one has none of them.
+OF_SERVER: dict[str, tuple[tuple[str, ...], float]] = {
+    "row_reads": (
+        ("Handler_read_first", "Handler_read_key", "Handler_read_last", "Handler_read_next",
+         "Handler_read_prev", "Handler_read_rnd", "Handler_read_rnd_next", "tup_returned", "tup_fetched"),
+        1.0,
+    ),
+    "page_reads": (("Innodb_buffer_pool_reads", "blks_read"), 1.0),
+    "log_bytes": (("Innodb_os_log_written", "wal_bytes"), 1.0),
+    "fsyncs": (("Innodb_data_fsyncs",), 1.0),
+    "lock_wait_us": (("Innodb_row_lock_time",), 1e3),
+    "requests": (("kv_requests",), 1.0),
+}  # fmt: skip
+
+
+def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
+    """Return a row for each part that was seen, a query's share of what it used; NaN for what is unknown.
+
+    In turns both ends of each turn were read; a whole run is told by the seconds of its window. The server's
+    own counters are of the whole run, and of no arm where several had one server.
+    """
+    found = _in_turns(run) if run.is_in_turns else _in_seconds(run, monitor)
+    of_server = _of_server(run)
+    rows = []
+    for part, used in found.items():
+        own = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
+        a_query = {name: used[name] / qps if qps else math.nan for name in OF_SECOND}
+        rows.append(
+            {
+                "part": part,
+                "busy_cores": used["cpu_us"] / 1e6,
+                **a_query,
+                "threads": used["threads"],
+                **own,
+            }
+        )
+    return rows
+
+
+def _in_turns(run: Evidence) -> dict[str, Columns]:
+    """Return what each part used in a second of the arm's turns."""
+    seen = run.get("turns")
+    costs, seconds = seen.get("costs") or {}, seen["active_s"]
+    found = {}
+    for part, cpu_s in seen["cpu_s"].items():
+        told = costs.get(part) or {"cpu_s": cpu_s}
+        found[part] = {
+            name: _number(told.get(key)) * unit / seconds if seconds else math.nan
+            for name, (key, unit) in OF_TURNS.items()
+        }
+        found[part] |= dict.fromkeys(("received_bytes", "sent_bytes"), math.nan)
+        found[part]["threads"] = _number(told.get("threads"))
+    return found
+
+
+def _in_seconds(run: Evidence, monitor: str) -> dict[str, Columns]:
+    """Return what each part used in a second of the measured window."""
+    table = csv.read_csv(pa.py_buffer(monitor.encode()), csv.ReadOptions(use_threads=False))
+    seconds = table["second"].to_numpy().astype(float)
+    begin, end = run.clock_s[0], _lasted(run)
+    # A sample covers the second before it.
+    inside = (seconds >= begin + 0.5) & (seconds <= end + 0.5)
+    parts = np.array(table["part"].to_pylist(), dtype=object)
+    found = {}
+    for part in PARTS:
+        mine = inside & (parts == part)
+        if not mine.any():
+            continue
+        found[part] = {name: unit * _mean(table, column, mine) for name, (column, unit) in OF_SECOND.items()}
+        found[part]["threads"] = _mean(table, "threads", mine)
+    return found
+
+
+def _lasted(run: Evidence) -> float:
+    if run.final.total_time_s is None:
+        raise Missing("sysbench printed no total time")
+    return float(run.final.total_time_s)
+
+
+def _mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
+    if column not in table.column_names or pa.types.is_null(table[column].type):
+        return math.nan
+    values = table[column].to_numpy().astype(float)[mine]
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else math.nan
+
+
+def _of_server(run: Evidence) -> Columns:
+    """Return what the server counted a query over the whole run; nothing where it served other arms too."""
+    work: Mapping[str, Any] = run.seen.get("work") or {}
+    before, after = work.get("before") or {}, work.get("after") or {}
+    queries = sum(block.queries or 0 for block in run.log.summaries)
+    if run.seen.get("beside") or not queries:
+        before = after = {}
+    found = {}
+    for name, (counters, unit) in OF_SERVER.items():
+        known = [after[one] - before[one] for one in counters if one in after and one in before]
+        found[name] = unit * sum(known) / queries if known else math.nan
+    return found
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)

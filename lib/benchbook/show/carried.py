@@ -1,0 +1,104 @@
+"""What carries over of each claim: how close each study's arms are, beside what its sessions came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchbook.compare.claims import grades
+from benchbook.compare.claims.grades import Brought, Grade
+from benchbook.core import files, load, paths, pooled, source
+from benchbook.read import published
+from benchbook.show import numbers
+from benchbook.show.table import Column, Table, long
+
+Grades = Mapping[str, Mapping[str, Grade]]
+WITHOUT = "no study asks it"
+
+
+def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
+    """Return for each claim the grade of each study that is asked it, by the study's recorded sessions.
+
+    `studies` has the names of study files by claim. Only sessions that are pooled count.
+    """
+    known: dict[str, list[Brought]] = {}
+    found: dict[str, dict[str, Grade]] = {}
+    for document in {claim.partition("/")[0] for claim in studies}:
+        loaded = source.load(document)
+        own = [claim for claim in studies if claim.startswith(f"{document}/")]
+        for name, claim in published.claims(own).items():
+            for study in studies[name]:
+                sessions = known.setdefault(study, _sessions(study))
+                grade = grades.grade(name, claim, loaded, load.study(study), sessions)
+                found.setdefault(name, {})[study] = grade
+    return found
+
+
+def rows(claims: Sequence[str], found: Grades) -> list[dict[str, Any]]:
+    """Return a row a claim and study, nearest first; a claim that no study asks has one row without study.
+
+    `low` and `high` are on `scale`: a share is a fraction.
+    """
+    made = []
+    for claim in claims:
+        own = found.get(claim, {})
+        for study in grades.nearest(own):
+            one = own[study]
+            fields = ("closeness", "because", "outcome", "sessions", "occasions", "processors", "low", "high")
+            told = {key: getattr(one, key) for key in (*fields, "scale", "carries_over")}
+            made.append({"claim": claim, "study": study, **told})
+        if not own:
+            made.append({"claim": claim, "study": None, "closeness": None, "outcome": "not asked"})
+    return made
+
+
+def table(claims: Sequence[str], found: Grades) -> Table:
+    """List the nearest study of each claim, both grades side by side."""
+    nearest = {one["claim"]: one for one in reversed(rows(claims, found))}
+    columns = [
+        Column("Claim"), long("Study"), Column("Arms"), long("Because"), Column("Sessions came to"),
+        Column("Between"), Column("Carries over"),
+    ]  # fmt: skip
+    lines = [_line(claim, nearest[claim]) for claim in claims]
+    caption = (
+        "Of several studies the nearest that was measured. Both grades stand side by side and are no verdict."
+    )
+    return Table("carries-over", "What carries over", columns, lines, caption, empty="No claim is carried.")
+
+
+def is_counted(grade: Grade | None) -> bool:
+    """Tell whether a study's number says anything of a claim elsewhere; without a grade nobody knows better."""
+    return grade is None or grade.closeness not in ("made", "another question")
+
+
+def _line(claim: str, one: Mapping[str, Any]) -> list[object]:
+    if one["study"] is None:
+        return [claim, "", "", WITHOUT, one["outcome"], "", "no"]
+    occasions = numbers.count(one["occasions"], "occasion")
+    processors = numbers.count(one["processors"], "processor")
+    on = f" ({occasions}, {processors})" if one["occasions"] else ""
+    carries = "yes" if one["carries_over"] else "not shown"
+    outcome = f"{one['outcome']}{on}"
+    return [claim, one["study"], one["closeness"], one["because"], outcome, _between(one), carries]
+
+
+def _between(one: Mapping[str, Any]) -> str:
+    if one["low"] is None:
+        return ""
+    if one["scale"] == "share":
+        return numbers.span(one["low"], one["high"])
+    return f"{numbers.significant(one['low'])} to {numbers.significant(one['high'])}"
+
+
+def _sessions(study: str) -> list[Brought]:
+    """Return the pooled sessions of a study with their findings and facts; none where it has no record."""
+    folder = paths.root() / "data" / "recorded" / study
+    if not (folder / pooled.FILE).is_file():
+        return []
+    found = []
+    for session in pooled.read(folder / pooled.FILE).sessions:
+        where = paths.StudyPaths(study, folder / session.id)
+        if where.findings.is_file() and where.facts.is_file():
+            facts = files.read_json(where.facts)["arms"]
+            found.append(Brought(session, files.read_json(where.findings), facts))
+    return found

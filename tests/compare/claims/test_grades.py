@@ -1,0 +1,171 @@
+"""How close a study's arms are to a claim's, and what its sessions came to, each by a rule."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchbook.compare import machines
+from benchbook.compare.claims import grades
+from benchbook.compare.intervals import t_quantile
+from benchbook.core import source
+from benchbook.core.claim import Claim
+from benchbook.core.pooled import Session
+
+XEON = "Intel(R) Xeon(R) Processor (family 6, model 207, stepping 2)"
+EPYC = "AMD EPYC (family 26, model 2, stepping 1)"
+ARMS = {"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy"}}
+NAME = "tiproxy-haproxy/of-ours"
+# Student's t of five blocks at 98 %: 3.747 standard errors on either side.
+T = t_quantile(0.99, 4)
+
+
+def claim(**given) -> Claim:
+    told = {"kind": "effect", "claim": "So it is.", "stands": "Here", "metric": "qps"}
+    sides = {"baseline": {"arm": "haproxy"}, "treatment": {"arm": "tiproxy"}, "band": {"point": "-10 %"}}
+    return Claim.model_validate({**told, **sides, **given})
+
+
+def facts(tidb="8.0.0", tiproxy="1.0.0", haproxy="2.9.0", engine="tidb", **more):
+    server = {"name": engine, "version": tidb, **more}
+    return {
+        arm: {"engine": server, "proxy": {"name": arm, "version": version}}
+        for arm, version in (("haproxy", haproxy), ("tiproxy", tiproxy))
+    }
+
+
+def session(effect: float, half: float = 0.01, day: int = 1, cpu: str = XEON, **given) -> grades.Brought:
+    """Return a session whose effect has an interval of so much of log on either side."""
+    ends = [math.expm1(math.log1p(effect) + off) for off in (-half, half)]
+    found = {
+        "baseline": "haproxy", "treatment": "tiproxy", "workload": "oltp_point_select", "metric": "qps",
+        "effect": effect, "low": ends[0], "high": ends[1], "n": 5, "level": 0.98, "headline": True,
+        "levels": [],
+    }  # fmt: skip
+    when = Session(
+        id=f"s{day}", measured=f"2026-11-{day:02d}T00:00", design="d", processor=machines.processor(cpu)
+    )
+    return grades.Brought(when, {"findings": [found]}, given.get("facts") or facts())
+
+
+@pytest.fixture
+def graded(make_study):
+    def grade(*sessions, of=None, arms=None):
+        study = make_study(arms=arms or ARMS, threads=(4,), workloads={"oltp_point_select": {}})
+        return grades.grade(NAME, of or claim(), source.load("tiproxy-haproxy"), study, sessions)
+
+    return grade
+
+
+@pytest.mark.parametrize(
+    ("given", "near", "why"),
+    [
+        # The document has TiDB 8.0.0, TiProxy 1.0.0 and 1.3.0, HAProxy 2.9.0, on hosts; this study is local.
+        (facts(), "close", "on local, the document's on ssh"),
+        (facts(tiproxy="v1.3.0"), "close", "on local"),
+        (facts(haproxy="2.9.6"), "close", "haproxy 2.9.6 for 2.9.0"),
+        (facts(haproxy="2.6.12-1+deb12u4"), "kin", "haproxy 2.6.12-1+deb12u4 for 2.9.0"),
+        (facts(engine="mariadb", tidb="10.11.6"), "kin", "mariadb is not in the document"),
+        (facts(storage="embedded (unistore)"), "kin", "embedded storage is not in the document"),
+        ({}, "kin", "no facts"),
+    ],
+)
+def test_closeness_follows_from_programs_and_their_versions(graded, given, near, why):
+    found = graded(session(-0.1, facts=given)) if given else graded()
+    assert found.closeness == near
+    assert why in found.because
+
+
+def test_the_same_programs_in_the_same_kind_of_place_are_the_same(make_study):
+    document = source.load("tiproxy-haproxy").model_copy(update={"place": "local"})
+    study = make_study(arms=ARMS, threads=(4,))
+    assert grades.closeness(claim(), document, study, facts())[0] == "same"
+
+
+@pytest.mark.parametrize(
+    "dial",
+    [
+        {"cpu": {"server": {"quota": 0.5}}},
+        {"qos": "best_effort", "neighbour": {"processes": 2}},
+    ],
+)
+def test_an_effect_that_a_setting_of_the_study_makes_counts_for_nothing(graded, dial):
+    arms = {"haproxy": {"access": "haproxy"}, "tiproxy": {"access": "tiproxy", **dial}}
+    found = graded(
+        *(session(-0.1, day=day, cpu=cpu) for day, cpu in ((1, XEON), (2, EPYC), (3, XEON))), arms=arms
+    )
+    assert (found.closeness, found.outcome, found.carries_over) == ("made", "same direction", False)
+
+
+def test_a_study_without_the_arms_of_a_claim_asks_another_question(graded):
+    found = graded(session(-0.1), of=claim(treatment={"arm": "proxysql"}))
+    assert (found.closeness, found.outcome) == ("another question", "not asked")
+    assert found.because == "the study has no arm proxysql"
+
+
+@pytest.mark.parametrize(
+    ("effects", "half", "outcome"),
+    [
+        # 10 % lower allows 8 to 12 % lower. Below four occasions there is no prediction interval.
+        ([-0.1], 0.005, "same direction"),
+        ([-0.04], 0.005, "same direction, smaller"),
+        ([-0.2], 0.005, "same direction, larger"),
+        ([0.1], 0.005, "opposite"),
+        # 0 +- 1 % ends well before 8 %; -4 % +- 9 % does not.
+        ([0.0], 0.01, "not seen"),
+        ([-0.04], 0.09, "too coarse"),
+        ([-0.1, 0.1], 0.005, "depends on the machine"),
+        ([-0.1, -0.101, -0.099, -0.1], 0.002, "same size"),
+        # Scattered so widely, a fifth session may lie anywhere, though all four lie on one side.
+        ([-0.02, -0.1, -0.18, -0.1], 0.002, "too coarse"),
+    ],
+)
+def test_outcomes_over_sessions(graded, effects, half, outcome):
+    found = graded(*(session(effect, half, day) for day, effect in enumerate(effects, start=1)))
+    assert found.outcome == outcome
+    assert (found.sessions, found.occasions, found.processors) == (len(effects), len(effects), 1)
+
+
+def test_where_no_difference_was_claimed_an_interval_inside_holds_it(graded):
+    nothing = claim(band={"point": "0 %"})
+    assert graded(session(0.005, 0.005), of=nothing).outcome == "same direction"
+    assert graded(session(0.05, 0.005), of=nothing).outcome == "opposite"
+    assert graded(session(0.015, 0.01), of=nothing).outcome == "too coarse"
+
+
+def test_it_carries_over_with_two_processors_and_three_occasions(graded):
+    three = [session(-0.1, 0.005, day, cpu) for day, cpu in ((1, XEON), (2, EPYC), (3, XEON))]
+    found = graded(*three)
+    assert (found.closeness, found.outcome, found.carries_over) == ("close", "same direction", True)
+    assert (found.occasions, found.processors) == (3, 2)
+    assert not graded(*three[:2]).carries_over
+    assert not graded(*(session(-0.1, 0.005, day) for day in (1, 2, 3))).carries_over
+    # Two sessions of one night on one processor are one occasion.
+    assert graded(session(-0.1), session(-0.11, day=1)).occasions == 1
+
+
+def test_the_range_of_the_sessions_is_shown_before_there_is_a_prediction(graded):
+    found = graded(session(-0.1, 0.01))
+    # ln 0.9 is -0.10536, so -0.11536 and -0.09536: -10.9 and -9.1 %.
+    assert (found.low, found.high) == pytest.approx((-0.10895, -0.09096), abs=1e-4)
+
+
+def test_a_claim_of_parts_is_as_good_as_the_part_that_says_least_for_it(graded):
+    one = session(-0.1)
+    parts = [
+        {"where": where, "scale": "share", "value": 0.2, "low": low, "high": 0.4, "band": [0.0, None]}
+        for where, low in (("threads 1 to 4", 0.1), ("threads 4 to 16", -0.05))
+    ]
+    put = {"claim": NAME, "parts": parts, "n": 5, "level": 0.98}
+    found = graded(grades.Brought(one.session, {"findings": [], "claims": [put]}, one.facts))
+    assert found.parts == (("threads 1 to 4", "same direction"), ("threads 4 to 16", "too coarse"))
+    assert found.outcome == "too coarse"
+
+
+def test_the_nearest_study_that_was_asked_comes_first():
+    made = grades.Grade("made", "", "same size", occasions=9)
+    kin = grades.Grade("kin", "", "opposite", occasions=1)
+    often = grades.Grade("kin", "", "too coarse", occasions=2)
+    close = grades.Grade("close", "", "not asked")
+    assert grades.nearest({"a": made, "b": kin, "c": often, "d": close}) == ["c", "b", "a", "d"]

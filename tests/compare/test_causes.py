@@ -1,0 +1,180 @@
+"""Causes: named where the costs of a query carry an effect, and withheld where they do not."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from benchbook.compare import causes, spent
+from benchbook.core.causes import Causes
+
+LEVEL = 0.98
+NAMES = {"direct": "direct connections", "haproxy": "HAProxy"}
+# Five blocks that differ by some tenths of a per cent, so that there are intervals.
+WOBBLE = (1.0, 1.002, 0.998, 1.001, 0.999)
+
+
+def facts(server=(0,), client=(1,), **more):
+    """Return what an arm on this machine tells of its cores; client and proxy share theirs."""
+    cpu = {
+        "server": {"cores": list(server)},
+        "client": {"cores": list(client)},
+        "proxy": {"cores": list(client)},
+    }
+    return {"site": {"kind": "local"}, "machine": {"cores": 2}, "cpu": cpu, "proxy": None, **more}
+
+
+def tables(make_runs, threads, **arms):
+    """Build runs and costs from {arm: (qps, {part: µs a query}, {column: value of the server})}."""
+    ratios = {arm: {threads: [1.0] * 5} for arm in arms if arm != "direct"}
+    runs = make_runs(ratios, order="runs", cpu_machine_pct=50.0)
+    rows = []
+    for place, run in runs.iterrows():
+        qps, parts, work = arms[run["arm"]]
+        runs.loc[place, "qps"] = qps * WOBBLE[run["block"] - 1]
+        runs.loc[place, "steal_pct"] = 0.0
+        for part, cpu_us in parts.items():
+            # Busy cores are queries a second times the cost of a query: the wobble of one is not the other's.
+            cost = cpu_us * WOBBLE[run["block"] % 5]
+            row = dict.fromkeys((*spent.COLUMNS, "threads"), float("nan"))
+            busy = runs.loc[place, "qps"] * cost / 1e6
+            own = work if part == "server" else {}
+            rows.append(
+                {**row, "run_id": run["run_id"], "part": part, "busy_cores": busy, "cpu_us": cost, **own}
+            )
+    return runs, pd.DataFrame(rows)
+
+
+def cause(make_runs, make_study, threads, told=None, **arms):
+    runs, costs = tables(make_runs, threads, **arms)
+    study = make_study(threads=(threads,))
+    told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
+    found = causes.findings(study, runs, costs, told, LEVEL, NAMES)
+    return Causes.model_validate(found["causes"])
+
+
+def test_a_full_server_that_a_query_costs_less_is_the_cause(make_runs, make_study):
+    # 30,000 x 32 us fill 0.96 of the core; 40,000 x 23 us use 0.92 of it: 1 - 23/32 is 28 % less.
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+        "haproxy": (40_000, {"client": 8.0, "proxy": 14.0, "server": 23.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.quantity == "capacity" and one.full == {"direct": ("server",), "haproxy": ()}
+    assert one.sentence == (
+        "because the server's core is full with direct connections "
+        "and a query costs it 28 % less with HAProxy"
+    )
+    assert one.cost["server"].value == pytest.approx(23 / 32 - 1, abs=1e-6)
+
+
+def test_other_cores_may_be_full_in_each_arm(make_runs, make_study):
+    # 48,000 x 20 us = 0.96 of the server's core; 38,000 x (8 + 18) us = 0.988 of that of client and proxy.
+    arms = {
+        "direct": (48_000, {"client": 12.0, "server": 20.0}, {}),
+        "haproxy": (38_000, {"client": 8.0, "proxy": 18.0, "server": 21.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.sentence == (
+        "because the server's core is full with direct connections (20 µs a query), "
+        "and that of client and proxy with HAProxy (26 µs)"
+    )
+
+
+def test_where_nothing_is_full_latency_decides(make_runs, make_study):
+    # One thread: 1e6/10,000 - 1e6/8,000 = 25 us more, and 35 + 30 + 10 - (20 + 32) = 23 us of processor time.
+    arms = {
+        "direct": (10_000, {"client": 20.0, "server": 32.0}, {}),
+        "haproxy": (8_000, {"client": 10.0, "proxy": 35.0, "server": 30.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 1, **arms).contrasts
+    assert one.quantity == "latency"
+    assert one.sentence == (
+        "because nothing is full and a query takes 25 µs more, with 23 µs more processor time"
+    )
+    assert one.added_latency_us.value == pytest.approx(25, abs=0.01)
+
+
+def test_waiting_names_the_pages_that_were_not_in_memory(make_runs, make_study):
+    arms = {
+        "direct": (10_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.0}),
+        "haproxy": (4_000, {"client": 20.0, "server": 40.0}, {"page_reads": 0.8}),
+    }
+    told = {"direct": facts(), "haproxy": facts()}
+    runs, costs = tables(make_runs, 1, **arms)
+    # Pages a query differ a little from block to block, so that there is an interval.
+    costs["page_reads"] *= [1 + 0.001 * (place % 7) for place in range(len(costs))]
+    found = causes.findings(make_study(threads=(1,)), runs, costs, told, LEVEL, NAMES)
+    (one,) = Causes.model_validate(found["causes"]).contrasts
+    assert one.sentence.endswith(
+        "waiting, while the server had 0.80 pages not in its memory a query, not 0.00"
+    )
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        # The server's cost goes up and queries go up: the cost is not the cause.
+        {
+            "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+            "haproxy": (40_000, {"client": 8.0, "proxy": 10.0, "server": 33.0}, {}),
+        },
+        # Full without a proxy only, and slower with one: what limits it there is not the server's core.
+        {
+            "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+            "haproxy": (22_000, {"client": 8.0, "proxy": 20.0, "server": 35.0}, {}),
+        },
+        # A tenth of the effect is the cost; the rest is something else.
+        {
+            "direct": (30_000, {"client": 20.0, "server": 32.0}, {}),
+            "haproxy": (60_000, {"client": 4.0, "proxy": 4.0, "server": 30.0}, {}),
+        },
+    ],
+    ids=["wrong way", "filled by the faster arm", "too little"],
+)
+def test_no_cause_is_named_that_the_costs_do_not_carry(make_runs, make_study, arms):
+    (one,) = cause(make_runs, make_study, 8, **arms).contrasts
+    assert one.sentence is None and one.reason
+
+
+def test_a_part_that_was_not_seen_may_be_the_full_one(make_runs, make_study):
+    arms = {
+        "direct": (10_000, {"client": 20.0, "server": 32.0}, {}),
+        "haproxy": (8_000, {"client": 10.0, "server": 30.0}, {}),
+    }
+    (one,) = cause(make_runs, make_study, 1, **arms).contrasts
+    assert one.sentence is None and one.reason == "it is not known on which cores all parts ran"
+
+
+def test_more_cores_that_are_full_again_are_the_cause(make_runs, make_study):
+    arms = {
+        "direct": (20_000, {"client": 20.0, "server": 30.0}, {}),
+        "haproxy": (27_000, {"client": 20.0, "server": 29.5}, {}),
+    }
+    told = {arm: facts() for arm in arms}
+    told["direct"]["cpu"]["server"]["quota_cores"] = 0.6
+    told["haproxy"]["cpu"]["server"]["quota_cores"] = 0.8
+    (one,) = cause(make_runs, make_study, 8, told, **arms).contrasts
+    assert one.sentence.endswith("and the server has 0.8 of a core with HAProxy, not 0.6")
+
+
+def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
+    # 40,000 x 32 us are 1.28 busy cores of one; 200 bytes a query in one arm and 230 in the other.
+    arms = {
+        "direct": (40_000, {"client": 20.0, "server": 32.0}, {"received_bytes": 200.0}),
+        "haproxy": (30_000, {"client": 8.0, "proxy": 10.0, "server": 20.0}, {"received_bytes": 230.0}),
+    }
+    runs, costs = tables(make_runs, 8, **arms)
+    told = {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
+    found = causes.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
+    laws = {law["law"]: law for law in found["causes"]["physics"]}
+    assert [law["passed"] for law in laws.values()] == [False, False]
+    assert "128 %" in laws["busy cores are no more than there are"]["detail"]
+    assert "+15.0 % received bytes" in laws["a query carries the same bytes in all arms"]["detail"]
+    assert len(causes.doubts_of(found)) == 2 and causes.doubts_of({}) == []
+
+
+def test_without_costs_there_are_no_causes(make_runs, make_study):
+    runs, costs = tables(make_runs, 8, direct=(1e4, {"server": 9.0}, {}), haproxy=(1e4, {"server": 9.0}, {}))
+    assert causes.findings(make_study(threads=(8,)), runs, None, {}, LEVEL, NAMES) == {}
+    assert causes.findings(make_study(threads=(8,)), runs, costs[:0], {}, LEVEL, NAMES) == {}
