@@ -89,7 +89,8 @@ def evidence(found: Pooled) -> Iterator[Picture | Table]:
     for place, contrast in enumerate(drawn):
         figure = forest(found, contrast)
         yield figure if place == 0 else replace(figure, caption="")
-    yield moderating(found)
+    if len(found.sessions) > 1:
+        yield moderating(found)
     if found.left_out:
         yield left_out(found)
 
@@ -196,7 +197,8 @@ def tried(several: Sequence[Pooled]) -> Html:
 def _basis(found: Pooled) -> str:
     sessions = numbers.count(len(found.sessions), "session")
     several = machines.models([one.processor for one in found.sessions])
-    left = f"; {len(found.left_out)} more stand beside, with the reason" if found.left_out else ""
+    stand = "stands" if len(found.left_out) == 1 else "stand"
+    left = f"; {len(found.left_out)} more {stand} beside, with the reason" if found.left_out else ""
     first, last = found.sessions[0].measured[:10], found.sessions[-1].measured[:10]
     days = first if first == last else f"{first} to {last}"
     return f"{sessions} of one design on {numbers.count(max(several, 1), 'processor')}, {days}{left}."
