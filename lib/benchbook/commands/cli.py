@@ -92,9 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, what in _ABOUT_ALL.items():
         add(name, _page, f"render {what}, as the pipeline does").set_defaults(page=name)
     _of_results(add)
-    gate = add(
-        "gate", _gate, "say by exit code if an arm is slower than the baseline: 0 no, 1 yes, 2 undecided"
-    )
+    gate = add("gate", _gate, "say by exit code if an arm is slower than the baseline: 0 no, 1 yes, 2 open")
     gate.add_argument("study", help="name of a file in studies/; its first arm is the baseline")
     gate.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
     gate.add_argument("--minutes", default="10", help="how long it may take (default: 10)")
