@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchbook.commands import calibrate, cluster
 from benchbook.commands import new as asking
-from benchbook.core import load, paths, sizes, surroundings
+from benchbook.core import load, paths, pooled, sizes, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 
 
@@ -92,9 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, what in _ABOUT_ALL.items():
         add(name, _page, f"render {what}, as the pipeline does").set_defaults(page=name)
     _of_results(add)
-    gate = add(
-        "gate", _gate, "say by exit code if an arm is slower than the baseline: 0 no, 1 yes, 2 undecided"
-    )
+    gate = add("gate", _gate, "say by exit code if an arm is slower than the baseline: 0 no, 1 yes, 2 open")
     gate.add_argument("study", help="name of a file in studies/; its first arm is the baseline")
     gate.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
     gate.add_argument("--minutes", default="10", help="how long it may take (default: 10)")
@@ -208,6 +206,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from benchbook import sites
+    from benchbook.compare import more_sessions
     from benchbook.plan import schedule
     from benchbook.sites.arms import obstacles
 
@@ -217,7 +216,8 @@ def _plan(arguments: argparse.Namespace) -> int:
         print(manifests)
         return 0
     print(schedule.summary(arguments.study, study))
-    for text in filter(None, (kind.needs(arguments.study, study), cluster.summary(study))):
+    advice = more_sessions.lines(pooled.of(arguments.study))
+    for text in filter(None, (kind.needs(arguments.study, study), cluster.summary(study), *advice)):
         print(text)
     for arm, why in obstacles.foreseen(study).items():
         print(f"  not made    {arm}: {why}")

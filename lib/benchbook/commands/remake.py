@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -52,7 +53,12 @@ def run() -> int:
     due = [one for one in there if not _stands(*one, index, made_with)]
     # The largest first, so that all processes end at about the same time.
     due.sort(key=lambda one: (-index.studies[one[0]].sessions[one[1]].runs, one))
-    for number, (name, session, outcome) in enumerate(_made(due, made_with), 1):
+    # The newest last: its page begins with what all sessions of the study say together.
+    waves = [
+        [one for one in due if is_last == (one[1] == index.studies[one[0]].newest)] for is_last in (0, 1)
+    ]
+    made = itertools.chain.from_iterable(_made(wave, made_with) for wave in waves)
+    for number, (name, session, outcome) in enumerate(made, 1):
         told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else "as recorded"
         print(f"record {number} of {len(due)}: {name} {session}: made again, {told}", flush=True)
     outcomes = {one: outcome_of(*one) for one in there}
@@ -120,8 +126,11 @@ def _state(name: str, session: str, index: record.Index, made_with: str) -> dict
     left = [one for one in where.base.rglob("*") if one.is_file() and one != where.base / MADE]
     is_shown = session == study.newest
     if is_shown:
-        left += [one for one in (where.report, where.summary, *where.run_pages.rglob("*")) if one.is_file()]
-    told = {"entry": study.sessions[session].model_dump(mode="json"), "shown": is_shown}
+        shown = (where.pooled, where.report, where.summary, *where.run_pages.rglob("*"))
+        left += [one for one in shown if one.is_file()]
+    # The page of the newest rests on all of them.
+    entries = study.sessions if is_shown else {session: study.sessions[session]}
+    told = {name: entry.model_dump(mode="json") for name, entry in entries.items()} | {"shown": is_shown}
     return {
         "archive": files.sha256(where.archive),
         "index": hashlib.sha256(json.dumps(told).encode()).hexdigest(),
@@ -189,11 +198,12 @@ def _one(name: str, session: str, root: str, made_with: str) -> Outcome:
 def _remade(where: paths.RecordedPaths, study: record.Recorded) -> Outcome:
     """Make a session again below its own root; show the newest, and of others keep what its tables need."""
     from benchbook.commands import recorded_pages
-    from benchbook.evidence import held
+    from benchbook.evidence import held, pooling
 
     entry = study.sessions[where.session_id]
     found = held.made_again(where, entry, where.base)
     if where.session_id == study.newest and where.data.is_dir():
+        pooling.write(where.name, study)
         recorded_pages.render(where, entry, found.differs)
     else:
         for part in RAW:

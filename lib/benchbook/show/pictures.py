@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from benchbook.compare.turns import orders
 from benchbook.core.turns import TURNS
-from benchbook.show import figures, why
+from benchbook.show import figures, sessions, why
 from benchbook.show.evidence import Evidence
 from benchbook.show.markup import Html
 from benchbook.show.picture import Picture
+from benchbook.show.table import Table
 
 
-def of_effects(seen: Evidence) -> list[Picture | Html]:
-    """Draw the effects of a study, and write below why they are what they are, as far as that is known."""
-    return [figures.forest(seen.findings, seen.arms), *why.shown(seen.findings)]
+def of_effects(seen: Evidence) -> list[Picture | Table | Html]:
+    """Draw the effects of a study, over recorded sessions first, and write below why they are what they are,
+    as far as that is known."""
+    return [*sessions.shown(seen), figures.forest(seen.findings, seen.arms), *why.shown(seen.findings)]
 
 
 def of_runs(seen: Evidence) -> list[Picture]:
