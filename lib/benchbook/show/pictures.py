@@ -1,18 +1,17 @@
-"""The figures of a study: its effects with their causes, and those of its runs that show something."""
+"""The figures of a study: its effects, and those of its runs that show something."""
 
 from __future__ import annotations
 
 from benchbook.compare.turns import orders
 from benchbook.core.turns import TURNS
-from benchbook.show import figures, why
+from benchbook.show import figures
 from benchbook.show.evidence import Evidence
-from benchbook.show.markup import Html
 from benchbook.show.picture import Picture
 
 
-def of_effects(seen: Evidence) -> list[Picture | Html]:
-    """Draw the effects of a study, and write below why they are what they are, as far as that is known."""
-    return [figures.forest(seen.findings, seen.arms), *why.shown(seen.findings)]
+def of_effects(seen: Evidence) -> list[Picture]:
+    """Draw the effects of a study."""
+    return [figures.forest(seen.findings, seen.arms)]
 
 
 def of_runs(seen: Evidence) -> list[Picture]:
