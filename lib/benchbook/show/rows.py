@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchbook.compare import words
+from benchbook.compare.claims.grades import nearest
 from benchbook.core import traits
 from benchbook.show import numbers, opposite, why
 from benchbook.show.lines import ONE_SESSION, Effect, Line, counted, effects_of, over_sessions
 from benchbook.show.markup import slug
 from benchbook.show.standing import Measured, Overview
 
+_NEAR = {"same": "the same", "close": "close", "kin": "akin", "made": "made", "another question": "others"}
 Pooled = Mapping[str, Mapping[str, Any]]
 # The four findings of the first document, which the page opens with.
 HEADLINES = tuple(
@@ -70,7 +72,7 @@ class Group:
 class _Seen(Overview):
     """What is known, with what the sessions of each study say together."""
 
-    pooled: Pooled
+    pooled: Pooled = field(default_factory=dict)
 
     def contrasts(self, study: Measured, own: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return what several sessions say of findings; nothing where one of them has a single session."""
@@ -108,7 +110,7 @@ def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = N
     `pooled` has what the sessions of a study say together, by its name, as pooled.json holds it. A study
     whose effects stand in a row above is not named again.
     """
-    seen = _Seen(seen.audits, seen.studies, seen.shipped, pooled or {})
+    seen = _Seen(seen.audits, seen.studies, seen.shipped, seen.grades, pooled or {})
     known = {claim["id"]: claim for claim in seen.claims}
     first = [_headline(seen, known[name]) for name in HEADLINES if name in known]
     named = {study.page for name in HEADLINES for study in _behind(seen, name)}
@@ -154,8 +156,18 @@ def _headline(seen: _Seen, claim: Mapping[str, Any]) -> Row:
         (_claimed(claim),),
         tuple(lines),
         would=would,
-        **seen.beyond(_behind(seen, claim["id"]), lines),
+        **{**seen.beyond(_behind(seen, claim["id"]), lines), **_graded(seen, claim["id"])},
     )
+
+
+def _graded(seen: Overview, claim: str) -> dict[str, str]:
+    """Return what the sessions of the nearest study that was measured say of a claim, and how near it is."""
+    own = seen.grades.get(claim, {})
+    for study in nearest(own):
+        if own[study].occasions:
+            told = f"{own[study].outcome}, with arms that are {_NEAR[own[study].closeness]}"
+            return {"carries": told, "carries_way": f"claims.html#claim-{slug(claim)}"}
+    return {}
 
 
 def _of_claim(seen: _Seen, study: Measured, claim: Mapping[str, Any]) -> Iterator[Line]:

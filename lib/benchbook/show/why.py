@@ -10,7 +10,7 @@ from benchbook.show import causes, numbers
 
 
 def known(findings: Mapping[str, Any]) -> list[Cause]:
-    """Return the causes that have a sentence, in the order of the study; none where its books don't add up."""
+    """Return the causes that have a sentence, in the order of the study; none where books don't add up."""
     found = causes.of(findings)
     if found is None or any(law.passed is False for law in found.physics):
         return []
