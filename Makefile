@@ -94,11 +94,11 @@ publish: setup ## Put the site together in public/, for any static host
 export: setup ## Pack the whole evidence of STUDY into one archive, STUDY.tar.gz
 	@sh tools/as_owner.sh benchbook export $(STUDY) $(ARGS)
 
-record: setup ## Put STUDY, measured, into the record in git; ARGS=--with-doubts: although something speaks against it
+record: setup ## Put STUDY, measured, into the record in git as a session, with its doubts
 	@sh tools/as_owner.sh benchbook record $(STUDY) $(ARGS)
 
 record-again: setup ## After a change of the code that alters findings: make the record again, and say what changed
-	@sh tools/as_owner.sh benchbook record --again
+	@sh tools/as_owner.sh benchbook remake --write
 
 verify: setup ## Check ARCHIVE: every hash, and its findings made again from its raw files
 	@benchbook verify "$(ARCHIVE)"

@@ -71,14 +71,15 @@ def main(root: Path, names: list[str]) -> None:
     """Print what differs of each study, as JSON."""
     if os.environ.get("BENCHBOOK_OFF"):
         plant()
-    from benchbook.commands import made_again
-    from benchbook.core import paths, record
+    from benchbook.core import record
+    from benchbook.evidence import held
 
-    ours, index, found = paths.root(), record.read(), {}
+    found = {}
     for name in names:
-        where = paths.RecordedPaths(name, root / "data" / "recorded" / name)
-        found[name] = made_again.held(name, where, index.studies[name], ours)
-        os.environ["BENCHBOOK_ROOT"] = str(ours)
+        where = record.places(name)
+        entry = record.read().studies[name].sessions[where.session_id]
+        made = held.made_again(where, entry, root / name)
+        found[name] = [*made.refused, *made.differs]
     print(json.dumps(found))
 
 

@@ -13,7 +13,7 @@ export JUPYTER_PREFER_ENV_PATH=1 PYTHONHASHSEED=0 PYDEVD_DISABLE_FILE_VALIDATION
 # A bare clone has nothing measured; the explorations then run on what is recorded, once that is unpacked.
 if [ -f data/record/index.yaml ] && [ ! -d data/recorded ]; then
   echo 'unpacking the recorded studies, once: half a minute' >&2
-  benchbook rebuild || echo 'the record could not be unpacked; JupyterLab opens without it' >&2
+  benchbook remake || echo 'the record could not be unpacked; JupyterLab opens without it' >&2
 fi
 # shellcheck disable=SC2086
 exec jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir="$(pwd -P)" \

@@ -42,7 +42,9 @@ def test_too_few_occasions_want_more_of_them():
         "HAProxy on point selects: 3 more occasions would say what to expect elsewhere; "
         "more blocks of the same hour can't."
     )
-    assert list(lines(pool("quick", sessions(0.10)))) == [advice.sentence]
+    told = list(lines(pool("quick", sessions(0.10))))
+    assert told == ["What would narrow what is expected of a further session:", f"  {advice.sentence}"]
+    assert list(lines(None)) == []
 
 
 @pytest.mark.parametrize("block", [0.0, 0.01, 0.1])

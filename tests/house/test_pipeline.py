@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from benchbook.commands import rebuild
+from benchbook.commands import remake
 from benchbook.core.params import Params
 from benchbook.core.study import Study
 from tests.house import tree
@@ -122,13 +122,13 @@ def test_the_record_depends_on_what_its_stages_depend_on():
         if path.startswith(("lib/", "notebooks/"))
     ]
     assert own == {*code, "data/record"}
-    assert body(RECORD)["cmd"] == "exec tools/benchbook rebuild"
+    assert body(RECORD)["cmd"] == "exec tools/benchbook remake"
 
 
 def test_the_record_holds_what_stands_against_the_code_that_dvc_follows():
     """And DVC leaves what was made before: the stage itself knows which studies still stand."""
-    made_with = [f"lib/benchbook/{floor}" for floor in rebuild.FLOORS]
-    made_with += [f"notebooks/{stem}.ipynb" for stem in rebuild.NOTEBOOKS]
+    made_with = [f"lib/benchbook/{floor}" for floor in remake.FLOORS]
+    made_with += [f"notebooks/{stem}.ipynb" for stem in remake.NOTEBOOKS]
     assert {*made_with, "data/record"} == set(paths(body(RECORD)["deps"]))
     outs = body(RECORD)["outs"]
     assert all(options(outs, path)["persist"] is True for path in ("data/recorded", "reports/record"))

@@ -20,7 +20,7 @@ from benchbook.read import published
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "lib" / "benchbook"
-FLOORS = ("core", "plan", "sites", "read", "compare", "measure", "show", "api", "commands")
+FLOORS = ("core", "plan", "sites", "read", "compare", "measure", "show", "api", "evidence", "commands")
 STAGE_NOTEBOOKS = ("01_provision", "02_prepare", "03_warm_up", "04_run_matrix", "05_parse", "06_analyze")
 
 

@@ -16,6 +16,7 @@ from benchbook.read import published
 from benchbook.show import overview, record, record_figures, standing
 from benchbook.show import rows as rows_
 from tests import sources
+from tests.recorded import entry
 
 
 @pytest.fixture(scope="module")
@@ -189,21 +190,18 @@ def test_several_studies_that_would_answer_a_claim_are_all_named(site: Path):
 
 
 def test_what_an_arm_stands_in_for_is_told_as_its_file_says_it_now_while_the_arm_is_the_same(site: Path):
-    entry = index.Entry(
-        title="A lab", answer="", measured="2026-11-22", machine="", commit="", runs=1, blocks=1, minutes=1,
-        registered="", bytes=1, sha256="0" * 64, made={},
-    )  # fmt: skip
+    session = "20261122T0000Z-0000"
 
     def stand_ins(file: str, arms: str) -> list[str]:
         head = "site: {kind: local}\nengine: {name: mariadb}\narms:\n"
         files.write_text(site / file, f"{head}{arms}")
-        index.write(index.Index(studies={"lab": entry}))
+        index.write(index.Index().with_session("lab", "A lab", session, entry()))
         found = {"title": "A lab", "findings": [finding("")]}
-        files.write_json(site / "data" / "recorded" / "lab" / "data" / "lab" / "findings.json", found)
+        files.write_json(paths.recorded("lab", session).findings, found)
         (measured,) = standing.measured()
         return measured.stand_ins("s/c")
 
-    recorded = "data/recorded/lab/studies/lab.yaml"
+    recorded = f"data/recorded/lab/{session}/studies/lab.yaml"
     first = "  a: {load: {idle_connections: 5}, stands_in_for: five}\n"
     later = "  b: {load: {idle_connections: 9}, illustrates: [s/c], stands_in_for: TOLD}\n"
     assert stand_ins(recorded, first + later.replace("TOLD", "nine")) == ["nine"]

@@ -74,7 +74,10 @@ def pooled(*seen: dict[str, Any], **more: Any) -> rows.Pooled:
         "seen": seen, "label": "depends on the machine", "prediction_low": None, "prediction_high": None,
         "range_low": -0.17, "range_high": 0.27, **more,
     }  # fmt: skip
-    machines = [{"processor": {"name": "EPYC", "model": one % 2}} for one in range(len(seen))]
+    machines = [
+        {"processor": {"name": "EPYC", "family": 25, "model": one % 2, "stepping": 1}}
+        for one in range(len(seen))
+    ]
     one = {"id": "oltp_point_select.haproxy.qps", "whole": whole, "levels": [], "one_number": True}
     return {"lab": {"contrasts": [one], "sessions": machines}}
 

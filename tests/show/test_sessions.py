@@ -6,13 +6,13 @@ import pytest
 
 import benchbook
 from benchbook.api.pooled import pooled as by_name
-from benchbook.compare.joined import joined
 from benchbook.compare.pooled import pool
 from benchbook.core import pooled as core
 from benchbook.core.errors import NotThere
 from benchbook.show import sessions as shown
 from benchbook.show.figures.sessions import forest
 from tests.compare.sessions import MILAN, XEON, finding, part, session, sessions
+from tests.show.conftest import build
 
 
 def text(html) -> str:
@@ -48,7 +48,8 @@ def test_every_session_has_its_line_in_the_forest_and_its_row_in_the_table(study
         assert name in panel.alt
     *_, table, left = shown.evidence(study)
     assert [row[0] for row in table.rows] == [one.id for one in study.sessions]
-    assert left.rows[0][2] == "another design (b2, not a1)"
+    # A log effect of 0.1 is 10.5 %.
+    assert left.rows[0][2:] == ["+11\xa0%", "another design (b2, not a1)"]
 
 
 def test_what_depends_on_the_machine_has_no_mean():
@@ -74,9 +75,9 @@ def test_a_session_of_ones_own_stands_beside(study):
 
 
 def test_joined_studies_begin_with_the_sign_that_turns():
-    table = shown.joined(
-        joined([pool("quick", sessions(0.3)), pool("lab-threads", sessions(-0.2, processors=(MILAN,)))])
-    )
+    quick, threads = pool("quick", sessions(0.3)), pool("lab-threads", sessions(-0.2, processors=(MILAN,)))
+    assert shown.joined([quick]) == []
+    (table,) = shown.joined([quick, threads])
     (row,) = table.rows
     assert text(row[1]) == "Turns"
     assert row[2].startswith("−18")
@@ -109,3 +110,19 @@ def test_what_was_tried_is_said_with_its_count():
         shown.tried([pool("quick", sessions(0.10, 0.11, 0.09, 0.10, 0.50, processors=(XEON, MILAN)))])
     )
     assert "4 of 5 left-out occasions lay inside their 90 % prediction interval" in told
+
+
+def test_a_study_with_recorded_sessions_answers_over_them_first(made, tmp_path):
+    folder = tmp_path / "data" / "recorded" / made.name
+    folder.mkdir(parents=True)
+    core.save(folder / core.FILE, pool(made.name, sessions(-0.16, -0.165, -0.155, -0.16)))
+    page = build(made, tmp_path).soup
+    headings = [one.get_text() for one in page.select("h2, h3")]
+    first = [
+        "The answer over sessions",
+        "This session alone",
+        "HAProxy on point selects, session by session",
+    ]
+    assert [one for one in headings if one in first] == first
+    assert "expect 14 to 15" in page.select_one("section.answer").get_text()
+    assert page.select("#moderators")

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import archive, history, rerun, verify
+from benchbook.commands import history, rerun
 from benchbook.core import paths
 from benchbook.core.errors import BenchbookError
+from benchbook.evidence import archive, verify
 from tests.site.conftest import ROOT
 
 

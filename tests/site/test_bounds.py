@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import archive
 from benchbook.core.errors import BenchbookError
+from benchbook.evidence import archive
 from tests import forked
 
 PLACE = "data/made/raw/r/sysbench.out"
@@ -26,7 +26,7 @@ MEMORY, DISK = 700 << 20, 20 << 20
 PROGRAM = f"""
 import resource
 from pathlib import Path
-from benchbook.commands import archive
+from benchbook.evidence import archive
 from benchbook.core.errors import BenchbookError
 
 def call(file, into):

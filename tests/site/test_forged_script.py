@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from benchbook.commands import archive, proof
 from benchbook.compare import steady
 from benchbook.core import files, paths, runfolder, yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
+from benchbook.evidence import archive, proof
 from benchbook.measure import sysbench
 from benchbook.plan import schedule, statements
 from benchbook.read import tidy

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from benchbook.commands import archive, proof
 from benchbook.core import applied, files, paths, runfolder
 from benchbook.core.model import fingerprint, run_id_of
 from benchbook.core.runfolder import RunFolder
+from benchbook.evidence import archive, proof
 from benchbook.plan import schedule
 from benchbook.read import evidence
 from tests.read import synthetic

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import again, archive, made_again, publish, rebuild, record
+from benchbook.commands import again, made_again, publish, rebuild, record
 from benchbook.core import files, load, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.evidence import archive
 from benchbook.read import schemas
 from tests.show import notebooks
 

@@ -69,14 +69,16 @@ def _recorded(name: str) -> Study:
 
 def _record(names: list[str]) -> pd.DataFrame:
     known = index.read().studies
+    newest = {name: known[name].sessions[known[name].newest] for name in names}
     rows = [
         {
             "study": name,
-            "answer": known[name].answer,
-            "measured": known[name].measured,
-            "machine": known[name].machine,
-            "runs": known[name].runs,
-            "doubts": len(known[name].doubts),
+            "answer": newest[name].answer,
+            "sessions": len(known[name].sessions),
+            "measured": newest[name].measured[:10],
+            "machine": newest[name].machine.told,
+            "runs": newest[name].runs,
+            "doubts": len(newest[name].doubts),
             "next": _recorded(name).next_step,
         }
         for name in names

@@ -97,6 +97,7 @@ MORE: dict[str, dict[str, Column]] = {
     },
     "record": {
         "study": ("str", "", "name of the recorded study"),
+        "sessions": ("int", "", "recorded sessions; what follows is the newest one's"),
         "answer": ("str", "", "its answer in a sentence"),
         "measured": ("str", "", "UTC date of the first run"),
         "machine": ("str", "", "where it was measured"),

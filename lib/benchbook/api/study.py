@@ -14,7 +14,7 @@ from benchbook.api.columns import documented
 from benchbook.api.finding import Finding, line, paragraphs, warning
 from benchbook.api.names import Named, NotThere, Told
 from benchbook.api.run import Run
-from benchbook.core import files, load, paths, runfolder
+from benchbook.core import files, load, paths, record, runfolder
 from benchbook.core import study as core_study
 from benchbook.read import tidy
 from benchbook.show import numbers
@@ -183,7 +183,7 @@ class Study:
 
     @property
     def _places(self) -> paths.StudyPaths:
-        return paths.recorded(self.name) if self.is_recorded else paths.study(self.name)
+        return record.places(self.name) if self.is_recorded else paths.study(self.name)
 
     def _there(self, leaves: str) -> Path:
         place: Path = getattr(self._places, leaves)

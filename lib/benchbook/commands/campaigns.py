@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from benchbook.api import calibration as api
-from benchbook.commands import calibration, stage, tarball
+from benchbook.commands import calibration, stage
 from benchbook.commands import record as recording
 from benchbook.compare.calibration import KINDS, KNOWN, LENGTHS, ROWS, SAME, sentences
 from benchbook.core import calibrated, canonical, files, paths
@@ -28,6 +28,7 @@ from benchbook.core.params import Limits
 from benchbook.core.study import Study
 from benchbook.core.turns import RUNS, TURNS
 from benchbook.core.wording import count as counted
+from benchbook.evidence import tarball
 from benchbook.sites.machine import facts
 
 FORMAT = 1

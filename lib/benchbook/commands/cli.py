@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchbook.commands import calibrate, cluster
 from benchbook.commands import new as asking
-from benchbook.core import load, paths, sizes, surroundings
+from benchbook.core import load, paths, pooled, sizes, surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
 
 
@@ -121,20 +121,17 @@ def _of_results(add: Callable[..., argparse.ArgumentParser]) -> None:
     recorded = add("record", _record, "put a measured study into the record, data/record, as evidence in git")
     recorded.add_argument("study", nargs="?", help="name of a file in studies/, measured")
     recorded.add_argument(
-        "--again",
-        action="store_true",
-        help="make what is recorded again with the present code, write it, and say what changed",
-    )
-    recorded.add_argument(
-        "--with-doubts",
-        action="store_true",
-        help="also one that is not pre-registered or was measured on a busy machine; the page says so",
-    )
+        "--archive", nargs="+", type=Path, default=[], metavar="FILE",
+        help="sessions measured elsewhere, as `benchbook export` wrote them there",
+    )  # fmt: skip
     pages = add(
         "pages", _pages, "rebuild the record and all pages that need no measuring, and measure nothing"
     )
     pages.add_argument("arguments", nargs="*", help="more words for `dvc repro`")
-    add("rebuild", _rebuild, "make every recorded study again from its archive, as the pipeline does")
+    remake = add("remake", _remake, "make recorded sessions again where something changed")
+    remake.add_argument(
+        "--write", action="store_true", help="write what the present code finds into the record, and say it"
+    )
     verify = add("verify", _verify, "check an archive: its hashes, its findings made again from raw files")
     verify.add_argument("archive", type=Path, help="what export wrote")
     history = add("history", _history, "keep what a study found today in its series, and render every series")
@@ -211,6 +208,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> int:
     from benchbook import sites
+    from benchbook.compare import more_sessions
     from benchbook.plan import schedule
     from benchbook.sites.arms import obstacles
 
@@ -220,7 +218,8 @@ def _plan(arguments: argparse.Namespace) -> int:
         print(manifests)
         return 0
     print(schedule.summary(arguments.study, study))
-    for text in filter(None, (kind.needs(arguments.study, study), cluster.summary(study))):
+    advice = more_sessions.lines(pooled.of(arguments.study))
+    for text in filter(None, (kind.needs(arguments.study, study), cluster.summary(study), *advice)):
         print(text)
     for arm, why in obstacles.foreseen(study).items():
         print(f"  not made    {arm}: {why}")
@@ -296,7 +295,8 @@ def _publish(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from benchbook.commands import archive, stage
+    from benchbook.commands import stage
+    from benchbook.evidence import archive
 
     target = arguments.to or paths.root() / f"{arguments.study}.tar.gz"
     written = archive.pack(arguments.study, target, stage.commit_of_evidence(arguments.study))
@@ -305,11 +305,11 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    from benchbook.commands import again, record
+    from benchbook.commands import record
 
-    if arguments.again == (arguments.study is not None):
-        raise BenchbookError("record takes the name of a study, or --again for all that is recorded")
-    print(again.run() if arguments.again else record.add(arguments.study, arguments.with_doubts))
+    if bool(arguments.archive) == (arguments.study is not None):
+        raise BenchbookError("record takes a study, or --archive with files of `benchbook export`")
+    print(record.take_all(arguments.archive) if arguments.archive else record.add(arguments.study))
     return 0
 
 
@@ -319,14 +319,17 @@ def _pages(arguments: argparse.Namespace) -> int:
     return repro.pages(arguments.arguments)
 
 
-def _rebuild(arguments: argparse.Namespace) -> int:
-    from benchbook.commands import rebuild
+def _remake(arguments: argparse.Namespace) -> int:
+    from benchbook.commands import remake, rewrite
 
-    return rebuild.run()
+    if arguments.write:
+        print(rewrite.run())
+        return 0
+    return remake.run()
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from benchbook.commands import verify
+    from benchbook.evidence import verify
 
     found = verify.verify(arguments.archive)
     print(found)

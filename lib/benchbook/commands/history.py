@@ -9,13 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from benchbook.commands import stage, verify
+from benchbook.commands import stage
 from benchbook.compare import history
 from benchbook.compare.sentences import count
 from benchbook.core import files, load, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.core.model import fingerprint
 from benchbook.core.study import Study
+from benchbook.evidence import verify
 
 # What a study may change without being another study: words, how much is measured, what others claim.
 FREE = {"title", "question", "claims", "sizes"}

@@ -23,6 +23,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, output_from_msg
 from traitlets.config import Config
 
+from benchbook.core import paths
 from benchbook.core.errors import BenchbookError
 
 # Figures become pictures as they do in JupyterLab.
@@ -160,17 +161,13 @@ def _inject(known: NotebookNode, parameters: Mapping[str, str]) -> None:
 @contextmanager
 def _at(root: Path) -> Iterator[None]:
     """Make a folder the repository and the place, and put back what was."""
-    place, named = Path.cwd(), os.environ.get("BENCHBOOK_ROOT")
-    os.environ["BENCHBOOK_ROOT"] = str(root)
+    place = Path.cwd()
     os.chdir(root)
     try:
-        yield
+        with paths.at(root):
+            yield
     finally:
         os.chdir(place)
-        if named is None:
-            del os.environ["BENCHBOOK_ROOT"]
-        else:
-            os.environ["BENCHBOOK_ROOT"] = named
 
 
 def _plain(data: Mapping[str, Any]) -> dict[str, Any]:

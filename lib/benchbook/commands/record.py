@@ -1,67 +1,120 @@
 """Put a measured study into the record: its evidence as an archive in git, and an entry in the index.
 
-What is no evidence is refused. What weakens evidence is refused too, unless it is recorded with its doubts.
+What is no evidence is refused. What only weakens it is recorded all the same, with its doubts beside it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from ruamel.yaml import YAML
 
-from benchbook.commands import answer, archive, history, made_again, stage, verify
-from benchbook.core import files, git, load, paths, record, sizes
+from benchbook.commands import answer, history, stage
+from benchbook.core import design, files, git, load, paths, record, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
+from benchbook.evidence import archive, remake, sessions, verify
+from benchbook.evidence.unpacked import Unpacked
 
 # What the evidence is made with; params.yaml is compared without the lists of what to run.
 MADE_WITH = ("lib", "notebooks", "tools", "data/published", "dvc.yaml", "requirements.lock", "pyproject.toml")
 LISTS = ("studies", "sources")
+COMMIT = "`git add data/record data/history` and commit; `make pages` shows it on the first page"
 # Load and CPU pressure are no refusal by themselves: the study before leaves a load, and arms make pressure.
 NOISE = ("Other programs", "Steal")
-MOST_BYTES = 10_000_000
-REMEDY = "make record STUDY={study} ARGS=--with-doubts records it with that beside it"
+MOST_BYTES = 40_000_000
 
 
-def add(name: str, with_doubts: bool = False) -> str:
-    """Record a measured study; return what was done in a few lines.
+def add(name: str) -> str:
+    """Record the session of a study that was measured here; return what was done in a few lines.
 
     InputErrors with every reason against it: an edited tree, an unfinished study, findings that do not follow
-    from the raw files; without `with_doubts` also a failed check, no pre-registration, a machine not quiet.
+    from the raw files. What only weakens it travels with it as a doubt.
     """
-    study, where = load.study(name), paths.study(name)
+    study = load.study(name)
     if wrong := [*edited(name), *unfinished(name, study)]:
         raise InputErrors([f"{name}: not recorded: {reason}" for reason in wrong])
-    found, runs = files.read_json(where.findings), pd.read_parquet(where.tidy / "runs.parquet")
-    registered = _registered(name, runs)
-    doubts = list(against(found, registered))
-    if doubts and not with_doubts:
-        told = [f"{name}: not recorded: {reason}" for reason in doubts]
-        raise InputErrors([*told, f"Measure it again where that is better, or `{REMEDY.format(study=name)}`"])
-    folder = paths.record()
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as made:
-        packed = archive.pack(name, Path(made) / f"{name}.tar.xz", stage.commit_of_evidence(name))
-        checked = verify.verify(packed)
-        if not checked.is_same:
-            raise BenchbookError(f"{name}: not recorded, because its archive can't be verified:\n{checked}")
-        index = record.read()
-        entry = _entry(name, found, runs, packed, registered, doubts)
-        others = sum(one.bytes for other, one in index.studies.items() if other != name)
-        must_fit(name, others + entry.bytes, "record a shorter study, or take one out")
-        packed.replace(folder / f"{name}.tar.xz")
-    record.write(record.Index(studies={**index.studies, name: entry}))
-    series = history.keep(name, where.data)
-    lines = [f"data/record/{name}.tar.xz: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs; {entry.answer}"]
-    lines += [f"  recorded with a doubt: {doubt}" for doubt in doubts]
-    lines.append(series)
-    return "\n".join(
-        [*lines, "`git add data/record data/history` and commit; `make pages` shows it on the first page"]
-    )
+    with _aside() as folder:
+        packed = archive.pack(name, folder / f"{name}.tar.xz", stage.commit_of_evidence(name))
+        told = take(packed)
+    return "\n".join([told, history.keep(name, paths.study(name).data), COMMIT])
+
+
+def take_all(files_: Sequence[Path]) -> str:
+    """Record sessions that were measured elsewhere, from the archives that `benchbook export` wrote there."""
+    told, wrong = [], []
+    for file in files_:
+        try:
+            told.append(take(file))
+        except InputErrors as error:
+            wrong += error.errors
+        except BenchbookError as error:
+            wrong.append(f"{file.name}: {error}")
+    print("\n".join(told))
+    if wrong:
+        raise InputErrors(wrong)
+    return COMMIT
+
+
+def take(file: Path, superseded: record.Superseded | None = None) -> str:
+    """Check an archive and put it into the record as a session; return a line on it and its doubts.
+
+    BenchbookError where its files contradict each other, InputErrors where the record has it or a run of it
+    already. What follows from its raw files is packed as the present code makes it.
+    """
+    with verify.checked(file) as (checked, root):
+        if checked.findings is None:
+            raise BenchbookError(f"{file.name}: not recorded, its files contradict each other\n{checked}")
+        held = Unpacked(root, checked.contents.study)
+        with paths.at(root):
+            session = sessions.session_id(held)
+        index, name = record.read(), held.name
+        if doubled := list(known_already(index, name, session, file)):
+            raise InputErrors([f"{file.name}: not recorded: {reason}" for reason in doubled])
+        target = paths.recorded(name, session).archive
+        with _aside() as folder:
+            packed = folder / target.name
+            with paths.at(root):
+                archive.pack(name, packed, checked.contents.manifest["commit"])
+            must_fit(name, size() + packed.stat().st_size, "record a shorter session")
+            entry = entry_of(held, packed).model_copy(update={"superseded": superseded})
+            target.parent.mkdir(parents=True, exist_ok=True)
+            packed.replace(target)
+        title = checked.findings["title"]
+    record.write(index.with_session(name, title, session, entry))
+    line = f"data/record/{name}/{target.name}: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs; {entry.answer}"
+    return "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in entry.doubts)])
+
+
+def known_already(index: record.Index, name: str, session: str, file: Path) -> Iterator[str]:
+    """Yield where the record has a session already, whatever its file is called, or one of its runs."""
+    runs = set(sessions.runs_in(file).items())
+    for other in record.archives():
+        place = f"data/record/{other.parent.name}/{other.name}"
+        if other.name.startswith(session):
+            yield f"it is the session {session}, and {place} is that"
+        elif shared := runs & set(sessions.runs_in(other).items()):
+            yield f"{min(shared)[0]} is a run of {place} too; a run belongs to one session"
+    if name in index.studies and session in index.studies[name].sessions:
+        yield f"data/record/{record.INDEX} has {name}, {session} already"
+
+
+@contextlib.contextmanager
+def _aside() -> Iterator[Path]:
+    """Yield a folder beside the record, so that what is whole can be moved into it at once."""
+    paths.record().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=paths.record()) as folder:
+        yield Path(folder)
+
+
+def size() -> int:
+    """Return the bytes of all archives of the record, the calibration's among them."""
+    return sum(file.stat().st_size for file in paths.record().rglob("*.tar.xz") if ".new-" not in str(file))
 
 
 def edited(name: str) -> Iterator[str]:
@@ -136,30 +189,39 @@ def against(found: Mapping[str, Any], registered: str) -> Iterator[str]:
             yield f"{warning['title'].lower()}: {warning['text']}"
 
 
-def _registered(name: str, runs: pd.DataFrame) -> str:
+def registered(held: Unpacked) -> str:
+    """Say what git's dates of this clone promise about a session that is unpacked below a root of its own."""
     from benchbook.show import registration
 
-    return registration.doubt(name, runs).text
+    ours = paths.study(held.name)
+    theirs = yamlfile.read(held.where.file, held.where.shown).data
+    own = yamlfile.read(ours.file, ours.shown).data if ours.file.is_file() else {}
+    runs = pd.read_parquet(held.where.tidy / "runs.parquet")
+    if own and (broken := registration.changed(own, theirs, registration.PROMISED)):
+        return f"Not held: {', '.join(broken)} are not as the study file of this clone has them."
+    return registration.doubt(held.name, runs).text
 
 
-def _entry(
-    name: str, found: Mapping[str, Any], runs: pd.DataFrame, packed: Path, registered: str, doubts: list[str]
-) -> record.Entry:
-    where = paths.study(name)
+def entry_of(held: Unpacked, packed: Path, promised: str | None = None) -> record.Entry:
+    """Return the index's entry of a session that is unpacked and analyzed below a root of its own."""
+    found, told = files.read_json(held.where.findings), promised or registered(held)
+    methods = sessions.methods(held)
     return record.Entry(
-        title=found["title"],
+        measured=sessions.minute(sessions.begun(held)),
         answer=answer.headline(found),
-        measured=min(runs["started_utc"])[:10],
-        machine=history.machine(files.read_json(where.facts)["arms"]),
-        commit=stage.commit_of_evidence(name) or "not known",
-        runs=len(runs),
+        machine=sessions.machine_of(held.facts),
+        design=design.of(held.study, held.facts, methods),
+        methods=methods,
+        seed=sessions.seed_of(held),
+        commit=archive.manifest(packed)["commit"] or "not known",
+        runs=len(held.folders),
         blocks=found["blocks"]["complete"],
         minutes=round(float(found["machine_minutes"]), 1),
-        registered=registered,
-        doubts=tuple(doubts),
+        registered=told,
+        doubts=tuple(against(found, told)),
         bytes=packed.stat().st_size,
         sha256=files.sha256(packed),
-        made=made_again.made(where.data),
+        made=remake.digests(held.where.data),
     )
 
 

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchbook.commands import verify
 from benchbook.compare import reruns as judged
 from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.evidence import verify
 from benchbook.show import reruns
 
 MOST_NOTES = 20

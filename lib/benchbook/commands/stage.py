@@ -117,7 +117,7 @@ def summarise(name: str, made_by: str | None, changed: int) -> None:
     from benchbook.show import page as page_
 
     seen = evidence.load(name)
-    more = [registration.doubt(name, seen.runs)]
+    more = [registration.doubt(name, seen.runs), *doubts.differing()]
     if changed:
         more.append(doubts.Doubt("Edited code", page_.edited_code(made_by, changed), True))
     text = summary.markdown(seen, more)

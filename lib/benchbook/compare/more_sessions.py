@@ -37,11 +37,13 @@ def advise(pooled: Pooled) -> list[Advice]:
     return [_one(contrast, effect) for contrast in pooled.contrasts for effect in contrast.told]
 
 
-def lines(pooled: Pooled) -> Iterator[str]:
-    """Yield the advice for a study in lines, the least known first."""
-    advice = advise(pooled)
+def lines(pooled: Pooled | None) -> Iterator[str]:
+    """Yield the advice for a study in lines, the least known first; nothing where no session is recorded."""
+    advice = advise(pooled) if pooled else []
+    if advice:
+        yield "What would narrow what is expected of a further session:"
     for one in sorted(advice, key=lambda item: (item.occasions, -(item.now_pct or math.inf))):
-        yield one.sentence
+        yield f"  {one.sentence}"
 
 
 def half_width(tau: float, block_error: float, k: int) -> float:

@@ -125,10 +125,14 @@ def _most_measured(usable: Sequence[Brought]) -> str:
 
 
 def _left_out(one: Brought, chosen: str) -> LeftOut:
-    if one.session.superseded is not None:
-        return LeftOut(session=one.session, reason=f"superseded: {one.session.superseded}")
     more = f": {one.differs}" if one.differs else ""
-    return LeftOut(session=one.session, reason=f"another design ({one.session.design}, not {chosen}){more}")
+    reason = f"another design ({one.session.design}, not {chosen}){more}"
+    if one.session.superseded is not None:
+        reason = f"superseded: {one.session.superseded}"
+    known = [found for found in one.findings["findings"] if found["effect"] is not None and found["headline"]]
+    return LeftOut(
+        session=one.session, reason=reason, effects={found["id"]: found["effect"] for found in known}
+    )
 
 
 def _asked(own: Sequence[Brought]) -> list[Mapping[str, Any]]:

@@ -94,7 +94,7 @@ def run_id_of(plan: Mapping[str, Any]) -> str:
     return f"b{plan['block']:02d}-{plan['workload']}-t{plan['threads']:04d}-{plan['arm']}-{digest}"
 
 
-def fingerprint(value: Any) -> str:
-    """Return 10 hex digits that change with any part of a JSON-able value."""
+def fingerprint(value: Any, digits: int = 10) -> str:
+    """Return hex digits that change with any part of a JSON-able value."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +13,23 @@ from pathlib import Path
 APPLIED = "applied"
 
 
+_AT: ContextVar[Path | None] = ContextVar("root", default=None)
+
+
+@contextlib.contextmanager
+def at(folder: Path) -> Iterator[None]:
+    """Let another folder be the root of what this thread does meanwhile."""
+    before = _AT.set(folder.resolve())
+    try:
+        yield
+    finally:
+        _AT.reset(before)
+
+
 def root() -> Path:
-    """Return the root: BENCHBOOK_ROOT, else the nearest folder upwards with dvc.yaml, else this checkout."""
+    """Return the root: as `at` says, BENCHBOOK_ROOT, the next folder upwards with dvc.yaml, this checkout."""
+    if (set_here := _AT.get()) is not None:
+        return set_here
     named = os.environ.get("BENCHBOOK_ROOT")
     if named:
         return Path(named).resolve()
@@ -125,27 +143,27 @@ def study(name: str) -> StudyPaths:
 
 @dataclass(frozen=True)
 class RecordedPaths(StudyPaths):
-    """The places of a recorded study: a root of its own below `data/recorded`, its pages on the site."""
+    """The places of a recorded session: a root of its own in `data/recorded/STUDY`, pages on the site."""
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self.base.name
 
     @property
     def clone(self) -> Path:
         """The clone that has the record."""
-        return self.base.parents[2]
-
-    @property
-    def base_report(self) -> Path:
-        """Its page as it is first rendered, in the root of its own."""
-        return StudyPaths(self.name, self.base).report
-
-    @property
-    def base_runs(self) -> Path:
-        """The first page of its runs, likewise."""
-        return StudyPaths(self.name, self.base).run_pages / "index.html"
+        return self.base.parents[3]
 
     @property
     def archive(self) -> Path:
         """Its evidence, as git has it."""
-        return self.clone / "data" / "record" / f"{self.name}.tar.xz"
+        return self.clone / "data" / "record" / self.name / f"{self.session_id}.tar.xz"
+
+    @property
+    def pooled(self) -> Path:
+        """What all sessions of the study say together."""
+        return self.base.parent / "pooled.json"
 
     @property
     def report(self) -> Path:
@@ -156,9 +174,9 @@ class RecordedPaths(StudyPaths):
         return self.clone / "reports" / "record" / "runs" / self.name
 
 
-def recorded(name: str) -> RecordedPaths:
-    """Return the places of one recorded study."""
-    return RecordedPaths(name, root() / "data" / "recorded" / name)
+def recorded(name: str, session: str) -> RecordedPaths:
+    """Return the places of one recorded session of a study."""
+    return RecordedPaths(name, root() / "data" / "recorded" / name / session)
 
 
 def record() -> Path:

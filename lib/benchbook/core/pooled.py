@@ -64,6 +64,8 @@ class LeftOut(Model):
 
     session: Session
     reason: str
+    effects: dict[str, float] = Field(default_factory=dict)
+    """What it came to by itself, by contrast, over all threads where one number stands for them."""
 
 
 class Seen(Model):
@@ -180,6 +182,11 @@ class Pooled(Model):
     def session(self, name: str) -> Session:
         """Return a pooled session by its id."""
         return next(one for one in self.sessions if one.id == name)
+
+
+def several() -> list[Pooled]:
+    """Return what the sessions of each recorded study say together, by name, as far as it is made again."""
+    return [read(file) for file in sorted((paths.root() / "data" / "recorded").glob(f"*/{FILE}"))]
 
 
 def of(study: str) -> Pooled | None:

@@ -4,58 +4,149 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 from ruamel.yaml import YAML
 
 from benchbook.core import files, paths, yamlfile
 from benchbook.core.explain import validate
-from benchbook.core.study_base import Model
+from benchbook.core.study_base import Model, Name
 
 INDEX = "index.yaml"
-_HEAD = """# The measured record: one entry an archive beside this file, written by `make record STUDY=name`.
-# `made` is what must follow from the archive's raw files; `make pages` makes it again
-# and compares values. Findings and metrics lie in the archive itself.
+_HEAD = """# The measured record: the sessions of each study, an archive STUDY/SESSION.tar.xz each.
+# `make record` writes it. `made` is what must follow from an archive's raw files; `make pages` makes it
+# again and compares values. Findings and metrics lie in the archive itself.
 """
 _HASH = r"^[0-9a-f]{64}$"
+SESSION = r"^[0-9]{8}T[0-9]{4}Z-[0-9a-f]{4}$"
+MINUTE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}Z$"
+SessionId = Annotated[str, Field(pattern=SESSION)]
+
+
+class Machine(Model):
+    """The machine under the servers, and what ran on it."""
+
+    processor: str
+    """The processor's name."""
+    family: int | None = None
+    """Family of the processor; null where the session did not keep it."""
+    model: int | None = None
+    """Its model."""
+    stepping: int | None = None
+    """Its stepping."""
+    cores: float = Field(gt=0)
+    """Cores that programs could use."""
+    memory_mib: int | None = None
+    """Memory, in MiB."""
+    kernel: str | None = None
+    """Release of the kernel."""
+    system: str | None = None
+    """The operating system."""
+    site: str
+    """Kind of site."""
+    versions: dict[str, str] = Field(default_factory=dict)
+    """Each engine and proxy with its version, as observed; several of one name joined by commas."""
+
+    @property
+    def told(self) -> str:
+        """Say in a line where it was measured."""
+        known = (self.family, self.model, self.stepping)
+        which = "" if self.family is None else " (family {}, model {}, stepping {})".format(*known)
+        return f"{self.cores:g} cores of {self.processor}{which}, {self.memory_mib} MiB, {self.system}"
+
+
+class Superseded(Model):
+    """Why a session is listed and not pooled."""
+
+    reason: str = Field(min_length=3)
+    """What is wrong with it, in a sentence."""
+    commit: str
+    """The commit that said so."""
 
 
 class Entry(Model):
-    """One recorded study."""
+    """One recorded session."""
 
-    title: str
-    """Title of the report."""
+    measured: str = Field(pattern=MINUTE)
+    """UTC minute of the first run."""
     answer: str
-    """The answer in a sentence, from its findings."""
-    measured: str
-    """UTC date of the first run."""
-    machine: str
+    """The session's answer in a sentence, from its findings; empty where they can't be made."""
+    machine: Machine
     """Where it was measured."""
+    design: str = Field(pattern=r"^[0-9a-f]{12}$")
+    """Digest of everything that changes what is measured: only sessions of one design are pooled."""
+    methods: dict[str, int]
+    """The ways of arranging and measuring that it used, each with its number (`core/design.py`)."""
+    seed: int
+    """Seed of the order of its runs and of sysbench's random numbers."""
     commit: str
     """The last commit that changed what the evidence was made with."""
     runs: int = Field(ge=1)
     """Valid runs."""
-    blocks: int = Field(ge=1)
+    blocks: int = Field(ge=0)
     """Complete blocks."""
     minutes: float = Field(ge=0)
     """Machine time."""
     registered: str
     """What git's dates say about the study file and the first run."""
     doubts: tuple[str, ...] = ()
-    """What speaks against it being recorded; it was recorded all the same, by an explicit word."""
+    """What speaks against it; they travel with it."""
     bytes: int = Field(ge=1)
     """Size of the archive."""
     sha256: str = Field(pattern=_HASH)
     """Hash of the archive."""
     made: dict[str, str] = Field(min_length=1)
     """Digests of the tidy tables that follow from the raw files, by name (`canonical.digest`)."""
+    superseded: Superseded | None = None
+    """Why it is not pooled; null: it is."""
+
+
+class NotRecorded(Model):
+    """A session that was begun and is not in the record."""
+
+    begun: str = Field(pattern=MINUTE)
+    """UTC minute in which it began."""
+    processor: str
+    """Where."""
+    why: str
+    """Why it is not recorded."""
+
+
+class Recorded(Model):
+    """All sessions of one study."""
+
+    title: str
+    """Title of the report."""
+    sessions: dict[SessionId, Entry] = Field(min_length=1)
+    """The recorded sessions, the oldest first."""
+    not_recorded: tuple[NotRecorded, ...] = ()
+    """The sessions that were begun and are not here."""
+
+    @property
+    def newest(self) -> str:
+        """The session shown as the study's page: the newest that is not superseded, else the newest."""
+        return max(self.sessions, key=lambda one: (self.sessions[one].superseded is None, one))
+
+    def of_design(self, design: str) -> dict[str, Entry]:
+        """Return the sessions that are pooled under a design."""
+        known = self.sessions.items()
+        return {name: one for name, one in known if one.design == design and one.superseded is None}
 
 
 class Index(Model):
     """All recorded studies by name."""
 
-    studies: dict[str, Entry] = Field(default_factory=dict)
+    studies: dict[Name, Recorded] = Field(default_factory=dict)
     """The recorded studies, sorted by name."""
+
+    def with_session(self, name: str, title: str, session: str, entry: Entry) -> Index:
+        """Return the index with one session more, or with another entry for one that is there."""
+        before = self.studies.get(name)
+        sessions = {**(before.sessions if before else {}), session: entry}
+        missed = before.not_recorded if before else ()
+        whole = Recorded(title=title, sessions=dict(sorted(sessions.items())), not_recorded=missed)
+        return Index(studies={**self.studies, name: whole})
 
 
 def read(folder: Path | None = None) -> Index:
@@ -66,13 +157,25 @@ def read(folder: Path | None = None) -> Index:
     return validate(yamlfile.read(file, f"data/record/{INDEX}"), Index)
 
 
+def archives(folder: Path | None = None) -> list[Path]:
+    """Return the archives of all sessions, by study and time."""
+    return sorted((folder or paths.record()).glob("[!.]*/*Z-*.tar.xz"))
+
+
+def places(name: str, session: str | None = None) -> paths.RecordedPaths:
+    """Return the places of a recorded session of a study; of the newest where none is named."""
+    return paths.recorded(name, session or read().studies[name].newest)
+
+
 def write(index: Index, folder: Path | None = None) -> Path:
-    """Write the index, its studies sorted by name."""
+    """Write the index, studies sorted by name and sessions by time."""
     yaml = YAML()
     yaml.width, yaml.indent = 110, 2
     text = io.StringIO()
-    known = {name: index.studies[name].model_dump(mode="json") for name in sorted(index.studies)}
-    yaml.dump({"studies": known}, text)
+    told = {name: index.studies[name].model_dump(mode="json") for name in sorted(index.studies)}
+    for study in told.values():
+        study["sessions"] = dict(sorted(study["sessions"].items()))
+    yaml.dump({"studies": told}, text)
     file = (folder or paths.record()) / INDEX
     file.parent.mkdir(parents=True, exist_ok=True)
     files.write_text(file, _HEAD + text.getvalue())

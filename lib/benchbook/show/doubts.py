@@ -14,11 +14,14 @@ from benchbook.compare import partners, words
 from benchbook.compare import turns as of_turns
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.compare.verdicts import MARGIN
+from benchbook.core import paths
 from benchbook.show import numbers, opposite
 from benchbook.show.markup import Html
 from benchbook.show.shape import shaped
 
 Findings = Mapping[str, Any]
+# In the root of a recorded session: the values that came out otherwise than recorded, a line each.
+DIFFERS = "differs.txt"
 
 _NAMED_FACTS = 6
 _NO_PILOT = (
@@ -40,6 +43,7 @@ class Doubt:
 # What could change an answer, the most first; a title that is not here comes after them.
 _ORDER = (
     *(
+        "Not as recorded",
         "Edited code",
         "A/A",
         "Failed check",
@@ -67,6 +71,17 @@ _ALWAYS = (
     ),
     *("Time between partners", "How quiet was this machine", "Runs with warnings"),
 )
+
+
+def differing() -> list[Doubt]:
+    """Return that values of a recorded session came out otherwise here; nothing for any other study."""
+    file = paths.root() / DIFFERS
+    if not file.is_file():
+        return []
+    told = file.read_text(encoding="utf-8").splitlines()
+    first = "; ".join(told[:3])
+    more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
+    return [Doubt("Not as recorded", f"Made again here, values differ: {first}{more}.", True)]
 
 
 def doubts(

@@ -11,19 +11,25 @@ from benchbook.show import answer, numbers, setting
 from benchbook.show.doubts import doubts
 from benchbook.show.lines import ONE_SESSION
 from benchbook.show.markup import Html, element, slug
+from benchbook.show.sessions import over
 from benchbook.show.shape import shaped
 
-__all__ = ["doubts", "headline", "judged", "opening", "sentence"]
+__all__ = ["doubts", "headline", "judged", "opening", "over", "sentence"]
 
 Finding = Mapping[str, Any]
+_NOTHING = Html("")
 
 
 def opening(
     findings: Mapping[str, Any],
     facts: Mapping[str, Any] | None = None,
     dataset: Mapping[str, Any] | None = None,
+    several: Html = _NOTHING,
 ) -> Html:
-    """Write the title, on what the answer rests, and the answer: one sentence a contrast."""
+    """Write the title, on what the answer rests, and the answer: one sentence a contrast.
+
+    `several` is what the recorded sessions say together (`over`); it comes first.
+    """
     blocks = findings["blocks"]
     basis = [
         *setting.of(facts, dataset),
@@ -36,7 +42,15 @@ def opening(
     is_early = not look["n"] and look["next"]
     told = [] if is_early else answer.said(findings)
     early = "".join(map(str, headline(findings))) if is_early else ""
-    return shaped("answer.html.j2", found=findings, basis=basis, said=told, early=early, judged=judged)
+    given = {
+        "found": findings,
+        "basis": basis,
+        "said": told,
+        "early": early,
+        "judged": judged,
+        "over": several,
+    }
+    return shaped("answer.html.j2", **given)
 
 
 def judged(found: Finding) -> Html:

@@ -6,14 +6,14 @@ not known is empty, and a column that no row fills is left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchbook.compare import words
+from benchbook.compare import machines, words
 from benchbook.compare.claims.grades import nearest
 from benchbook.core import traits
+from benchbook.core.pooled import Processor
 from benchbook.show import numbers, opposite, why
 from benchbook.show.lines import ONE_SESSION, Effect, Line, counted, effects_of, over_sessions
 from benchbook.show.markup import slug
@@ -92,8 +92,8 @@ class _Seen(Overview):
         one = studies[0]
         sessions = self.pooled.get(one.name, {}).get("sessions", ())
         if labels and len(studies) == 1:
-            processors = {json.dumps(each["processor"], sort_keys=True) for each in sessions}
-            told = f"{numbers.count(len(sessions), 'session')}, {numbers.count(len(processors), 'processor')}"
+            several = machines.models([Processor.model_validate(each["processor"]) for each in sessions])
+            told = f"{numbers.count(len(sessions), 'session')}, {numbers.count(several, 'processor')}"
             return {"sessions": told, "carries": "; ".join(labels[:2]), "carries_way": f"{one.page}#answer"}
         if len(studies) == 1:
             return {"sessions": ONE_SESSION}

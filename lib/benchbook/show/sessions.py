@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
+from benchbook.compare import joined as same
 from benchbook.compare import left_out as checks
 from benchbook.compare import machines, placed
 from benchbook.compare.joined import Row
-from benchbook.compare.pooled import Brought
+from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_frames import moderators
 from benchbook.compare.pooled_words import percent
+from benchbook.compare.turns import orders
+from benchbook.core import design, load, paths, pooled
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect
 from benchbook.show import numbers
 from benchbook.show.badge import badge
+from benchbook.show.evidence import Evidence
 from benchbook.show.figures.sessions import forest
 from benchbook.show.markup import Html, element, join
 from benchbook.show.picture import Picture
@@ -31,43 +35,75 @@ HEADINGS = {
 }
 
 
-def answer(pooled: Pooled) -> Html:
+def over(seen: Evidence) -> Html:
+    """Write what comes first on the page of a study whose record has sessions: what they say together, and
+    where the session of this page lies beside them, if it is one's own."""
+    found = pooled.of(seen.name)
+    if found is None:
+        return Html("")
+    own = None if paths.root().parent.name == seen.name else here(seen)
+    return join([answer(found), beside(own, found) if own else ""])
+
+
+def here(seen: Evidence) -> Brought | None:
+    """Return what was measured in this clone as a session; None where its facts don't tell its design."""
+    methods: Mapping[str, int] | None = (seen.facts or {}).get("methods")
+    if methods is None or seen.facts is None or seen.runs.empty:
+        return None
+    study = load.study(seen.name)
+    used = {name: methods[name] for name in design.used(study, {*orders(seen.runs)}) if name in methods}
+    return brought(
+        "here",
+        str(seen.runs["started_utc"].min()),
+        design.of(study, seen.facts, used),
+        seen.findings,
+        seen.facts["arms"],
+    )
+
+
+def shown(seen: Evidence) -> list[Picture | Table]:
+    """Return the figures and tables over sessions; none where the record has no session of the study."""
+    found = pooled.of(seen.name)
+    return list(evidence(found)) if found else []
+
+
+def answer(found: Pooled) -> Html:
     """Write what holds beyond a session: a sentence and a label for each effect, and on what it rests."""
     lines = [
         element("li", badge(effect.label), " ", effect.headline)
-        for contrast in pooled.contrasts
+        for contrast in found.contrasts
         for effect in contrast.told
     ]
     return element(
         "section",
         element("h2", "The answer over sessions", id="sessions"),
-        element("p", _basis(pooled), class_="verdict"),
+        element("p", _basis(found), class_="verdict"),
         element("ul", *lines, class_="answers"),
         class_="answer",
     )
 
 
-def evidence(pooled: Pooled) -> Iterator[Picture | Table]:
+def evidence(found: Pooled) -> Iterator[Picture | Table]:
     """Yield a forest for each contrast of several sessions, what differed, and who is left out."""
-    drawn = [one for one in pooled.contrasts if len(one.whole.sessions) > 1]
+    drawn = [one for one in found.contrasts if len(one.whole.sessions) > 1]
     for place, contrast in enumerate(drawn):
-        figure = forest(pooled, contrast)
+        figure = forest(found, contrast)
         yield figure if place == 0 else replace(figure, caption="")
-    yield moderating(pooled)
-    if pooled.left_out:
-        yield left_out(pooled)
+    yield moderating(found)
+    if found.left_out:
+        yield left_out(found)
 
 
-def moderating(pooled: Pooled) -> Table:
+def moderating(found: Pooled) -> Table:
     """List what effects may depend on, session by session, and beside it the effects a reader is told."""
-    told = [(contrast, one) for contrast in pooled.contrasts for one in contrast.told]
-    known = [moderators(one) for one in pooled.sessions]
+    told = [(contrast, one) for contrast in found.contrasts for one in contrast.told]
+    known = [moderators(one) for one in found.sessions]
     about = list(dict.fromkeys(key for one in known for key in one if key != "processor"))
     rows = []
-    for session, found in zip(pooled.sessions, known, strict=True):
+    for session, own in zip(found.sessions, known, strict=True):
         seen = [next((one for one in effect.seen if one.session == session.id), None) for _, effect in told]
         effects = ["" if one is None or one.effect is None else percent(one.effect) for one in seen]
-        rows.append([session.id, found["processor"], *(_value(found.get(key)) for key in about), *effects])
+        rows.append([session.id, own["processor"], *(_value(own.get(key)) for key in about), *effects])
     columns = [
         Column("Session"),
         Column("Processor"),
@@ -83,11 +119,25 @@ def _place(contrast: Contrast, effect: PooledEffect) -> str:
     return f"{contrast.names['workload']}{at}"
 
 
-def left_out(pooled: Pooled) -> Table:
-    """List the sessions that are not pooled, each with its reason."""
-    rows = [[one.session.id, machines.name(one.session.processor), one.reason] for one in pooled.left_out]
-    columns = [Column("Session"), Column("Processor"), long("Why")]
-    caption = "They stay in the record; they answer another question or answer it worse."
+def left_out(found: Pooled) -> Table:
+    """List the sessions that are not pooled, each with its reason and what it came to by itself."""
+    contrasts = [one for one in found.contrasts if any(one.id in other.effects for other in found.left_out)]
+    rows = [
+        [
+            other.session.id,
+            machines.name(other.session.processor),
+            *(percent(other.effects[one.id]) if one.id in other.effects else "" for one in contrasts),
+            other.reason,
+        ]
+        for other in found.left_out
+    ]
+    columns = [
+        Column("Session"),
+        Column("Processor"),
+        *(number(one.names["treatment"], one.names["workload"]) for one in contrasts),
+        long("Why"),
+    ]
+    caption = "They stay in the record; they answer another question, or answer it worse."
     return Table("sessions-left-out", "Sessions that are not pooled", columns, rows, caption)
 
 
@@ -109,8 +159,9 @@ def beside(here: Brought, record: Pooled) -> Html:
     )
 
 
-def joined(rows: Sequence[Row]) -> Table:
-    """List contrasts that several studies ask, those first whose sign turns."""
+def joined(several: Sequence[Pooled]) -> list[Table]:
+    """List contrasts that several studies ask, those first whose sign turns; no table where none does."""
+    rows = same.joined(several)
     made = [
         [
             row.name,
@@ -134,8 +185,7 @@ def joined(rows: Sequence[Row]) -> Table:
         "Arms are the same where their facts are, whatever they are called. Turns: two sessions are decided "
         "with opposite signs. Agrees: all decided sessions have one sign. Open: no session is decided."
     )
-    empty = "No two studies ask the same contrast."
-    return Table("joined", "The same question in several studies", columns, made, caption, empty)
+    return [Table("joined", "The same question in several studies", columns, made, caption)] if rows else []
 
 
 def tried(several: Sequence[Pooled]) -> Html:
@@ -143,11 +193,11 @@ def tried(several: Sequence[Pooled]) -> Html:
     return join(element("p", sentence) for sentence in checks.sentences(several))
 
 
-def _basis(pooled: Pooled) -> str:
-    sessions = numbers.count(len(pooled.sessions), "session")
-    several = machines.models([one.processor for one in pooled.sessions])
-    left = f"; {len(pooled.left_out)} more stand beside, with the reason" if pooled.left_out else ""
-    first, last = pooled.sessions[0].measured[:10], pooled.sessions[-1].measured[:10]
+def _basis(found: Pooled) -> str:
+    sessions = numbers.count(len(found.sessions), "session")
+    several = machines.models([one.processor for one in found.sessions])
+    left = f"; {len(found.left_out)} more stand beside, with the reason" if found.left_out else ""
+    first, last = found.sessions[0].measured[:10], found.sessions[-1].measured[:10]
     days = first if first == last else f"{first} to {last}"
     return f"{sessions} of one design on {numbers.count(max(several, 1), 'processor')}, {days}{left}."
 

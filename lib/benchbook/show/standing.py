@@ -9,7 +9,7 @@ from typing import Any
 from benchbook.compare.claims.grades import nearest
 from benchbook.core import files, paths, record, traits, yamlfile
 from benchbook.core.study_arm import UNMEASURED, without_presentation
-from benchbook.show import carried
+from benchbook.show import carried, doubts
 from benchbook.show.markup import slug
 
 Finding = Mapping[str, Any]
@@ -190,10 +190,13 @@ def measured() -> list[Measured]:
     data, index = paths.root() / "data", record.read()
     found, seen = [], set()
     for name in sorted(index.studies):
-        where = paths.recorded(name)
+        newest = index.studies[name].newest
+        where, entry = paths.recorded(name, newest), index.studies[name].sessions[newest]
         if where.findings.is_file():
             seen.add((name, where.findings.read_bytes()))
-            found.append(_measured(name, where, True, index.studies[name].doubts))
+            with paths.at(where.base):
+                told = [doubt.text for doubt in doubts.differing()]
+            found.append(_measured(name, where, True, [*told, *entry.doubts]))
     for file in sorted(data.glob("*/findings.json")):
         if (file.parent.name, file.read_bytes()) not in seen:
             found.append(_measured(file.parent.name, paths.study(file.parent.name), False))

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchbook.commands import archive
-from benchbook.commands.unpacked import Unpacked, jsonable, short
 from benchbook.core import paths, yamlfile
 from benchbook.core.explain import validate
 from benchbook.core.params import Params
 from benchbook.core.study import Study
+from benchbook.evidence import archive
+from benchbook.evidence.unpacked import Unpacked, jsonable, short
 from benchbook.measure import store
 from benchbook.plan import binding
 from benchbook.read import validity

@@ -7,6 +7,7 @@ it may take of disk and memory is settled before the first byte is written.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -20,12 +21,12 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from benchbook.commands import tarball
-from benchbook.commands.tarball import Member, NotWhole
 from benchbook.core import files, load, paths, runfolder
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME
+from benchbook.evidence import tarball
+from benchbook.evidence.tarball import Member, NotWhole
 from benchbook.sites.lab import free_bytes
 
 FORMAT = 1
@@ -134,10 +135,24 @@ def unpack(archive: Path, into: Path) -> Contents:
 
     Raises BenchbookError with all that is wrong; what stands in `into` then is not to be used.
     """
+    with opened(archive) as (members, allowed):
+        return _unpack(members, into, allowed)
+
+
+def manifest(archive: Path) -> dict[str, Any]:
+    """Return the manifest of an archive, which is its first member; what it lists is not checked."""
+    with opened(archive) as (members, _):
+        study, text = _first(next(members, None))
+        return _manifest(text, study)
+
+
+@contextlib.contextmanager
+def opened(archive: Path) -> Iterator[tuple[Iterator[Member], int]]:
+    """Yield the members of an archive and the bytes it may unpack to; BenchbookError if it is not whole."""
     try:
         allowed = min(MOST_BYTES, ALWAYS_BYTES + MOST_RATIO * archive.stat().st_size)
         with tarball.opened(archive, allowed) as members:
-            return _unpack(members, into, allowed)
+            yield members, allowed
     except FileNotFoundError:
         raise BenchbookError(f"{archive}: no such file") from None
     except (NotWhole, EOFError, zlib.error, lzma.LZMAError, OSError) as error:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -14,18 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
-from benchbook.commands import archive, proof
-from benchbook.core import canonical, files, load, paths, yamlfile
+from benchbook.core import files, load, paths
 from benchbook.core.errors import BenchbookError
+from benchbook.evidence import archive, proof, remake
 from benchbook.show.markup import plain
 
-STAGES = ("parse", "analyze")
-# What analyze leaves and an archive carries.
-MADE = ("findings.json", "metrics.json")
-# A campaign of thousands of runs is parsed in minutes.
-STAGE_S = 7200
 _SHOWN, _WIDTH, _INDENT = 30, 110, 14
 _SKEW = "made here by benchbook {here}; at the archive's own commit they should be the same"
 OTHER_FINDINGS = "Its own findings are not what its runs give here, and it is judged by what they give."
@@ -48,7 +38,7 @@ class Verified:
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing contradicts anything, and the findings have the same values."""
+        """Whether nothing contradicts anything, and the findings are the same the same values."""
         return not self.proof.wrong and not self.differences
 
     def __str__(self) -> str:
@@ -111,59 +101,15 @@ def checked(file: Path) -> Iterator[tuple[Verified, Path]]:
         root = Path(folder)
         contents = archive.unpack(file, root)
         where = paths.StudyPaths(contents.study, root)
-        due = [where.file, root / "params.yaml", root / archive.README]
-        due += [where.data / name for name in archive.PARTS]
-        if absent := [one.relative_to(root).as_posix() for one in due if not one.is_file()]:
-            raise BenchbookError(f"{file}: no {', '.join(absent)} in it")
+        remake.complete(contents.study, root)
         proved = proof.prove(root, contents.study, paths.root())
         if proved.wrong:
             yield Verified(contents, proved), root
             return
-        claimed = {name: (where.data / name).read_bytes() for name in MADE}
-        for name in MADE:
-            (where.data / name).unlink()
-        make_root(root, contents.study)
-        make(contents.study, root)
-        found = tuple(differing(claimed, where.data))
-        yield (Verified(contents, proved, found, files.read_json(where.findings), study_of(where.file)), root)
-
-
-def differing(claimed: dict[str, bytes], data: Path) -> Iterator[str]:
-    """Name every value of findings and metrics that is not as it was, as `canonical` holds them."""
-    for name, before in claimed.items():
-        recorded, here = (files.parse_json(text) for text in (before, (data / name).read_bytes()))
-        for text in canonical.differences(recorded, here, canonical.DECIMALS.get(name)):
-            yield f"{name}: {text}"
-
-
-def make_root(root: Path, study: str) -> None:
-    """Turn an unpacked archive into a place where stages run: our notebooks, its settings and study."""
-    (root / "notebooks").symlink_to(paths.root() / "notebooks")
-    settle(root, study)
-
-
-def settle(root: Path, study: str) -> None:
-    """Let an unpacked archive's settings name its own study and sources, and nothing else."""
-    settings = yamlfile.read(root / "params.yaml", "params.yaml").data
-    published = root / "data" / "published"
-    sources = sorted(one.name for one in published.iterdir()) if published.is_dir() else []
-    lists = {"studies": {study: paths.StudyPaths(study, root).shown}, "sources": sources}
-    with (root / "params.yaml").open("w", encoding="utf-8") as stream:
-        YAML(typ="safe").dump({**settings, **lists}, stream)
-
-
-def make(study: str, root: Path) -> None:
-    """Parse and analyze an unpacked study in a process of its own; BenchbookError with what a stage says."""
-    argv = [sys.executable, "-P", "-m", "benchbook.commands.cli", "stage", "--here", ",".join(STAGES), study]
-    env = {**os.environ, "BENCHBOOK_ROOT": str(root)}
-    both = f"the stages {' and '.join(STAGES)}"
-    try:
-        done = subprocess.run(argv, env=env, cwd=root, capture_output=True, text=True, timeout=STAGE_S)
-    except subprocess.TimeoutExpired:
-        raise BenchbookError(f"every hash is right, but {both} took longer than {STAGE_S} s") from None
-    if done.returncode:
-        said = plain(done.stderr.strip() or done.stdout.strip())
-        raise BenchbookError(f"every hash is right, but {both} failed on these files: {said}")
+        found = remake.compared(contents.study, root)
+        with paths.at(root):
+            spec = study_of(where.file)
+        yield Verified(contents, proved, found, files.read_json(where.findings), spec), root
 
 
 def findings(place: Path) -> tuple[dict[str, Any], dict[str, Any] | None, list[str]]:

@@ -14,14 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchbook.commands import archive, disclosed
-from benchbook.commands.unpacked import Unpacked, jsonable, short
 from benchbook.compare import steady
 from benchbook.core import applied, files, own_scripts, runfolder, several
 from benchbook.core import turns as words
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.model import Endpoint, PlannedRun
 from benchbook.core.runfolder import RunFolder
+from benchbook.evidence import archive, disclosed
+from benchbook.evidence.unpacked import Unpacked, jsonable, short
 from benchbook.measure import store, sysbench
 from benchbook.plan import binding as planned
 from benchbook.plan import rates, schedule, statements, turns

@@ -1,0 +1,151 @@
+"""The design of a session: what changes what is measured, and nothing that only names or repeats it.
+
+Sessions of one design are pooled. What they vary over (processor, kernel, load, hour) and how much was
+measured (blocks, repeats, seeds) is no part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchbook.core import turns
+from benchbook.core.model import fingerprint
+from benchbook.core.study import Study
+from benchbook.core.study_arm import UNMEASURED
+
+# One number for each way of arranging and measuring. Raise it when a change of the code alters what is
+# measured that way: what runs where, beside what, in which order, what is counted meanwhile. Sessions from
+# before and after are then not pooled. A faster start, a new check or a moved function changes nothing.
+METHODS = {
+    "turns": 2,  # 1: statements were counted by account, and MariaDB serves otherwise with `userstat`
+    "runs": 1,
+    "local": 2,  # 1: what is measured did not go before the machine's other programs
+    "pod": 1,
+    "zones": 1,
+    "cold": 1,
+    "cluster": 2,  # 1: leaders stayed with the store that was up first
+    "ssh": 1,
+    "kubernetes": 1,
+    "existing": 1,
+}
+WORDS = {
+    "turns": "how arms take turns",
+    "runs": "how whole runs are made",
+    "local": "how parts share this machine",
+    "pod": "how a pod's network is made",
+    "zones": "how zones are made",
+    "cold": "what a server that is not warmed holds",
+    "cluster": "how a TiDB cluster is arranged",
+    "ssh": "how hosts are used",
+    "kubernetes": "how a cluster's pods are made",
+    "existing": "how an endpoint of others is used",
+}
+# What of a site only says where it is found, or how long to wait for it.
+_PLACE = {
+    "port": True,
+    "inventory": True,
+    "sysbench": True,
+    "existing": True,
+    "tiup": {"user", "login", "identity_file", "wait_s"},
+    "kubernetes": {
+        *("context", "namespace_prefix", "images", "outside", "nodes"),
+        *("tolerations", "keep_data", "wait_s", "gke"),
+    },
+}
+_OF_PLAN = ("order", "turn_ms", "discard_s", "run_s")
+
+
+def of(study: Study, facts: Mapping[str, Any], methods: Mapping[str, int]) -> str:
+    """Return the design's 12 hex digits."""
+    return fingerprint(described(study, facts, methods), 12)
+
+
+def described(study: Study, facts: Mapping[str, Any], methods: Mapping[str, int]) -> dict[str, Any]:
+    """Return what changes what is measured: only what differs from a default, under the study file's keys.
+
+    `facts` is the content of facts.json; arms that were skipped are left out, as they were when measuring.
+    """
+    there = [arm for arm in study.arms if arm in facts["arms"]]
+    loads = {name: _stated(one, {"script": True}) for name, one in study.workloads.items()}
+    workloads = [{"script": study.script(name), **options} for name, options in loads.items()]
+    plan = study.plan.model_dump(mode="json", exclude_defaults=True, include=set(_OF_PLAN))
+    return {
+        "site": {"kind": study.site.kind} | _stated(study.site, _PLACE),
+        "engine": {"name": study.engine.name} | _stated(study.engine, {"version": True, "binary": True}),
+        "versions": {name: ", ".join(map(minor, told)) for name, told in versions(facts).items()},
+        "arms": [_stated(study.arms[arm], dict.fromkeys(UNMEASURED, True)) for arm in there],
+        "workloads": sorted(workloads, key=repr),
+        "threads": sorted(study.threads),
+        "dataset": _stated(study.dataset, {"seed": True}),
+        "plan": plan,
+        "warm_up": _stated(study.warm_up, {}),
+        "methods": dict(sorted(methods.items())),
+    }
+
+
+def used(study: Study, orders: set[str]) -> list[str]:
+    """Return the names of the methods that a study's sessions use; `orders` has those of its runs."""
+    arms = study.arms.values()
+    data = [one.data.prewarm for one in arms if one.data and one.data.prewarm is not None]
+    is_met = {
+        "turns": turns.TURNS in orders,
+        "runs": turns.RUNS in orders,
+        "pod": study.site.kind == "local" and any(one.network == "pod" for one in arms),
+        "zones": any(one.zones is not None for one in arms),
+        "cold": not all([study.warm_up.prewarm, *data]),
+        "cluster": study.engine.cluster is not None,
+        study.site.kind: True,
+    }
+    return sorted(name for name, is_used in is_met.items() if is_used)
+
+
+def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Say in words what differs between two designs as `described` gives them; nothing if they are one."""
+    before, after = dict(_flat(first)), dict(_flat(second))
+    keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
+    return [_told(key, before.get(key), after.get(key)) for key in keys]
+
+
+def versions(facts: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the versions of each engine and proxy that facts name, each once."""
+    found: dict[str, list[str]] = {}
+    for arm in facts["arms"].values():
+        for part in filter(None, (arm.get("engine"), arm.get("proxy"))):
+            told = found.setdefault(str(part.get("name")), [])
+            version = str(part.get("version"))
+            told += [version] if version not in told else []
+    return {name: sorted(found[name]) for name in sorted(found)}
+
+
+def minor(version: str) -> str:
+    """Return the first two numbers of a version, such as 10.11; all of it where there are none."""
+    known = re.search(r"\d+\.\d+", version)
+    return known[0] if known else version
+
+
+def _stated(section: Any, without: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(section.model_dump(mode="json", exclude_defaults=True, exclude=dict(without)))
+
+
+def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    if place and (not isinstance(value, Mapping | list) or not value or place == "threads"):
+        yield place, value
+        return
+    items: Any = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
+    for key, one in items:
+        yield from _flat(one, f"{place}.{key}" if place else str(key))
+
+
+def _told(key: str, before: Any, after: Any) -> str:
+    first, _, rest = key.partition(".")
+    if first == "methods":
+        return f"{WORDS.get(rest, rest)}: number {_word(before)} against {_word(after)}"
+    return f"{key.replace('_', ' ')}: {_word(before)} against {_word(after)}"
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "not stated" if value is None else str(value)

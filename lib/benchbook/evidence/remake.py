@@ -1,0 +1,141 @@
+"""A session made again from its archive: unpacked, parsed, analyzed, and held against what it came with.
+
+The one place for it. All is done in this process, by the calls of the notebooks 05_parse and 06_analyze.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchbook.compare import arrangements, consistency, described, extracts, findings
+from benchbook.compare.claims import measured
+from benchbook.core import canonical, files, load, parallel, paths, recorded, yamlfile
+from benchbook.core.errors import BenchbookError
+from benchbook.core.explain import validate
+from benchbook.core.params import Params
+from benchbook.evidence import archive
+from benchbook.read import published, stream, tidy
+from benchbook.show.markup import plain
+
+# What analyze leaves and an archive carries.
+MADE = ("findings.json", "metrics.json")
+
+
+@dataclass(frozen=True)
+class Remade:
+    """A session made again: what its archive holds, where it stands, and what came out otherwise."""
+
+    contents: archive.Contents
+    where: paths.StudyPaths
+    differences: tuple[str, ...]
+
+    @property
+    def findings(self) -> dict[str, Any]:
+        """The findings as they were made here."""
+        found: dict[str, Any] = files.read_json(self.where.findings)
+        return found
+
+
+def remake(file: Path, root: Path, cores: int | None = None) -> Remade:
+    """Unpack an archive below `root`, which is empty, and make again there what follows from its raw files.
+
+    `cores` says how many processes parse; None: as many as there are. BenchbookError as `archive.unpack` and
+    `compared` raise it.
+    """
+    contents = archive.unpack(file, root)
+    return Remade(contents, paths.StudyPaths(contents.study, root), compared(contents.study, root, cores))
+
+
+def compared(study: str, root: Path, cores: int | None = None) -> tuple[str, ...]:
+    """Parse and analyze what is unpacked below `root`; return how the result differs from what came with it.
+
+    BenchbookError with what is missing, or with what parse and analyze say of these files.
+    """
+    complete(study, root)
+    where = paths.StudyPaths(study, root)
+    claimed = {name: (where.data / name).read_bytes() for name in MADE}
+    for name in MADE:
+        (where.data / name).unlink()
+    with said(), paths.at(root):
+        params = validate(yamlfile.read(root / "params.yaml", "params.yaml"), Params)
+        parse(where, params, cores)
+        analyze(where, params)
+    return tuple(differing(claimed, where.data))
+
+
+def complete(study: str, root: Path) -> None:
+    """Raise BenchbookError with what an unpacked archive lacks."""
+    where = paths.StudyPaths(study, root)
+    due = [
+        where.file,
+        root / "params.yaml",
+        root / archive.README,
+        *(where.data / name for name in archive.PARTS),
+    ]
+    if absent := [one.relative_to(root).as_posix() for one in due if not one.is_file()]:
+        raise BenchbookError(f"{study}: no {', '.join(absent)} in the archive")
+
+
+@contextlib.contextmanager
+def said() -> Iterator[None]:
+    """Turn whatever files that nobody here made do to parse and analyze into a BenchbookError."""
+    try:
+        yield
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        words = (
+            plain(str(error))
+            if isinstance(error, BenchbookError)
+            else f"{type(error).__name__}: {plain(error)}"
+        )
+        raise BenchbookError(
+            f"every hash is right, but the stages parse and analyze failed on these files: {words}"
+        ) from error
+
+
+def parse(where: paths.StudyPaths, params: Params, cores: int | None = None) -> None:
+    """Make the tidy tables of a study from its run folders, as 05_parse does."""
+    runs = files.read_csv(where.schedule, "run_id", "block", "position", "arm", "workload", "threads")
+    with parallel.each(len(runs), cores) as each:
+        stream.parse(where.raw, where.void, runs, where.tidy, params.limits.model_dump(), each)
+
+
+def analyze(where: paths.StudyPaths, params: Params) -> None:
+    """Make findings, metrics and plots of a study from its tidy tables, as 06_analyze does."""
+    spec, study = load.study_file(where.file), where.name
+    shown = published.claims(arrangements.illustrated(spec))
+    put = measured.put(spec, published.claims(spec.claims), shown)
+    needed = [*measured.tables(put.asked), *described.tables(spec, params.analysis)]
+    tables = tidy.load(where.tidy, "runs", "voids", "histograms", "monitor", *needed)
+    checks, facts = consistency.of_runs(tables["runs"]), recorded.facts(study)
+    given = (
+        put.effects,
+        checks,
+        facts["arms"],
+        [*put.left, *arrangements.notes(spec, facts, shown)],
+        put.asked,
+    )
+    loads = recorded.dataset(study).get("loads")
+    found = findings.make(study, spec, tables, params.analysis, *given, loads)
+    findings.save(where.findings, found)
+    files.write_json(where.metrics, extracts.metrics(found))
+    files.write_csv(where.plots / "effects.csv", extracts.by_threads(found))
+    files.write_csv(where.plots / "blocks.csv", extracts.by_block(spec, tables["runs"]))
+
+
+def digests(data: Path) -> dict[str, str]:
+    """Return the digests of the tidy tables of a study, which follow from its raw files alone."""
+    return {name: canonical.digest(table) for name, table in tidy.load(data / "tidy").items()}
+
+
+def differing(claimed: Mapping[str, bytes], data: Path) -> Iterator[str]:
+    """Name every value of findings and metrics that is not as it was, as `canonical` holds them."""
+    for name, before in claimed.items():
+        recorded_, here = (files.parse_json(text) for text in (before, (data / name).read_bytes()))
+        for text in canonical.differences(recorded_, here, canonical.DECIMALS.get(name)):
+            yield f"{name}: {text}"

@@ -1,0 +1,125 @@
+"""A session is made again when something that it was made with or that was made of it has changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchbook.commands import code, remake
+from benchbook.core import files, paths, record
+from benchbook.evidence import held
+from tests.house import tree
+from tests.recorded import entry
+
+FIRST, NEXT = "20260101T0000Z-0001", "20260102T0000Z-0002"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone with two recorded studies, one of them in two sessions, made in this process."""
+    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    monkeypatch.setattr(remake, "_remade", make)
+    monkeypatch.setattr(held, "doubled", lambda index: ())
+    shutil.copytree(tree.ROOT / "notebooks", tmp_path / "notebooks")
+    for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):
+        files.write_text(paths.recorded(name, session).archive, f"what {name} measured")
+    write({})
+    return tmp_path
+
+
+def write(more: dict[str, object]) -> None:
+    """Write the index, with something else about the newest session of `ant`."""
+    index = record.Index()
+    for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):
+        changed = more if (name, session) == ("ant", NEXT) else {}
+        index = index.with_session(name, "made up", session, entry(**changed))
+    record.write(index)
+
+
+def make(where: paths.RecordedPaths, study: record.Recorded) -> remake.Outcome:
+    files.write_json(where.findings, {"of": where.archive.read_text()})
+    if where.session_id == study.newest:
+        files.write_text(where.report, f"the page of {where.name}")
+        files.write_text(where.run_pages / "index.html", f"the runs of {where.name}")
+    is_other = "other" in where.archive.read_text()
+    return remake.Outcome(differs=["qps: 1 in the archive, 2 here"] if is_other else [])
+
+
+def made(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Make the record again; return the sessions that had to be, sorted."""
+    capsys.readouterr()
+    assert remake.run() == 0
+    lines = capsys.readouterr().out.splitlines()
+    return sorted(line.split(": ")[1] for line in lines if line.startswith("record "))
+
+
+def test_only_the_sessions_that_something_changed_of_are_made_again(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    ant = paths.recorded("ant", NEXT)
+    newest, all_three = f"ant {NEXT}", [f"ant {FIRST}", f"ant {NEXT}", f"bee {FIRST}"]
+    assert made(capsys) == all_three
+    assert made(capsys) == []
+    ant.archive.write_text("measured again")
+    assert made(capsys) == [newest]
+    write({"registered": "Held: since ever"})
+    assert made(capsys) == [newest]
+    ant.report.write_text("edited by hand")
+    assert made(capsys) == [newest] and ant.report.read_text() == "the page of ant"
+    ant.findings.unlink()
+    assert made(capsys) == [newest] and ant.findings.is_file()
+    (root / "notebooks" / "runs.ipynb").write_text('{"cells": []}')
+    assert made(capsys) == all_three
+    assert made(capsys) == []
+
+
+def test_a_value_that_differs_is_told_until_it_is_as_recorded_and_takes_no_page_away(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    ant = paths.recorded("ant", NEXT)
+    made(capsys)
+    assert remake.trouble() == []
+    ant.archive.write_text("other values")
+    for _ in range(2):
+        assert remake.run() == 0
+        assert remake.trouble() == ["qps: 1 in the archive, 2 here"]
+    assert ant.report.is_file() and paths.recorded("bee", FIRST).report.is_file()
+    ant.archive.write_text("what ant measured")
+    assert made(capsys) == [f"ant {NEXT}"] and remake.trouble() == []
+
+
+def test_what_is_recorded_no_more_goes_with_its_pages(root: Path, capsys: pytest.CaptureFixture[str]):
+    made(capsys)
+    gone = paths.recorded("gone", FIRST)
+    for file in (gone.findings, gone.report, gone.run_pages / "index.html"):
+        files.write_text(file, "")
+    (gone.report.parent / ".gitkeep").write_text("")
+    assert made(capsys) == []
+    assert not gone.base.parent.exists() and not gone.report.exists() and not gone.run_pages.exists()
+    assert (gone.report.parent / ".gitkeep").is_file() and paths.recorded("ant", NEXT).report.is_file()
+
+
+def test_a_session_is_made_with_the_modules_its_notebooks_reach_and_the_templates(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The first page and the page of a series are made of other modules: they ask for no session again."""
+    package = root / "lib" / "benchbook"
+    shutil.copytree(code.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(code, "PACKAGE", package)
+    before = remake._code(root)
+    for name in ("show/overview.py", "compare/history.py"):
+        more(package / name)
+    assert remake._code(root) == before
+    for name in ("compare/effects.py", "evidence/remake.py", "show/templates/page/style.css"):
+        more(package / name)
+        assert before != (before := remake._code(root)), name
+
+
+def more(file: Path) -> None:
+    """Change a file by one empty line."""
+    with file.open("a") as stream:
+        stream.write("\n")
