@@ -105,7 +105,7 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
     assert repro._repro(clone, ["--force", "report@own"], None) == (0, False)
     assert done == [
         ["repro", "--force", "report@own", "runs@own"],
-        ["repro", "record", "history", "audit"],
+        ["repro", "audit"],
         ["repro", "--single-item", "method", "claims", "findings"],
     ]
 

@@ -50,8 +50,8 @@ def found():
 
 
 def test_the_answer_names_the_best_arm(found):
-    text = prose.answer(found).text.replace("\xa0", " ")
-    assert "Best up to pool-128 on point selects: pool-32, +30." in text
+    text = prose.opening(found).text.replace("\xa0", " ")
+    assert "Best up to pool-128 on point selects: pool-32." in text
     assert 'href="#ladder"' in text
 
 

@@ -117,16 +117,20 @@ def test_why_is_told_in_a_few_words_and_only_where_a_cause_is_known():
     own = finding(0.33, 0.21, 0.45, "higher")
     cause = {
         "workload": "oltp_point_select", "threads": 8, "treatment": "haproxy", "quantity": "capacity",
-        "full": {"direct": ["server"], "haproxy": ["server"]}, "cost": {"server": {"value": -0.28}},
-        "added_latency_us": None, "sentence": "because the server's core is full",
+        "qps": {"value": 0.33, "n": 5}, "full": {"direct": ["server"], "haproxy": ["server"]},
+        "cost": {"server": {"value": -0.28, "n": 5}}, "added_latency_us": None, "added_cpu_us": None,
+        "sentence": "because the server's core is full",
     }  # fmt: skip
 
-    def row(*causes: dict[str, Any]) -> rows.Row:
-        study = Measured("lab", {**STUDY, "findings": [own], "causes": {"contrasts": causes}}, True)
+    def row(*contrasts: dict[str, Any], passed: bool = True) -> rows.Row:
+        law = {"law": "no part is busier than its cores", "passed": passed, "detail": ""}
+        found = {"level": 0.98, "cells": [], "contrasts": contrasts, "physics": [law]}
+        study = Measured("lab", {**STUDY, "findings": [own], "causes": found}, True)
         return rows.groups(Overview([], [study], {}), {})[0].rows[0]
 
     assert told(row(cause).why) == "server full; a query costs 28 % less"
     assert row(cause).why_way == "record/studies/lab.html#why"
-    waits = {**cause, "quantity": "latency", "added_latency_us": {"value": 16.4}}
+    waits = {**cause, "quantity": "latency", "added_latency_us": {"value": 16.4, "n": 5}}
     assert told(row(waits).why) == "16 µs more to wait a query"
     assert row({**cause, "sentence": None}).why == "" and row().why == ""
+    assert row(cause, passed=False).why == ""

@@ -41,7 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-# Pages about everything.
 _ABOUT_ALL = {
     "method": "the page on the method",
     "claims": "the page of claims, studies and sources",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from benchbook.compare.claims import grades
 from benchbook.compare.claims.grades import Brought, Grade
 from benchbook.core import files, load, paths, pooled, source
+from benchbook.core.errors import InputErrors
 from benchbook.read import published
 from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long
 
 Grades = Mapping[str, Mapping[str, Grade]]
+_Part = TypeVar("_Part")
 WITHOUT = "no study asks it"
 
 
@@ -24,14 +26,25 @@ def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
     known: dict[str, list[Brought]] = {}
     found: dict[str, dict[str, Grade]] = {}
     for document in {claim.partition("/")[0] for claim in studies}:
-        loaded = source.load(document)
+        loaded = _known(source.load, document)
+        if loaded is None:
+            continue
         own = [claim for claim in studies if claim.startswith(f"{document}/")]
         for name, claim in published.claims(own).items():
             for study in studies[name]:
+                if (spec := _known(load.study, study)) is None:
+                    continue
                 sessions = known.setdefault(study, _sessions(study))
-                grade = grades.grade(name, claim, loaded, load.study(study), sessions)
-                found.setdefault(name, {})[study] = grade
+                found.setdefault(name, {})[study] = grades.grade(name, claim, loaded, spec, sessions)
     return found
+
+
+def _known(read: Callable[[str], _Part], name: str) -> _Part | None:
+    """Read a source or a study; None where its file can't be read, which other stages say in full."""
+    try:
+        return read(name)
+    except InputErrors:
+        return None
 
 
 def rows(claims: Sequence[str], found: Grades) -> list[dict[str, Any]]:
@@ -67,7 +80,7 @@ def table(claims: Sequence[str], found: Grades) -> Table:
 
 
 def is_counted(grade: Grade | None) -> bool:
-    """Tell whether a study's number says anything of a claim elsewhere; without a grade nobody knows better."""
+    """Tell whether a study's number says anything of a claim elsewhere; without a grade it does."""
     return grade is None or grade.closeness not in ("made", "another question")
 
 

@@ -1,20 +1,25 @@
-"""The figures of a study: its effects with their causes, and those of its runs that show something."""
+"""The figures of a study: its effects, and those of its runs that show something."""
 
 from __future__ import annotations
 
 from benchbook.compare.turns import orders
 from benchbook.core.turns import TURNS
-from benchbook.show import figures, sessions, why
+from benchbook.show import causes, costs, figures, ladder, sessions
 from benchbook.show.evidence import Evidence
-from benchbook.show.markup import Html
 from benchbook.show.picture import Picture
 from benchbook.show.table import Table
 
 
-def of_effects(seen: Evidence) -> list[Picture | Table | Html]:
-    """Draw the effects of a study, over recorded sessions first, and write below why they are what they are,
-    as far as that is known."""
-    return [*sessions.shown(seen), figures.forest(seen.findings, seen.arms), *why.shown(seen.findings)]
+def of_effects(seen: Evidence) -> list[object]:
+    """Draw the effects of a study, over recorded sessions first, and say below why they are as they are."""
+    drawn = figures.forest(seen.findings, seen.arms)
+    return [*sessions.shown(seen), drawn, *causes.shown(seen.findings)]
+
+
+def beside_effects(seen: Evidence) -> list[Picture | Table]:
+    """Return the ladder of a study, its prices and what a query cost each part, as far as it has them."""
+    found = seen.findings
+    return [*ladder.shown(found), *costs.tables(found), *causes.tables(found)]
 
 
 def of_runs(seen: Evidence) -> list[Picture]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchbook.compare import machines, words
+from benchbook.compare.claims.grades import nearest
 from benchbook.core import traits
 from benchbook.core.pooled import Processor
 from benchbook.show import numbers, opposite, why
@@ -18,6 +19,7 @@ from benchbook.show.lines import ONE_SESSION, Effect, Line, counted, effects_of,
 from benchbook.show.markup import slug
 from benchbook.show.standing import Measured, Overview
 
+_NEAR = {"same": "the same", "close": "close", "kin": "akin", "made": "made", "another question": "others"}
 Pooled = Mapping[str, Mapping[str, Any]]
 # The four findings of the first document, which the page opens with.
 HEADLINES = tuple(
@@ -154,8 +156,18 @@ def _headline(seen: _Seen, claim: Mapping[str, Any]) -> Row:
         (_claimed(claim),),
         tuple(lines),
         would=would,
-        **seen.beyond(_behind(seen, claim["id"]), lines),
+        **{**seen.beyond(_behind(seen, claim["id"]), lines), **_graded(seen, claim["id"])},
     )
+
+
+def _graded(seen: Overview, claim: str) -> dict[str, str]:
+    """Return what the sessions of the nearest study that was measured say of a claim, and how near it is."""
+    own = seen.grades.get(claim, {})
+    for study in nearest(own):
+        if own[study].occasions:
+            told = f"{own[study].outcome}, with arms that are {_NEAR[own[study].closeness]}"
+            return {"carries": told, "carries_way": f"claims.html#claim-{slug(claim)}"}
+    return {}
 
 
 def _of_claim(seen: _Seen, study: Measured, claim: Mapping[str, Any]) -> Iterator[Line]:
