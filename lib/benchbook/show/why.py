@@ -17,8 +17,11 @@ Cause = Mapping[str, Any]
 
 
 def known(findings: Mapping[str, Any]) -> list[Cause]:
-    """Return the causes that have a sentence, in the order of the study."""
-    return [one for one in (findings.get("causes") or {}).get("contrasts", ()) if one["sentence"]]
+    """Return the causes that have a sentence, in the study's order; none where the books break physics."""
+    found = findings.get("causes") or {}
+    if any(law["passed"] is False for law in found.get("physics", ())):
+        return []
+    return [one for one in found.get("contrasts", ()) if one["sentence"]]
 
 
 def brief(cause: Cause) -> str:
@@ -26,8 +29,9 @@ def brief(cause: Cause) -> str:
     if cause["quantity"] == "latency" and cause["added_latency_us"]:
         return f"{_added(cause['added_latency_us']['value'])} a query"
     for part in dict.fromkeys(part for parts in cause["full"].values() for part in parts):
-        if part in cause["cost"]:
-            change = cause["cost"][part]["value"]
+        change = cause["cost"][part]["value"] if part in cause["cost"] else 0.0
+        # A cost that moves with the queries is not what decided them.
+        if change * cause["qps"]["value"] < 0:
             less = "less" if change < 0 else "more"
             return f"{part} full; a query costs {numbers.percent(abs(change), 0, False)} {less}"
     return ""
