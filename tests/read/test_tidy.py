@@ -156,6 +156,7 @@ def test_units_stand_in_the_names():
         "MiB/s": "_mib_s",
         "cores": "_cores",
         "1/s": ("_per_s", "qps", "tps"),
+        "B": "_bytes",
     }
     for columns in SCHEMAS.values():
         for column, (_, unit, meaning) in columns.items():

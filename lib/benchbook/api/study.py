@@ -71,6 +71,7 @@ class Study:
     turns = Told("turns", "The turns of runs that were made in turns: one row a run and turn.", _copied)
     histograms = Told("histograms", "Latencies: one row a run and bucket.", _copied)
     monitor = Told("monitor", "CPU, memory and pressure: one row a run, second and part.", _copied)
+    costs = Told("costs", "What a query cost: one row a run and part.", _copied)
     voids = Told("voids", "One row a voided attempt, with the reasons.", _copied)
     refused = Told("refused", "Folders that were not read, and runs that are missing.", _copied)
 

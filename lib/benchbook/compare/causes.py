@@ -121,7 +121,7 @@ def _rooms(facts: Mapping[str, Any], parts: Sequence[str]) -> tuple[tuple[tuple[
         count = len(cores) if cores else machine
         if count is None:
             return ()
-        # A quota is a part's own, whoever else is on its cores.
+        # A quota is a part's own, whatever else is on its cores.
         key = (part,) if quota else tuple(cores or ())
         shared.setdefault(key, []).append(part)
         sizes[key] = min(float(count), float(quota)) if quota else float(count)

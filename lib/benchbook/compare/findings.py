@@ -101,18 +101,16 @@ def make(
             "quiet": quiet.seen(runs, facts, monitor, aa, accompanied),
             "partners": partners.blocks(runs),
             "verdicts": _verdicts([*entries, *others]),
-            **caused,
             "warnings": [
                 *_warnings(study, complete, looks[0], aa, entries, found),
                 *quiet.doubts(runs, facts, monitor, names, accompanied),
                 *doubts.warnings(study, runs, voids, checked, names["arms"]),
                 *(doubts.doubt("Order of measuring", text) for text in other_order),
-                *causes.doubts_of(caused),
-                *_apart(partners.blocks(runs), apart),
+                *[*causes.doubts_of(caused), *_apart(partners.blocks(runs), apart)],
                 *(doubts.doubt(arrangements.title(text), text) for text in unanswered),
             ],
             "scaling": _scalings(study, runs),
-            **_asked(evidence, twins, context, others, behind),
+            **caused | _asked(evidence, twins, context, others, behind),
         }
     )
 

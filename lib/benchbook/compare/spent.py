@@ -26,7 +26,7 @@ COLUMNS = (
 class Cell:
     """What an arm's blocks gave at one workload and level: values by block, in the order of blocks.
 
-    `busy` are the machine's cores, whoever used them; a neighbour is another program on the server's cores.
+    `busy` are the machine's cores, by all programs; a neighbour is another program on the server's cores.
     `costs` has by part a frame of the table `costs`; `rooms` the parts on each set of cores, and its size.
     """
 
@@ -113,6 +113,7 @@ def described(cell: Cell, level: float) -> CellCosts:
 
 
 def places(cell: Cell, level: float) -> tuple[Place, ...]:
+    """Return each set of cores with the parts on it, what share was used, and whether it was full."""
     found = []
     for parts, cores in cell.rooms:
         used = estimate(cell.used(parts, cores), level)

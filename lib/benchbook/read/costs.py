@@ -15,7 +15,7 @@ from benchbook.read.log import Missing
 
 Columns = dict[str, float]
 PARTS = ("client", "proxy", "server", "tidb", "tikv", "pd")
-# What is kept of a part's second, and in what unit of a query it is told.
+# What is kept of a part's second, and times what it gives the unit of a query.
 OF_SECOND = {
     "cpu_us": ("cpu_cores", 1e6),
     "system_us": ("system_cores", 1e6),
@@ -56,8 +56,8 @@ OF_SERVER: dict[str, tuple[tuple[str, ...], float]] = {
 def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
     """Return a row for each part that was seen, a query's share of what it used; NaN for what is unknown.
 
-    In turns both ends of each turn were read; a whole run is told by the seconds of its window. The server's
-    own counters are of the whole run, and of no arm where several had one server.
+    In turns both ends of each turn were read; of a whole run the seconds of its window are taken. The
+    server's own counters are of the whole run, and of no arm where several had one server.
     """
     found = _in_turns(run) if run.is_in_turns else _in_seconds(run, monitor)
     of_server = _of_server(run)

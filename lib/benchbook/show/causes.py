@@ -1,4 +1,4 @@
-"""Why the effects of a study are what they are: sentences under its answer, and what each part cost."""
+"""What a query cost each part of an arm, as a figure under the answer and a table; why no cause is named."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from benchbook.show.markup import Html
 from benchbook.show.shape import shaped
 from benchbook.show.table import Column, Table, long, number
 
-_MOST = 6
-"""Sentences that are shown; the table has the rest."""
 _CAPTION = (
     "Processor time of a query, of all threads of a part, with its interval over blocks. A change is taken "
     "inside each block. Added latency is the change of threads over queries per second."
@@ -28,14 +26,14 @@ def of(findings: Mapping[str, Any]) -> Causes | None:
 
 
 def shown(findings: Mapping[str, Any]) -> list[object]:
-    """Return sentences and figure for the place under a study's answer; nothing where nothing was seen."""
+    """Return the figure for the place under a study's answer; nothing where nothing was seen."""
     found = of(findings)
     if found is None or not found.contrasts:
         return []
     explained = [one for one in found.contrasts if one.qps is not None]
     if not explained:
         return []
-    return [_why(found, explained, findings), costs_of_a_query(found, explained, findings)]
+    return [*_unexplained(found, explained), costs_of_a_query(found, explained, findings)]
 
 
 def tables(findings: Mapping[str, Any]) -> list[Table]:
@@ -69,25 +67,13 @@ def tables(findings: Mapping[str, Any]) -> list[Table]:
     return [Table("costs-of-a-query", "What a query cost each part", columns, rows, _CAPTION)]
 
 
-def _why(found: Causes, explained: Sequence[Cause], findings: Mapping[str, Any]) -> Html:
-    named = sorted(
-        (one for one in explained if one.sentence), key=lambda one: -abs(one.qps.value if one.qps else 0.0)
-    )
+def _unexplained(found: Causes, explained: Sequence[Cause]) -> list[Html]:
+    """Return why no cause is named, where none is; the sentences themselves stand with the effects."""
     broken = [law for law in found.physics if law.passed is False]
+    if not broken and any(one.sentence for one in explained):
+        return []
     reasons = list(dict.fromkeys(one.reason for one in explained if one.reason))
-    told = [] if broken else [_sentence(one, findings) for one in named[:_MOST]]
-    reason = "the books don't add up" if broken else numbers.listing(reasons[:2])
-    return shaped("causes.html.j2", broken=broken, told=told, reason=reason)
-
-
-def _sentence(one: Cause, findings: Mapping[str, Any]) -> str:
-    arms, workloads = (words.labels(findings, kind) for kind in ("arms", "workloads"))
-    assert one.qps is not None
-    way = "more" if one.qps.value > 0 else "fewer"
-    amount = numbers.percent(abs(one.qps.value), 0 if abs(one.qps.value) >= 0.1 else 1, False)
-    where = f"{workloads.get(one.workload, one.workload)}, {numbers.count(one.threads, 'thread')}"
-    arm = arms.get(one.treatment, one.treatment)
-    return f"{where}: {amount} {way} queries per second with {arm}, {one.sentence}."
+    return [shaped("causes.html.j2", broken=broken, reason=numbers.listing(reasons[:2]))]
 
 
 def _value(found: Estimate | None) -> object:

@@ -50,7 +50,7 @@ class Taskstats:
             return
 
     def of(self, pid: int) -> Counts | None:
-        """Return CPU to WAIT of a process, children not among them; None if it is gone or not told."""
+        """Return CPU to WAIT of a process, children not among them; None if it is gone or can't be asked."""
         try:
             told = self._ask(self._family, GET, OF_PROCESS, struct.pack("I", pid))
             # The answer for a process is an attribute that holds its number and its books.
@@ -140,7 +140,7 @@ class Usage:
         return found
 
     def _without(self, pid: int, user: int, system: int, found: Counts) -> None:
-        """Fill in what taskstats would have told, as far as other books have it."""
+        """Fill in what taskstats would have, as far as other books have it."""
         with contextlib.suppress(OSError):
             found[CPU] = time.clock_gettime((~pid << 3) | 2)
             found[USER], found[SYSTEM] = user / TICKS, system / TICKS
@@ -171,7 +171,7 @@ class Usage:
             return NONE, NONE
 
     def _text(self, pid: int, name: str) -> bytes:
-        # An open file of /proc is made anew at each reading from its beginning, and costs half.
+        # An open file of /proc is made again at each reading from its beginning, and costs half.
         key = f"/proc/{pid}/{name}"
         try:
             if key not in self._files:
