@@ -40,6 +40,7 @@ ELSEWHERE = {
     "commands/code.py": {"tidb"},
     "core/study_cluster.py": {"tidb"},
     "core/study_hosts.py": {"tidb"},
+    "read/costs.py": {"tidb"},
     "read/rows.py": {"tidb"},
     "sites/hosts/cluster_facts.py": {"tidb"},
     "sites/hosts/topology.py": {"tidb"},

@@ -37,7 +37,7 @@ from tests.walks import Store
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 MISSING = f"PostgreSQL is not installed: {accounts.INSTALL}"
 needs = pytest.mark.skipif(not files.programs(accounts.PROGRAM), reason=MISSING)
-needs_bouncer = pytest.mark.skipif(PgBouncer.installed() is None, reason=PgBouncer.missing)
+needs_bouncer = pytest.mark.skipif(PgBouncer.installed() is None, reason=str(PgBouncer.obstacle()))
 
 
 def study(port: int | None = None, **changes: Any) -> Study:
@@ -199,7 +199,7 @@ def grown(folder: RunFolder, name: str) -> int:
 def test_the_ledger_agrees_to_the_query(loaded: Any, tmp_path: Path, arm: str) -> None:
     """oltp_read_write: 10 points and 4 ranges, 2 updates, a delete and an insert in each transaction."""
     if arm not in loaded.study.arms:
-        pytest.skip(PgBouncer.missing)
+        pytest.skip(str(PgBouncer.obstacle()))
     loaded.restore()
     folder = made(loaded, arm, tmp_path)
     found = judged(folder)
