@@ -130,10 +130,10 @@ def _stated(section: Any, without: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    items: Any = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
     if place and (not isinstance(value, Mapping | list) or not value or place == "threads"):
         yield place, value
         return
+    items: Any = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
     for key, one in items:
         yield from _flat(one, f"{place}.{key}" if place else str(key))
 
