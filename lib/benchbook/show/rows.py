@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchbook.compare import words
@@ -70,7 +70,7 @@ class Group:
 class _Seen(Overview):
     """What is known, with what the sessions of each study say together."""
 
-    pooled: Pooled
+    pooled: Pooled = field(default_factory=dict)
 
     def contrasts(self, study: Measured, own: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return what several sessions say of findings; nothing where one of them has a single session."""
@@ -108,7 +108,7 @@ def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = N
     `pooled` has what the sessions of a study say together, by its name, as pooled.json holds it. A study
     whose effects stand in a row above is not named again.
     """
-    seen = _Seen(seen.audits, seen.studies, seen.shipped, pooled or {})
+    seen = _Seen(seen.audits, seen.studies, seen.shipped, seen.grades, pooled or {})
     known = {claim["id"]: claim for claim in seen.claims}
     first = [_headline(seen, known[name]) for name in HEADLINES if name in known]
     named = {study.page for name in HEADLINES for study in _behind(seen, name)}
