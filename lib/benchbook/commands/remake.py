@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import multiprocessing
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchbook.commands import code
 from benchbook.core import files, parallel, paths, record
 from benchbook.core.errors import BenchbookError
+from benchbook.evidence.unpacked import Unpacked
 
 # What the record is made with; dvc.yaml names the same.
 TRAITS = "sites/traits"
@@ -23,6 +24,8 @@ FLOORS = ("core", "read", "compare", "show", "evidence", TRAITS)
 NOTEBOOKS = ("05_parse", "06_analyze", "07_report", "runs")
 # In the folder of a session: what it was made with, and how it came out.
 MADE = "made.json"
+# In the folder of a study: what its page was rendered from.
+SHOWN = "shown.json"
 # In data/recorded: what the last time found wrong.
 TROUBLE = "trouble.json"
 # What of a session is only kept where its runs have pages.
@@ -53,14 +56,12 @@ def run() -> int:
     due = [one for one in there if not _stands(*one, index, made_with)]
     # The largest first, so that all processes end at about the same time.
     due.sort(key=lambda one: (-index.studies[one[0]].sessions[one[1]].runs, one))
-    # The newest last: its page begins with what all sessions of the study say together.
-    waves = [
-        [one for one in due if is_last == (one[1] == index.studies[one[0]].newest)] for is_last in (0, 1)
-    ]
-    made = itertools.chain.from_iterable(_made(wave, made_with) for wave in waves)
-    for number, (name, session, outcome) in enumerate(made, 1):
+    for number, (one, outcome) in enumerate(_each(_one, due, made_with), 1):
         told = "NOT as recorded" if outcome.differs else "refused" if outcome.refused else "as recorded"
-        print(f"record {number} of {len(due)}: {name} {session}: made again, {told}", flush=True)
+        print(f"record {number} of {len(due)}: {' '.join(one)}: made again, {told}", flush=True)
+    shown = [name for name in index.studies if pool(name, index) and not _is_shown(name, index, made_with)]
+    for (name,), text in _each(_show, [(name,) for name in shown], made_with):
+        print(f"page of {name}: {text or 'rendered'}", flush=True)
     outcomes = {one: outcome_of(*one) for one in there}
     refused += [text for outcome in outcomes.values() for text in outcome.refused]
     differs = [text for outcome in outcomes.values() for text in outcome.differs]
@@ -113,29 +114,79 @@ def _source(notebook: Path) -> str:
 
 def _stands(name: str, session: str, index: record.Index, made_with: str) -> bool:
     """Tell whether a session is as it was made, with the present archive, entry and code."""
-    file = paths.recorded(name, session).base / MADE
     try:
-        return bool(files.read_json(file)["state"] == _state(name, session, index, made_with))
+        return bool(_kept(name, session)["state"] == _state(name, session, index, made_with))
     except (BenchbookError, KeyError):
         return False
+
+
+def _kept(name: str, session: str) -> dict[str, Any]:
+    """Return what stands in made.json of a session."""
+    found: dict[str, Any] = files.read_json(paths.recorded(name, session).base / MADE)
+    return found
 
 
 def _state(name: str, session: str, index: record.Index, made_with: str) -> dict[str, str]:
     """Return the digests of what a session is made with, and of all that stands of it now."""
     where, study = paths.recorded(name, session), index.studies[name]
     left = [one for one in where.base.rglob("*") if one.is_file() and one != where.base / MADE]
-    is_shown = session == study.newest
-    if is_shown:
-        shown = (where.pooled, where.report, where.summary, *where.run_pages.rglob("*"))
-        left += [one for one in shown if one.is_file()]
-    # The page of the newest rests on all of them.
-    entries = study.sessions if is_shown else {session: study.sessions[session]}
-    told = {name: entry.model_dump(mode="json") for name, entry in entries.items()} | {"shown": is_shown}
+    told = {"entry": study.sessions[session].model_dump(mode="json"), "shown": session == study.newest}
     return {
         "archive": files.sha256(where.archive),
         "index": hashlib.sha256(json.dumps(told).encode()).hexdigest(),
         "code": made_with,
         "left": _looks(where.clone, left),
+    }
+
+
+def pool(name: str, index: record.Index) -> bool:
+    """Write what the sessions of a study say together; tell whether there is anything to show of it."""
+    from benchbook.compare import pooled
+    from benchbook.core import design
+    from benchbook.core import pooled as core
+
+    study = index.studies[name]
+    there = {one: paths.recorded(name, one) for one in study.sessions}
+    there = {one: where for one, where in there.items() if where.findings.is_file()}
+    target = paths.recorded(name, study.newest).pooled
+    if study.newest not in there:
+        target.unlink(missing_ok=True)
+        return False
+    newest, brought = _kept(name, study.newest)["design"], []
+    for one, where in there.items():
+        entry = study.sessions[one]
+        brought.append(
+            pooled.brought(
+                *(one, entry.measured, entry.design, files.read_json(where.findings)),
+                facts=files.read_json(where.facts)["arms"],
+                superseded=entry.superseded and entry.superseded.reason,
+                differs="; ".join(design.differing(_kept(name, one)["design"], newest)),
+            )
+        )
+    core.save(target, pooled.pool(name, brought, study.sessions[study.newest].design))
+    return True
+
+
+def _is_shown(name: str, index: record.Index, made_with: str) -> bool:
+    """Tell whether the page of a study is as it was rendered, with all that it shows."""
+    file = paths.recorded(name, index.studies[name].newest).pooled.with_name(SHOWN)
+    try:
+        return bool(files.read_json(file) == _page_state(name, index, made_with))
+    except BenchbookError:
+        return False
+
+
+def _page_state(name: str, index: record.Index, made_with: str) -> dict[str, str]:
+    study = index.studies[name]
+    where = paths.recorded(name, study.newest)
+    pages = [one for one in (where.report, where.summary, *where.run_pages.rglob("*")) if one.is_file()]
+    entry = study.sessions[study.newest].model_dump(mode="json")
+    return {
+        "session": hashlib.sha256(json.dumps([study.newest, entry]).encode()).hexdigest(),
+        "findings": files.sha256(where.findings),
+        "pooled": files.sha256(where.pooled),
+        "code": made_with,
+        "pages": _looks(where.clone, pages),
     }
 
 
@@ -165,49 +216,73 @@ def _forget(index: record.Index) -> None:
             shutil.rmtree(page) if page.is_dir() else page.unlink()
 
 
-def _made(due: Sequence[tuple[str, str]], made_with: str) -> Iterator[tuple[str, str, Outcome]]:
-    """Make sessions again in as many processes as there are cores; yield each with what became of it."""
-    root, workers = str(paths.root()), min(len(os.sched_getaffinity(0)), len(due))
+def _each(
+    task: Callable[..., Any], asked: Sequence[tuple[str, ...]], made_with: str
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Do a task for each of what is asked in as many processes as there are cores, as they end."""
+    root, workers = str(paths.root()), min(len(os.sched_getaffinity(0)), len(asked))
     if workers < 2:
-        yield from ((*one, _one(*one, root, made_with)) for one in due)
+        yield from ((one, task(*one, root, made_with)) for one in asked)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=parallel.end_with_parent) as pool:
-        asked = {pool.submit(_one, *one, root, made_with): one for one in due}
-        for done in as_completed(asked):
-            yield (*asked[done], done.result())
+    with ProcessPoolExecutor(workers, context, initializer=parallel.end_with_parent) as processes:
+        due = {processes.submit(task, *one, root, made_with): one for one in asked}
+        for done in as_completed(due):
+            yield due[done], done.result()
 
 
 def _one(name: str, session: str, root: str, made_with: str) -> Outcome:
-    """Make one session again, show it if it is the newest, and write down what it was made with."""
+    """Make one session again, and write down what it was made with."""
     with paths.at(Path(root)):
         index, where = record.read(), paths.recorded(name, session)
         shutil.rmtree(where.base, ignore_errors=True)
         where.base.mkdir(parents=True)
+        described: dict[str, Any] = {}
         try:
-            outcome = _remade(where, index.studies[name])
+            outcome, described = _remade(where, index.studies[name])
         except BenchbookError as error:
             is_known = index.studies[name].sessions[session].superseded is not None
             told = f"data/record/{name}/{session}.tar.xz: {error}"
             outcome = Outcome() if is_known else Outcome([told])
-        made = {"state": _state(name, session, index, made_with), "outcome": asdict(outcome)}
-        files.write_json(where.base / MADE, made)
+        _keep(name, session, index, made_with, {"outcome": asdict(outcome), "design": described})
     return outcome
 
 
-def _remade(where: paths.RecordedPaths, study: record.Recorded) -> Outcome:
-    """Make a session again below its own root; show the newest, and of others keep what its tables need."""
-    from benchbook.commands import recorded_pages
-    from benchbook.evidence import held, pooling
+def _keep(name: str, session: str, index: record.Index, made_with: str, told: dict[str, Any]) -> None:
+    made = {**told, "state": _state(name, session, index, made_with)}
+    files.write_json(paths.recorded(name, session).base / MADE, made)
 
-    entry = study.sessions[where.session_id]
-    found = held.made_again(where, entry, where.base)
-    if where.session_id == study.newest and where.data.is_dir():
-        pooling.write(where.name, study)
-        recorded_pages.render(where, entry, found.differs)
-    else:
+
+def _show(name: str, root: str, made_with: str) -> str:
+    """Render the page of a study from its newest session; return why that failed, if it did."""
+    from benchbook.commands import recorded_pages
+
+    with paths.at(Path(root)):
+        index = record.read()
+        study = index.studies[name]
+        where, kept = paths.recorded(name, study.newest), _kept(name, study.newest)
+        try:
+            recorded_pages.render(where, study.sessions[study.newest], kept["outcome"]["differs"])
+        except BenchbookError as error:
+            return str(error)
+        _keep(name, study.newest, index, made_with, kept)
+        files.write_json(where.pooled.with_name(SHOWN), _page_state(name, index, made_with))
+    return ""
+
+
+def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome, dict[str, Any]]:
+    """Make a session again below its own root; return what became of it, and its design.
+
+    Of sessions that have no page of their own only what their tables need is kept.
+    """
+    from benchbook.evidence import held, sessions
+
+    found = held.made_again(where, study.sessions[where.session_id], where.base)
+    with paths.at(where.base):
+        described = sessions.described(Unpacked(where.base, found.remade.contents.study))
+    if where.session_id != study.newest:
         for part in RAW:
             shutil.rmtree(where.data / part, ignore_errors=True)
     more = len(found.differs) - _SHOWN
     rest = [f"{where.name} {where.session_id}: and {more} more values"] if more > 0 else []
-    return Outcome([*found.refused], [*found.differs[:_SHOWN], *rest])
+    return Outcome([*found.refused], [*found.differs[:_SHOWN], *rest]), described
