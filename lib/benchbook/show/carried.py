@@ -8,6 +8,7 @@ from typing import Any
 from benchbook.compare.claims import grades
 from benchbook.compare.claims.grades import Brought, Grade
 from benchbook.core import files, load, paths, pooled, source
+from benchbook.core.errors import InputErrors
 from benchbook.read import published
 from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long
@@ -19,18 +20,22 @@ WITHOUT = "no study asks it"
 def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
     """Return for each claim the grade of each study that is asked it, by the study's recorded sessions.
 
-    `studies` has the names of study files by claim. Only sessions that are pooled count.
+    `studies` has the names of study files by claim. Only sessions that are pooled count. What lies in no
+    document here, and a study whose file has mistakes, is left ungraded.
     """
     known: dict[str, list[Brought]] = {}
     found: dict[str, dict[str, Grade]] = {}
-    for document in {claim.partition("/")[0] for claim in studies}:
+    for document in {claim.partition("/")[0] for claim in studies} & set(source.names()):
         loaded = source.load(document)
         own = [claim for claim in studies if claim.startswith(f"{document}/")]
         for name, claim in published.claims(own).items():
             for study in studies[name]:
+                try:
+                    read = load.study(study)
+                except InputErrors:
+                    continue
                 sessions = known.setdefault(study, _sessions(study))
-                grade = grades.grade(name, claim, loaded, load.study(study), sessions)
-                found.setdefault(name, {})[study] = grade
+                found.setdefault(name, {})[study] = grades.grade(name, claim, loaded, read, sessions)
     return found
 
 
@@ -67,7 +72,7 @@ def table(claims: Sequence[str], found: Grades) -> Table:
 
 
 def is_counted(grade: Grade | None) -> bool:
-    """Tell whether a study's number says anything of a claim elsewhere; without a grade nobody knows better."""
+    """Tell whether a study's number says anything of a claim elsewhere; an ungraded one may."""
     return grade is None or grade.closeness not in ("made", "another question")
 
 
