@@ -23,7 +23,7 @@ MISS = 0.05
 def collapses(cells: pd.DataFrame) -> list[Check]:
     """Name drops of throughput by more than a third between neighbouring levels of threads.
 
-    It is a collapse where some processor works more at the same time; where none is printed, that is said.
+    It is a collapse where some processor works more at the same time, or where none is printed.
     """
     name, found, n = "collapse", [], 0
     for where, rate, lines in _series(cells):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from benchbook.compare.claims import grades
 from benchbook.compare.claims.grades import Brought, Grade
@@ -14,37 +14,29 @@ from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long
 
 Grades = Mapping[str, Mapping[str, Grade]]
-_Part = TypeVar("_Part")
 WITHOUT = "no study asks it"
 
 
 def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
     """Return for each claim the grade of each study that is asked it, by the study's recorded sessions.
 
-    `studies` has the names of study files by claim. Only sessions that are pooled count.
+    `studies` has the names of study files by claim. Only sessions that are pooled count. What lies in no
+    document here, and a study whose file has mistakes, is left ungraded.
     """
     known: dict[str, list[Brought]] = {}
     found: dict[str, dict[str, Grade]] = {}
-    for document in {claim.partition("/")[0] for claim in studies}:
-        loaded = _known(source.load, document)
-        if loaded is None:
-            continue
+    for document in {claim.partition("/")[0] for claim in studies} & set(source.names()):
+        loaded = source.load(document)
         own = [claim for claim in studies if claim.startswith(f"{document}/")]
         for name, claim in published.claims(own).items():
             for study in studies[name]:
-                if (spec := _known(load.study, study)) is None:
+                try:
+                    read = load.study(study)
+                except InputErrors:
                     continue
                 sessions = known.setdefault(study, _sessions(study))
-                found.setdefault(name, {})[study] = grades.grade(name, claim, loaded, spec, sessions)
+                found.setdefault(name, {})[study] = grades.grade(name, claim, loaded, read, sessions)
     return found
-
-
-def _known(read: Callable[[str], _Part], name: str) -> _Part | None:
-    """Read a source or a study; None where its file can't be read, which other stages say in full."""
-    try:
-        return read(name)
-    except InputErrors:
-        return None
 
 
 def rows(claims: Sequence[str], found: Grades) -> list[dict[str, Any]]:
@@ -80,7 +72,7 @@ def table(claims: Sequence[str], found: Grades) -> Table:
 
 
 def is_counted(grade: Grade | None) -> bool:
-    """Tell whether a study's number says anything of a claim elsewhere; without a grade it does."""
+    """Tell whether a study's number says anything of a claim elsewhere; an ungraded one may."""
     return grade is None or grade.closeness not in ("made", "another question")
 
 

@@ -266,7 +266,7 @@ def _peak(claim: Claim, board: Board) -> Asked:
     "More than 500 connections bring nothing" is about the best that was reached on either side: what the last
     level before 500 gives is not held against 800 where 200 gave more than both. A lead of less than 1 % is
     no practical difference anywhere in this project, so it makes no other peak. Where the best is the last
-    level measured, nobody saw it fall, so the claim can't hold; levels on one side alone show nothing.
+    level measured, no fall was seen, so the claim can't hold; levels on one side alone show nothing.
     """
     key, band = given(claim.along), of_powers(given(limits(claim)))
     items = _items(board.cells(claim, given(claim.metric), None, claim.by))
