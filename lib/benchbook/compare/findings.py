@@ -82,11 +82,9 @@ def make(
     return canonical.rounded(
         {
             "study": name,
-            "title": study.title,
-            "question": study.question,
+            **{key: getattr(study, key) for key in ("title", "question", "baseline")},
             "made_by": {"benchbook": version("benchbook")},
             "scope": f"{_where(facts)}, these hours",
-            "baseline": study.baseline,
             "names": names,
             "order": turns.orders(runs).iloc[0] if len(runs) else turns.RUNS,
             "turns": turns.summary(runs, facts),

@@ -20,6 +20,7 @@ from benchbook.compare.contrasts import Evidence
 from benchbook.compare.contrasts import judged as judged_study
 from benchbook.compare.judgement import Judged
 from benchbook.compare.verdicts import DECIDED
+from benchbook.core.claim import Claim
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.wording import count
@@ -97,6 +98,18 @@ class Rule:
         behind = OfClaims(self.study, runs, self.analysis, seconds, None, self.facts)
         verdicts = [one["verdict"] for one in measured.findings(behind, judged)]
         return any(one not in ("confirmed", "contradicted") for one in verdicts)
+
+
+def rule(
+    study: Study,
+    analysis: Analysis,
+    claims: Mapping[str, Claim],
+    tables: Callable[[], Mapping[str, Any]],
+    facts: Mapping[str, Mapping[str, Any]],
+) -> Rule:
+    """Return the rule of a study that is asked some claims, by their ids."""
+    put = measured.put(study, claims, {})
+    return Rule(study, analysis, put.effects, tables, facts, put.asked)
 
 
 def _frame(table: Any) -> pd.DataFrame:

@@ -213,6 +213,34 @@ def load(name: str) -> Source:
     return validate(document(name), Source)
 
 
+def put(loaded: Source, name: str) -> Claim:
+    """Return a claim of a document as a study is asked it, by its name in there."""
+    return _without_tables(loaded.claims[name].as_put, loaded)
+
+
+def _without_tables(claim: Claim, loaded: Source) -> Claim:
+    """Return an effect's claim with each table that it names replaced by what holds for all of its cells.
+
+    A study of other people has no such table; it may have the arm and the workload that the table is about.
+    """
+    if claim.kind != "effect":
+        return claim
+    common = dict(claim.cells or {})
+    sides: dict[str, dict[str, object]] = {}
+    for side in ("baseline", "treatment"):
+        selector = dict(getattr(claim, side))
+        table = selector.pop("table", None)
+        at = dict(loaded.tables[table].at) if isinstance(table, str) else {}
+        if table is not None and not isinstance(table, str):
+            return claim
+        for key in ("workload", "threads"):
+            place = selector.pop(key, at.pop(key, None))
+            if place is not None and common.setdefault(key, place) != place:
+                return claim
+        sides[side] = {**at, **selector}
+    return claim.model_copy(update={**sides, "cells": common or None})
+
+
 def document(name: str) -> yamlfile.Document:
     """Parse `data/published/NAME/source.yaml`, with the line of each key."""
     file = paths.published(name) / "source.yaml"

@@ -27,31 +27,8 @@ def claims(ids: Sequence[str]) -> dict[str, Claim]:
     for one in ids:
         name, _, claim = one.partition("/")
         loaded = source.load(name)
-        found[one] = without_tables(loaded.claims[claim].as_put, loaded)
+        found[one] = source.put(loaded, claim)
     return found
-
-
-def without_tables(claim: Claim, loaded: Source) -> Claim:
-    """Return an effect's claim with each table that it names replaced by what holds for all of its cells.
-
-    A study of other people has no such table; it may have the arm and the workload that the table is about.
-    """
-    if claim.kind != "effect":
-        return claim
-    common = dict(claim.cells or {})
-    sides: dict[str, dict[str, object]] = {}
-    for side in ("baseline", "treatment"):
-        selector = dict(getattr(claim, side))
-        table = selector.pop("table", None)
-        at = dict(loaded.tables[table].at) if isinstance(table, str) else {}
-        if table is not None and not isinstance(table, str):
-            return claim
-        for key in ("workload", "threads"):
-            place = selector.pop(key, at.pop(key, None))
-            if place is not None and common.setdefault(key, place) != place:
-                return claim
-        sides[side] = {**at, **selector}
-    return claim.model_copy(update={**sides, "cells": common or None})
 
 
 def load(name: str) -> Published:

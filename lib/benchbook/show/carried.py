@@ -9,7 +9,6 @@ from benchbook.compare.claims import grades
 from benchbook.compare.claims.grades import Brought, Grade
 from benchbook.core import files, load, paths, pooled, source
 from benchbook.core.errors import InputErrors
-from benchbook.read import published
 from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long
 
@@ -27,8 +26,8 @@ def graded(studies: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Grade]]:
     found: dict[str, dict[str, Grade]] = {}
     for document in {claim.partition("/")[0] for claim in studies} & set(source.names()):
         loaded = source.load(document)
-        own = [claim for claim in studies if claim.startswith(f"{document}/")]
-        for name, claim in published.claims(own).items():
+        for name in (one for one in studies if one.partition("/")[0] == document):
+            claim = source.put(loaded, name.partition("/")[2])
             for study in studies[name]:
                 try:
                     read = load.study(study)
