@@ -11,7 +11,6 @@ from benchbook.compare.claims import bands
 from benchbook.core import source
 from benchbook.core.errors import InputErrors
 from benchbook.show import numbers
-from benchbook.show.standing import Measured
 
 Finding = Mapping[str, Any]
 # As `compare.arrangements` writes it: an arm has its key in brackets where it has a name for readers.
@@ -51,6 +50,9 @@ def beside_note(note: str, findings: Mapping[str, Any]) -> str:
     if (found := _NOTE.match(note)) is None:
         return ""
     name, arm = found["claim"], found["named"] or found["key"]
+    # `standing` reads the doubts of sessions, which are written with the help of this module.
+    from benchbook.show.standing import Measured
+
     study = Measured("", findings, illustrates={arm: [name]})
     if asked := study.asked(name):
         return "" if asked[0]["judged"] else told(parts(asked[0]))
