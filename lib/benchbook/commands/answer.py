@@ -42,6 +42,44 @@ def headline(found: Mapping[str, Any]) -> str:
     return html.unescape(re.sub(r"<[^>]*>", "", told))
 
 
+def place(study: str) -> list[str]:
+    """Say where this session lies among those that are recorded of the same study."""
+    from benchbook.compare import placed, pooled
+    from benchbook.core import design, record
+    from benchbook.core import pooled as core
+    from benchbook.evidence import sessions
+    from benchbook.evidence.unpacked import Unpacked
+
+    known = record.read().studies.get(study)
+    if known is None or not paths.study(study).raw.is_dir():
+        return []
+    held = Unpacked(paths.root(), study)
+    mine, several = sessions.design_of(held), len(known.sessions)
+    alike = known.of_design(mine)
+    if not alike:
+        newest = record.places(study)
+        told = "`make pages` shows them"
+        if newest.findings.is_file():
+            other = sessions.described(Unpacked(newest.base, study))
+            told = "; ".join(design.differing(other, sessions.described(held))[:3])
+        return _lines(f"None of the {several} recorded sessions has this design: {told}.")
+    found = core.of(study)
+    if found is None or found.design != mine:
+        return _lines(
+            f"{len(alike)} recorded sessions have this design: `make pages` places this one beside them."
+        )
+    here = pooled.brought(
+        *(sessions.session_id(held), sessions.minute(sessions.begun(held)), mine),
+        findings=files.read_json(held.where.findings),
+        facts=held.facts["arms"],
+    )
+    return _lines(" ".join(one.sentence for one in placed.placed(here, found)) or placed.summary(here, found))
+
+
+def _lines(told: str) -> list[str]:
+    return [textwrap.fill(told, WIDTH, initial_indent="  ", subsequent_indent="  ")]
+
+
 def _runs(study: str) -> str:
     kept, planned = progress(study)
     return f", {kept} runs" if kept == planned else f", {kept} of {planned} runs" if planned else ""

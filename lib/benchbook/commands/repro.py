@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.commands import answer
+from benchbook.commands import answer, remake
 from benchbook.core import files, git, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites.arms import obstacles
@@ -76,7 +76,13 @@ def pages(arguments: Sequence[str]) -> int:
         if wrong := [*unlisted(root), *locks(root), *tracked(root)]:
             raise InputErrors(wrong)
         code, is_stopped = _pages(root, list(arguments))
-    return 130 if is_stopped else code
+    if is_stopped:
+        return 130
+    if wrong := remake.trouble():
+        print(
+            "\n".join(["All pages are made. Not as recorded, as their pages say:", *wrong]), file=sys.stderr
+        )
+    return code or int(bool(wrong))
 
 
 def _pages(root: Path, arguments: list[str]) -> tuple[int, bool]:
@@ -85,24 +91,6 @@ def _pages(root: Path, arguments: list[str]) -> tuple[int, bool]:
         return code, is_stopped
     flags = [word for word in arguments if word in ASKING]
     return _dvc(root, ["repro", *flags, "--single-item", *SITE])
-
-
-def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
-    """Run DVC for everything, or for one study, whose answer is printed before other pages are made.
-
-    Who asks for a page gets those that it leads to.
-    """
-    targets = [f"report@{study}", f"runs@{study}"] if study else _beside(arguments)
-    code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
-    if code or is_stopped:
-        return code, is_stopped
-    if not _is_asking(arguments):
-        _tell([study] if study else list(load.params().studies))
-    if study:
-        return _pages(root, arguments)
-    if any(map(_PAGE.fullmatch, arguments)):
-        return _around(root, [word for word in arguments if word in ASKING])
-    return code, is_stopped
 
 
 def _around(root: Path, flags: list[str]) -> tuple[int, bool]:
@@ -119,12 +107,34 @@ def _beside(arguments: Sequence[str]) -> list[str]:
     """Return the stages that make what the pages of these stages lead to: a study's page and its runs."""
     named = [found for found in map(_PAGE.fullmatch, arguments) if found]
     beside = [f"{'runs' if found[1] == 'report' else 'report'}@{found[2]}" for found in named]
-    return [stage for stage in beside if stage not in arguments]
+    return [one for one in beside if one not in arguments]
+
+
+def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
+    """Run DVC for what is measured, then render the pages about everything and print the answers.
+
+    Who asks for a page gets those that it leads to. What is recorded is not made again on the way:
+    `make pages` does that.
+    """
+    chosen = [study] if study else list(load.params().studies)
+    # Words for DVC may name stages, which are then all that is asked for.
+    is_whole = study is not None or not any("@" in word for word in arguments)
+    pages = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
+    targets = pages if is_whole else _beside(arguments)
+    code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
+    if code or is_stopped or _is_asking(arguments):
+        return code, is_stopped
+    if is_whole or targets:
+        code, is_stopped = _around(root, [])
+    if not (code or is_stopped):
+        _tell(chosen)
+    return code, is_stopped
 
 
 def _tell(studies: Sequence[str]) -> None:
-    for output in filter(None, map(answer.text, studies)):
-        print(f"\n{output}")
+    for study in studies:
+        if output := answer.text(study):
+            print("\n".join(["", output, *answer.place(study)]))
     print(flush=True)
 
 
@@ -261,11 +271,11 @@ def outs(root: Path) -> list[str]:
     stages = yamlfile.read(root / "dvc.yaml").data["stages"]
     lists = yamlfile.read(root / "params.yaml").data
     found: list[str] = []
-    for stage in stages.values():
-        named = lists.get(str(stage.get("foreach", "")).strip("${}"), [None])
+    for one in stages.values():
+        named = lists.get(str(one.get("foreach", "")).strip("${}"), [None])
         # DVC has the name of a list's item in ${item}; of a mapping's it is in ${key}.
         word = "${key}" if isinstance(named, dict) else "${item}"
-        body = stage.get("do", stage)
+        body = one.get("do", one)
         for out in [*body.get("outs", []), *body.get("metrics", []), *body.get("plots", [])]:
             name, flags = next(iter(out.items())) if isinstance(out, dict) else (out, {})
             if flags.get("cache", True):

@@ -111,7 +111,7 @@ def analyze(where: paths.StudyPaths, params: Params) -> None:
     shown = published.claims(arrangements.illustrated(spec))
     put = measured.put(spec, published.claims(spec.claims), shown)
     needed = [*measured.tables(put.asked), *described.tables(spec, params.analysis)]
-    tables = tidy.load(where.tidy, "runs", "voids", "histograms", "monitor", *needed)
+    tables = tidy.load(where.tidy, "runs", "voids", "histograms", "monitor", "costs", *needed)
     checks, facts = consistency.of_runs(tables["runs"]), recorded.facts(study)
     given = (
         put.effects,

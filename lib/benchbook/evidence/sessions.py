@@ -94,6 +94,11 @@ def design_of(held: Unpacked) -> str:
     return design.of(held.study, held.facts, methods(held))
 
 
+def described(held: Unpacked) -> dict[str, Any]:
+    """Return a session's design in its parts, for `design.differing`."""
+    return design.described(held.study, held.facts, methods(held))
+
+
 def machine_of(facts: Mapping[str, Any]) -> Machine:
     """Return the machine under the servers, from the facts of the first arm, with all versions seen."""
     arm = next(iter(facts["arms"].values()))
