@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import again, made_again, publish, rebuild, record
+from benchbook.commands import publish, record, remake, rewrite
 from benchbook.core import files, load, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.evidence import archive
+from benchbook.evidence import archive, held
 from benchbook.read import schemas
 from tests.show import notebooks
 
@@ -27,6 +27,12 @@ def git(root: Path, *argv: str) -> None:
     dated = {**os.environ, "GIT_COMMITTER_DATE": BEFORE, "GIT_AUTHOR_DATE": BEFORE}
     command = ["git", "-C", str(root), "-c", "user.name=t", "-c", "user.email=t@t", *argv]
     subprocess.run(command, check=True, capture_output=True, env=dated)
+
+
+def only(known: index.Index) -> tuple[str, index.Entry]:
+    """Return the one session of the made-up study, and its entry."""
+    ((session, entry),) = known.studies["made"].sessions.items()
+    return session, entry
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +46,7 @@ def clone(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     git(root, "commit", "-qm", "Propose the study")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCHBOOK_ROOT", str(root))
-        with pytest.raises(InputErrors, match="not recorded: the check “equal tables” fails"):
-            record.add("made")
-        assert not index.read().studies
-        record.add("made", with_doubts=True)
+        assert "recorded with a doubt: the check “equal tables” fails" in record.add("made")
         yield root
 
 
@@ -54,14 +57,14 @@ def at(clone: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_index_says_what_was_recorded_where_and_how_it_can_be_checked(at: Path):
-    entry = index.read().studies["made"]
-    archive = at / "data" / "record" / "made.tar.xz"
+    session, entry = only(index.read())
+    packed = at / "data" / "record" / "made" / f"{session}.tar.xz"
     # 5 blocks of direct, direct_again and haproxy at one level.
-    assert (entry.runs, entry.blocks, entry.measured) == (15, 5, "2026-01-05")
+    assert (entry.runs, entry.blocks, entry.measured[:10]) == (15, 5, "2026-01-05")
     # The made-up logs differ in little but their counts, which is just what that check is for.
     assert len(entry.doubts) == 1 and entry.doubts[0].startswith("the check “equal tables” fails")
-    assert entry.sha256 == files.sha256(archive) and entry.bytes == archive.stat().st_size
-    assert entry.machine.startswith("site ") and "2 cores of made up" in entry.machine
+    assert entry.sha256 == files.sha256(packed) and entry.bytes == packed.stat().st_size
+    assert session.startswith("20260105T") and "2 cores of made up" in entry.machine.told
     assert entry.registered.startswith("Held: ") and "HAProxy" in entry.answer
     assert set(entry.made) == set(schemas.SCHEMAS)
 
@@ -82,8 +85,8 @@ def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
 ):
     for name in ("index.html", "method.html"):
         assert (at / "reports" / name).is_file()
-    assert rebuild.run() == 0
-    again = paths.recorded("made")
+    assert remake.run() == 0 and remake.trouble() == []
+    again = index.places("made")
     own = paths.study("made")
     assert again.findings.read_bytes() == own.findings.read_bytes()
     for table in own.tidy.iterdir():
@@ -101,8 +104,9 @@ def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
     assert not dead
     told = (at / "reports" / "record" / "studies" / "made.html").read_text()
     assert "Held: question, arms" in told and (at / "reports/record/studies/made.md").is_file()
-    monkeypatch.setattr(made_again, "one", None)
-    assert rebuild.run() == 0, "what stands is not made again"
+    monkeypatch.setattr(remake, "_one", None)
+    monkeypatch.setattr(remake, "_show", None)
+    assert remake.run() == 0, "what stands is not made again"
 
 
 def repacked(archive: Path, change, mtime: int = 1) -> None:
@@ -117,7 +121,7 @@ def repacked(archive: Path, change, mtime: int = 1) -> None:
 
 @pytest.fixture
 def broken(at: Path, tmp_path: Path) -> Iterator[Path]:
-    archive, entries = at / "data" / "record" / "made.tar.xz", index.read()
+    archive, entries = index.places("made").archive, index.read()
     shutil.copyfile(archive, tmp_path / "whole")
     shutil.rmtree(at / "data" / "recorded", ignore_errors=True)
     yield archive
@@ -134,26 +138,60 @@ def test_one_changed_digit_in_a_raw_log_is_refused_by_name(broken: Path):
         return content.replace(b"tps: 1", b"tps: 2", 1) if file == log else content
 
     repacked(broken, change)
-    with pytest.raises(BenchbookError, match=f"raw/{name}/sysbench.out: its bytes are not those"):
-        made_again.one("made")
+    assert remake.run() == 0
+    assert f"raw/{name}/sysbench.out: its bytes are not those" in "".join(remake.trouble())
 
 
 def test_another_archive_than_the_recorded_one_is_refused(broken: Path):
     repacked(broken, lambda _, content: content, mtime=7)
-    found = made_again.one("made")
-    assert len(found) == 1 and "data/record/made.tar.xz: whole, but not the archive of index.yaml" in found[0]
+    assert remake.run() == 0
+    (found,) = remake.trouble()
+    assert "not the archive of index.yaml: its sha256 begins" in found
 
 
 def test_archives_and_index_name_each_other(at: Path):
-    stray = at / "data" / "record" / "stray.tar.xz"
-    stray.write_bytes(b"")
+    session, entry = only(index.read())
+    gone = index.Index().with_session("gone", "Gone", session, entry)
+    first, second = held.strangers(gone)
+    assert f"data/record/made/{session}.tar.xz: not in index.yaml" in first
+    assert f"there is no data/record/gone/{session}.tar.xz" in second
+
+
+def test_a_session_is_refused_under_another_name_and_named_where_it_lies_twice(at: Path):
+    session, _ = only(index.read())
+    packed = index.places("made").archive
+    with pytest.raises(InputErrors, match=f"it is the session {session}"):
+        record.take(packed)
+    other = packed.with_name("20260106T0000Z-0000.tar.xz")
+    shutil.copyfile(packed, other)
     try:
-        known = index.read()
-        found = list(rebuild.strangers(index.Index(studies={"gone": known.studies["made"]})))
+        (found,) = held.doubled(index.read())
+        assert f"made/{other.name}: has runs of data/record/made/{session}.tar.xz" in found
     finally:
-        stray.unlink()
-    assert len(found) == 3 and "stray.tar.xz: not in index.yaml" in "".join(found)
-    assert "there is no data/record/gone.tar.xz" in found[-1]
+        other.unlink()
+
+
+@pytest.mark.parametrize("key", ["design", "seed", "measured"])
+def test_an_entry_that_does_not_follow_from_its_archive_is_named(broken: Path, key: str):
+    session, entry = only(index.read())
+    wrong = {"design": "0" * 12, "seed": entry.seed + 1, "measured": "2026-01-05T23:59Z"}[key]
+    changed = entry.model_copy(update={key: wrong})
+    index.write(index.read().with_session("made", "Made", session, changed))
+    assert remake.run() == 0
+    assert any(f"{key}: index.yaml says {wrong}" in text for text in remake.trouble())
+
+
+def test_a_value_that_came_out_otherwise_is_named_and_its_page_says_so(
+    broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    _of_another_code(broken, tmp_path / "root", monkeypatch)
+    session, entry = only(index.read())
+    changed = entry.model_copy(update={"sha256": files.sha256(broken)})
+    index.write(index.read().with_session("made", "Made", session, changed))
+    assert remake.run() == 0
+    told = "findings.json: blocks.complete: 4 recorded, 5 here"
+    assert any(told in text for text in remake.trouble())
+    assert told in index.places("made").report.read_text()
 
 
 def test_an_edited_tree_is_refused_by_the_file(at: Path):
@@ -162,7 +200,7 @@ def test_an_edited_tree_is_refused_by_the_file(at: Path):
     file.write_text(before + "\n# more\n")
     try:
         with pytest.raises(InputErrors, match=r"the tree is edited: studies/made\.yaml; commit"):
-            record.add("made", with_doubts=True)
+            record.add("made")
     finally:
         file.write_text(before)
 
@@ -172,7 +210,7 @@ def test_an_unfinished_study_is_refused_whatever_is_said(at: Path, tmp_path: Pat
     run.rename(tmp_path / run.name)
     try:
         with pytest.raises(InputErrors, match="14 of 15 runs are there"):
-            record.add("made", with_doubts=True)
+            record.add("made")
     finally:
         (tmp_path / run.name).rename(run)
 
@@ -229,20 +267,22 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The recorded findings are those of another code: here, of one that found one block less."""
-    assert again.run() == "made: as recorded"
+    session, entry = only(index.read())
+    as_recorded = f"made {session}: as recorded"
+    assert rewrite.run() == as_recorded
     _of_another_code(broken, tmp_path / "root", monkeypatch)
     with pytest.raises(BenchbookError, match=r"not the archive of index\.yaml; take it from git"):
-        again.run()
-    entry = index.read().studies["made"]
-    packed = paths.recorded("made").archive
-    index.write(index.Index(studies={"made": entry.model_copy(update={"sha256": files.sha256(packed)})}))
-    told = again.run()
-    assert "made: recorded again with the present code:" in told
+        rewrite.run()
+    packed = index.places("made").archive
+    changed = entry.model_copy(update={"sha256": files.sha256(packed)})
+    index.write(index.read().with_session("made", "Made", session, changed))
+    told = rewrite.run()
+    assert f"made {session}: written anew by the present code:" in told
     assert "findings.json: blocks.complete" in told
-    fresh = index.read().studies["made"]
+    _, fresh = only(index.read())
     assert (fresh.made, fresh.measured, fresh.commit) == (entry.made, entry.measured, entry.commit)
     assert fresh.sha256 == files.sha256(packed)
-    assert again.run() == "made: as recorded"
+    assert rewrite.run() == as_recorded
 
 
 def _of_another_code(packed: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,8 +304,8 @@ def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(
     """One's own findings are put aside; what `make lab` unpacks is then what each notebook reads."""
     import matplotlib as mpl
 
-    if not paths.recorded("made").findings.is_file():
-        assert rebuild.run() == 0
+    if not index.places("made").findings.is_file():
+        assert remake.run() == 0
     own = paths.study("made").findings
     own.rename(own.with_suffix(".aside"))
     try:
