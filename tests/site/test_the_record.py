@@ -105,7 +105,6 @@ def test_the_record_is_made_again_to_the_byte_with_every_link_leading_somewhere(
     told = (at / "reports" / "record" / "studies" / "made.html").read_text()
     assert "Held: question, arms" in told and (at / "reports/record/studies/made.md").is_file()
     monkeypatch.setattr(remake, "_one", None)
-    monkeypatch.setattr(remake, "_show", None)
     assert remake.run() == 0, "what stands is not made again"
 
 
