@@ -51,7 +51,7 @@ def place(study: str) -> list[str]:
     from benchbook.evidence.unpacked import Unpacked
 
     known = record.read().studies.get(study)
-    if known is None:
+    if known is None or not paths.study(study).raw.is_dir():
         return []
     held = Unpacked(paths.root(), study)
     mine, several = sessions.design_of(held), len(known.sessions)

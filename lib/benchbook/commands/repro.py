@@ -20,10 +20,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchbook.commands import answer, remake, stage
+from benchbook.commands import answer, remake
 from benchbook.core import files, git, load, paths, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.evidence import archive
 from benchbook.sites.arms import obstacles
 from benchbook.sites.lab import free_bytes
 from benchbook.sites.machine import facts as machine
@@ -94,6 +93,16 @@ def _pages(root: Path, arguments: list[str]) -> tuple[int, bool]:
     return _dvc(root, ["repro", *flags, "--single-item", *SITE])
 
 
+def _around(root: Path, flags: list[str]) -> tuple[int, bool]:
+    """Make the pages that every page leads to, without the record, which takes minutes where it is new."""
+    for place in ("record", "history"):
+        (root / "reports" / place).mkdir(parents=True, exist_ok=True)
+    code, is_stopped = _dvc(root, ["repro", *flags, "audit"])
+    if code or is_stopped:
+        return code, is_stopped
+    return _dvc(root, ["repro", *flags, "--single-item", *SITE])
+
+
 def _beside(arguments: Sequence[str]) -> list[str]:
     """Return the stages that make what the pages of these stages lead to: a study's page and its runs."""
     named = [found for found in map(_PAGE.fullmatch, arguments) if found]
@@ -110,22 +119,16 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     chosen = [study] if study else list(load.params().studies)
     # Words for DVC may name stages, which are then all that is asked for.
     is_whole = study is not None or not any("@" in word for word in arguments)
-    targets = _targets(chosen) if is_whole else _beside(arguments)
+    pages = [f"{page}@{name}" for name in chosen for page in ("report", "runs")]
+    targets = pages if is_whole else _beside(arguments)
     code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
     if code or is_stopped or _is_asking(arguments):
         return code, is_stopped
     if is_whole or targets:
-        for page in stage.PAGES:
-            stage.page(page)
-    _tell(chosen)
+        code, is_stopped = _around(root, [])
+    if not (code or is_stopped):
+        _tell(chosen)
     return code, is_stopped
-
-
-def _targets(chosen: Sequence[str]) -> list[str]:
-    """Return the stages that measure studies and show them, with the audits of sources that they name."""
-    named = {source for name in chosen for source in archive.sources(load.study(name))}
-    audits = [f"audit@{source}" for source in load.params().sources if source in named]
-    return [f"{page}@{name}" for name in chosen for page in ("report", "runs")] + audits
 
 
 def _tell(studies: Sequence[str]) -> None:
