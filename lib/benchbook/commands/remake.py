@@ -159,7 +159,7 @@ def pool(name: str, index: record.Index) -> bool:
             pooled.brought(
                 *(one, entry.measured, entry.design, files.read_json(where.findings)),
                 facts=files.read_json(where.facts)["arms"],
-                superseded=entry.superseded and entry.superseded.reason,
+                superseded=entry.superseded.reason if entry.superseded else None,
                 differs="; ".join(design.differing(_kept(name, one)["design"], newest)),
             )
         )

@@ -1,7 +1,7 @@
-"""Write the record anew after a change of the code that alters findings: new findings, the same raw files.
+"""Write the record again after a change of the code that alters findings: new findings, the same raw files.
 
 What was measured stays as it came; what follows from it is made by the present code, packed beside it, and
-written to the index. What changed is said, finding by finding, so that a review can ask whether it should.
+written to the index. It names what changed, finding by finding, so that a review can ask whether it should.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST = 12
 
 
 def run() -> str:
-    """Write every session anew that comes out otherwise now; return what changed, session by session."""
+    """Write every session again that comes out otherwise now; return what changed, session by session."""
     told = []
     for name, study in record.read().studies.items():
         for session, entry in study.sessions.items():
@@ -30,7 +30,7 @@ def run() -> str:
                 continue
             record.write(record.read().with_session(name, study.title, session, fresh))
             more = f"\n  and {len(changed) - _MOST} more" if len(changed) > _MOST else ""
-            head = f"{name} {session}: written anew by the present code:"
+            head = f"{name} {session}: written again by the present code:"
             told.append("\n  ".join([head, *changed[:_MOST]]) + more)
     return "\n".join(told) or "nothing is recorded yet"
 

@@ -58,5 +58,5 @@ def _where(cause: Cause, findings: Mapping[str, Any]) -> str:
 
 def _named(cause: Cause, findings: Mapping[str, Any]) -> Iterator[str]:
     for kind, name in (("arms", cause["treatment"]), ("workloads", cause["workload"])):
-        yield words.labels(findings, kind).get(name, name)
+        yield str(words.labels(findings, kind).get(name, name))
     yield numbers.count(cause["threads"], "thread")
