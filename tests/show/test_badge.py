@@ -6,7 +6,14 @@ from benchbook.show import badge
 
 STYLE = (Path(badge.__file__).parent / "templates" / "page" / "style.css").read_text(encoding="utf-8")
 # Where nothing was shown, nothing is coloured.
-PLAIN = {"nothing to check", "no practical difference", "not shown", "not decided yet", "not judged", "not computed"}
+PLAIN = {
+    "nothing to check",
+    "no practical difference",
+    "not shown",
+    "not decided yet",
+    "not judged",
+    "not computed",
+}
 
 
 @pytest.mark.parametrize("word", [*badge.LABELS, *badge.VERDICTS, *badge.RESULTS.values()])
