@@ -23,9 +23,9 @@ from benchbook.sites.lab import lab_folder
 def run(name: str, study: Study, path: Path) -> dict[str, Any]:
     """Start each arm of a study, ask it what it is, write `facts.json` and return it.
 
-    It has `study`, `machine`, what `site.machines` says, `methods`, the numbers of how arms are arranged and
-    measured, `arms`, what `site.facts` says of each, and `skipped`, those that can't be made, with the
-    reason. Beside it, in `applied`, is what they were started with. SettingsDiffer if a setting was not taken.
+    It has `study`, `machine`, what `site.machines` says, `methods`, the numbers of how arms are measured,
+    `arms`, what `site.facts` says of each, and `skipped`, those that can't be made, with the reason. Beside
+    it, in `applied`, is what they were started with. SettingsDiffer if a setting was not taken.
     """
     with open_site(study, lab_folder(paths.root(), name)) as site:
         arms, skipped, texts = {}, skip(site, study), list[tuple[str, str]]()
