@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import code, remake
+from benchbook.commands import code, recorded_pages, remake
 from benchbook.core import files, paths, record
 from benchbook.evidence import held
 from tests.house import tree
@@ -23,6 +23,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     monkeypatch.setattr(remake, "_remade", make)
+    monkeypatch.setattr(remake, "pool", pool)
+    monkeypatch.setattr(recorded_pages, "render", render)
     monkeypatch.setattr(held, "doubled", lambda index: ())
     shutil.copytree(tree.ROOT / "notebooks", tmp_path / "notebooks")
     for name, session in (("ant", FIRST), ("ant", NEXT), ("bee", FIRST)):
@@ -40,13 +42,21 @@ def write(more: dict[str, object]) -> None:
     record.write(index)
 
 
-def make(where: paths.RecordedPaths, study: record.Recorded) -> remake.Outcome:
+def make(where: paths.RecordedPaths, study: record.Recorded) -> tuple[remake.Outcome, dict[str, str]]:
     files.write_json(where.findings, {"of": where.archive.read_text()})
-    if where.session_id == study.newest:
-        files.write_text(where.report, f"the page of {where.name}")
-        files.write_text(where.run_pages / "index.html", f"the runs of {where.name}")
     is_other = "other" in where.archive.read_text()
-    return remake.Outcome(differs=["qps: 1 in the archive, 2 here"] if is_other else [])
+    return remake.Outcome(differs=["qps: 1 in the archive, 2 here"] if is_other else []), {}
+
+
+def pool(name: str, index: record.Index) -> bool:
+    made = [paths.recorded(name, one).findings for one in index.studies[name].sessions]
+    files.write_json(record.places(name).pooled, [one.read_text() for one in made])
+    return True
+
+
+def render(where: paths.RecordedPaths, entry: record.Entry, differs: list[str]) -> None:
+    files.write_text(where.report, f"the page of {where.name}")
+    files.write_text(where.run_pages / "index.html", f"the runs of {where.name}")
 
 
 def made(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -69,7 +79,7 @@ def test_only_the_sessions_that_something_changed_of_are_made_again(
     write({"registered": "Held: since ever"})
     assert made(capsys) == [newest]
     ant.report.write_text("edited by hand")
-    assert made(capsys) == [newest] and ant.report.read_text() == "the page of ant"
+    assert made(capsys) == [] and ant.report.read_text() == "the page of ant", "the page alone is rendered"
     ant.findings.unlink()
     assert made(capsys) == [newest] and ant.findings.is_file()
     (root / "notebooks" / "runs.ipynb").write_text('{"cells": []}')

@@ -90,6 +90,8 @@ def unproven(held: Unpacked) -> Iterator[str]:
     """Yield a line for each part of an archive that no proof covers."""
     loose = binding.unbound_facts(held.facts, list(_in_identities(held)))
     yield f"facts.json: what no run's id covers: {', '.join(loose)}"
+    if held.facts.get("methods"):
+        yield "facts.json: methods, the numbers of how arms are arranged and measured, as the code had them"
     if held.facts.get("skipped"):
         yield f"facts.json: why arms were skipped: {', '.join(held.facts['skipped'])}"
     yield f"studies/{held.name}.yaml: what no plan follows from: {', '.join(binding.UNBOUND_KEYS)}"

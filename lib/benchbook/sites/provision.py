@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from benchbook.core import applied, files, paths
+from benchbook.core.design import METHODS
 from benchbook.core.engines import engine_of
 from benchbook.core.errors import BenchbookError
 from benchbook.core.study import Study
@@ -22,9 +23,9 @@ from benchbook.sites.lab import lab_folder
 def run(name: str, study: Study, path: Path) -> dict[str, Any]:
     """Start each arm of a study, ask it what it is, write `facts.json` and return it.
 
-    It has `study`, `machine`, what `site.machines` says, `arms`, what `site.facts` says of each, and
-    `skipped`, those that can't be made, with the reason. Beside it, in `applied`, is what they were started
-    with. SettingsDiffer if a setting was not taken.
+    It has `study`, `machine`, what `site.machines` says, `methods`, the numbers of how arms are measured,
+    `arms`, what `site.facts` says of each, and `skipped`, those that can't be made, with the reason. Beside
+    it, in `applied`, is what they were started with. SettingsDiffer if a setting was not taken.
     """
     with open_site(study, lab_folder(paths.root(), name)) as site:
         arms, skipped, texts = {}, skip(site, study), list[tuple[str, str]]()
@@ -40,7 +41,8 @@ def run(name: str, study: Study, path: Path) -> dict[str, Any]:
             must_have_sysbench(study, arm, arms[arm])
             texts += site.applied(arm)
     applied.write(path.with_name(paths.APPLIED), texts)
-    facts = {"study": name, "machine": machines, "arms": arms} | ({"skipped": skipped} if skipped else {})
+    facts: dict[str, Any] = {"study": name, "machine": machines, "methods": METHODS, "arms": arms}
+    facts |= {"skipped": skipped} if skipped else {}
     files.write_json(path, facts)
     return files.read_json(path)
 
