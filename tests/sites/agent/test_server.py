@@ -26,6 +26,7 @@ from typing import Any
 
 import pytest
 
+from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites.agent.jobs import Jobs
@@ -115,7 +116,7 @@ def test_another_python_than_ours_compiles_it_itself(agents: Agents):
     whole, ours = archive.pack(), MAGIC_NUMBER + archive.UNCHECKED
     assert whole.count(ours) > 20
     agents.file.write_bytes(whole.replace(ours, b"1234" + archive.UNCHECKED))
-    assert agents.command("look", programs={})["ok"]["python"]
+    assert agents.command("look", programs={}, asked=traits.asked_of_hosts())["ok"]["python"]
 
 
 def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
@@ -140,7 +141,7 @@ def test_it_is_written_for_the_oldest_python_that_hosts_may_have():
 
 
 def test_python_alone_is_enough_for_it(agents: Agents):
-    found = agents.command("look")["ok"]
+    found = agents.command("look", programs={}, asked=traits.asked_of_hosts())["ok"]
     assert found["facts"]["cores"] == len(os.sched_getaffinity(0))
     assert found["facts"]["kernel"] == os.uname().release
     assert (
