@@ -277,7 +277,7 @@ def test_after_a_change_of_the_code_the_record_is_made_again_and_says_what_chang
     changed = entry.model_copy(update={"sha256": files.sha256(packed)})
     index.write(index.read().with_session("made", "Made", session, changed))
     told = rewrite.run()
-    assert f"made {session}: written anew by the present code:" in told
+    assert f"made {session}: written again by the present code:" in told
     assert "findings.json: blocks.complete" in told
     _, fresh = only(index.read())
     assert (fresh.made, fresh.measured, fresh.commit) == (entry.made, entry.measured, entry.commit)

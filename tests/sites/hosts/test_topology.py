@@ -12,6 +12,7 @@ from benchbook.core.inventory import Target
 from benchbook.core.study import Study
 from benchbook.sites.hosts import arrange, topology
 from benchbook.sites.hosts.watch import together
+from benchbook.sites.machine.monitor import COLUMNS
 from tests.house import tree
 
 # Fields of tiup's topology reference with the types that it gives them; only those that we write.
@@ -104,7 +105,8 @@ def test_arms_that_differ_in_access_alone_share_a_cluster_and_others_do_not():
 
 def test_rows_of_a_part_on_two_hosts_are_added_and_a_second_of_one_alone_is_left_out():
     def row(second: str, part: str, cpu: str, sent: str) -> list[str]:
-        return [second, part, cpu, "10", "", "", "", "", "1", sent]
+        known = [second, part, cpu, "10", "", "", "", "", "1", sent]
+        return known + [""] * (len(COLUMNS) - len(known))
 
     one = [row("1.0", "server", "0.5", "2"), row("2.0", "server", "0.75", ""), row("3.0", "server", "1", "1")]
     two = [row("1.1", "server", "0.25", "3"), row("2.1", "server", "0.25", "4")]
