@@ -17,6 +17,11 @@ figure, axes = plt.subplots(figsize=(1, 1))
 display(figure, metadata={"image/png": {"alt": "nothing"}})
 plt.close(figure)"""
 
+WHERE = """import os, sys
+from benchbook.core import paths
+print(os.getcwd(), paths.root())
+print("x", file=sys.stderr)"""
+
 
 def execute(folder: Path, *sources: str, **parameters: str) -> list[nbformat.NotebookNode]:
     """Execute cells, the first one tagged as parameters, and return the cells as they were written."""
@@ -37,7 +42,7 @@ def test_what_cells_show_is_written_in_order_with_the_parameters_that_were_given
     before = Path.cwd(), os.environ.get("BENCHBOOK_ROOT")
     cells = execute(
         *(tmp_path, 'study = "quick"', "print(study); print('two'); display(3); study * 2", FIGURE),
-        *("import os, sys; print(os.getcwd(), os.environ['BENCHBOOK_ROOT']); print('x', file=sys.stderr)",),
+        *(WHERE,),
         study="other",
     )
     assert [cell.source for cell in cells][:2] == ['study = "quick"', '# Parameters\nstudy = "other"\n']
