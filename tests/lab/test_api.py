@@ -87,6 +87,7 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
     together = bb.pooled("two-arms")
     tables = {
         **{name: getattr(study, name) for name in ("runs", "turns", "intervals", "histograms", "monitor")},
+        "costs": study.costs,
         "voids": study.voids,
         "levels": study.findings[0].levels,
         **{name: getattr(study, name) for name in ("refused", "schedule", "stages", "checks")},
