@@ -17,6 +17,7 @@ import pandas as pd
 from benchbook.compare import (
     arrangements,
     causes,
+    consistency,
     costs,
     described,
     doubts,
@@ -39,12 +40,40 @@ from benchbook.compare.sentences import listing, percent
 from benchbook.compare.stopping import stopped_at
 from benchbook.compare.verdicts import MARGIN, next_look, reached_look
 from benchbook.core import canonical, files
+from benchbook.core.claim import Claim
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
 from benchbook.core.wording import count
 
 WHERE = {"ssh": "these hosts", "kubernetes": "this cluster"}
 FALSE_VERDICTS = 0.05
+
+
+def tables(study: Study, analysis: Analysis, put: measured.Put) -> tuple[str, ...]:
+    """Return which tidy tables `of_study` takes where these claims are put to a study."""
+    usual = ("runs", "voids", "histograms", "monitor", "costs")
+    return (*usual, *measured.tables(put.asked), *described.tables(study, analysis))
+
+
+def of_study(
+    name: str,
+    study: Study,
+    tidy: Mapping[str, pd.DataFrame],
+    analysis: Analysis,
+    put: measured.Put,
+    shown: Mapping[str, Claim],
+    facts: Mapping[str, Any],
+    dataset: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the content of findings.json from what the stages of a study left.
+
+    `put` are the claims put to it and `shown` those that its arms illustrate; `facts` and `dataset` are
+    facts.json and dataset.json.
+    """
+    checks = consistency.of_runs(tidy["runs"])
+    unanswered = [*put.left, *arrangements.notes(study, facts, shown)]
+    given = (put.effects, checks, facts["arms"], unanswered, put.asked, dataset.get("loads"))
+    return make(name, study, tidy, analysis, *given)
 
 
 def make(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbook.compare import arrangements, consistency, described, extracts, findings
+from benchbook.compare import arrangements, extracts, findings
 from benchbook.compare.claims import measured
 from benchbook.core import canonical, files, load, parallel, paths, recorded, yamlfile
 from benchbook.core.errors import BenchbookError
@@ -110,18 +110,9 @@ def analyze(where: paths.StudyPaths, params: Params) -> None:
     spec, study = load.study_file(where.file), where.name
     shown = published.claims(arrangements.illustrated(spec))
     put = measured.put(spec, published.claims(spec.claims), shown)
-    needed = [*measured.tables(put.asked), *described.tables(spec, params.analysis)]
-    tables = tidy.load(where.tidy, "runs", "voids", "histograms", "monitor", "costs", *needed)
-    checks, facts = consistency.of_runs(tables["runs"]), recorded.facts(study)
-    given = (
-        put.effects,
-        checks,
-        facts["arms"],
-        [*put.left, *arrangements.notes(spec, facts, shown)],
-        put.asked,
-    )
-    loads = recorded.dataset(study).get("loads")
-    found = findings.make(study, spec, tables, params.analysis, *given, loads)
+    tables = tidy.load(where.tidy, *findings.tables(spec, params.analysis, put))
+    left = recorded.facts(study), recorded.dataset(study)
+    found = findings.of_study(study, spec, tables, params.analysis, put, shown, *left)
     findings.save(where.findings, found)
     files.write_json(where.metrics, extracts.metrics(found))
     files.write_csv(where.plots / "effects.csv", extracts.by_threads(found))
