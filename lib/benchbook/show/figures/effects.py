@@ -138,16 +138,21 @@ def _rows(found: Finding, is_aa: bool, page: str) -> Iterator[_Row]:
         yield _Row(count(point["threads"], "thread"), point, False, arm, band, anchor)
 
 
-def _draw(
-    axes: Axes, rows: Sequence[_Row], limits: tuple[float, float], arms: Sequence[str]
-) -> Iterator[Point]:
+def axis_of_change(axes: Axes, rows: int, limits: tuple[float, float]) -> None:
+    """Make axes for so many rows of effects: log ratios between the limits, read as per cent."""
     axes.set_xlim(*limits)
-    theme.rows_against_zero(axes, len(rows))
-    ticks = ticks_between(limits)
+    theme.rows_against_zero(axes, rows)
+    ticks = _ticks(limits)
     axes.set_xticks(
         [math.log1p(tick / 100) for tick in ticks], [numbers.decimal(tick, 0, True) for tick in ticks]
     )
     axes.set_xlabel("change against the baseline, %")
+
+
+def _draw(
+    axes: Axes, rows: Sequence[_Row], limits: tuple[float, float], arms: Sequence[str]
+) -> Iterator[Point]:
+    axis_of_change(axes, len(rows), limits)
     sides = axes.get_yaxis_transform()
     edge = (_LEFT - 0.02) / (_WIDTH - _LEFT - _RIGHT)
     for y, row in enumerate(rows):
@@ -177,7 +182,7 @@ def _draw(
                 yield Point(axes, x, y, f"{row.label}: {_label(row)}", row.anchor)
 
 
-def ticks_between(limits: tuple[float, float]) -> list[int]:
+def _ticks(limits: tuple[float, float]) -> list[int]:
     """Choose round percentages, zero among them, that stand far enough apart to be read."""
     low, high = limits
     gap = (high - low) / _MOST_TICKS

@@ -15,7 +15,7 @@ from benchbook.compare.pooled_words import percent, span
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 from benchbook.core.wording import count
 from benchbook.show import numbers, theme
-from benchbook.show.figures.effects import log_of, ticks_between
+from benchbook.show.figures.effects import axis_of_change, log_of
 from benchbook.show.markup import slug
 from benchbook.show.picture import Panel, Picture
 
@@ -104,13 +104,7 @@ def _name(session: Session) -> str:
 
 
 def _draw(axes: Axes, rows: Sequence[_Row], limits: tuple[float, float]) -> None:
-    axes.set_xlim(*limits)
-    theme.rows_against_zero(axes, len(rows))
-    ticks = ticks_between(limits)
-    axes.set_xticks(
-        [math.log1p(tick / 100) for tick in ticks], [numbers.decimal(tick, 0, True) for tick in ticks]
-    )
-    axes.set_xlabel("change against the baseline, %")
+    axis_of_change(axes, len(rows), limits)
     sides = axes.get_yaxis_transform()
     edge = (_LEFT - 0.02) / (theme.WIDTH - _LEFT - _RIGHT)
     for y, row in enumerate(rows):
