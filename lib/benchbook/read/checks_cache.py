@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchbook.core.params import Limits
-from benchbook.read.evidence import Evidence, Excused
+from benchbook.read.evidence import Evidence, Excused, Missing
 
 ROW_BYTES = 206
 """The least that a row of sysbench takes: two numbers of 4 bytes, 120 and 60 letters, 18 of InnoDB's own."""
@@ -15,6 +15,8 @@ WARM_SHARE = 0.75
 
 def cache(run: Evidence, limits: Limits) -> list[str]:
     """V25: what a server held in memory at its first query is what the arm begins with by its study."""
+    if not run.seen:
+        raise Missing("nothing was recorded")
     begins = run.seen.get("begins")
     if begins not in ("cold", "warm"):
         return []
