@@ -93,14 +93,14 @@ def _pages(root: Path, arguments: list[str]) -> tuple[int, bool]:
     return _dvc(root, ["repro", *flags, "--single-item", *SITE])
 
 
-def _around(root: Path, flags: list[str]) -> tuple[int, bool]:
+def _around(root: Path) -> tuple[int, bool]:
     """Make the pages that every page leads to, without the record, which takes minutes where it is new."""
     for place in ("record", "history"):
         (root / "reports" / place).mkdir(parents=True, exist_ok=True)
-    code, is_stopped = _dvc(root, ["repro", *flags, "audit"])
+    code, is_stopped = _dvc(root, ["repro", "audit"])
     if code or is_stopped:
         return code, is_stopped
-    return _dvc(root, ["repro", *flags, "--single-item", *SITE])
+    return _dvc(root, ["repro", "--single-item", *SITE])
 
 
 def _beside(arguments: Sequence[str]) -> list[str]:
@@ -111,7 +111,7 @@ def _beside(arguments: Sequence[str]) -> list[str]:
 
 
 def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bool]:
-    """Run DVC for what is measured, then render the pages about everything and print the answers.
+    """Run DVC for what is measured, print the answers, then render the pages about everything.
 
     Who asks for a page gets those that it leads to. What is recorded is not made again on the way:
     `make pages` does that.
@@ -124,11 +124,8 @@ def _repro(root: Path, arguments: list[str], study: str | None) -> tuple[int, bo
     code, is_stopped = _dvc(root, ["repro", *arguments, *targets])
     if code or is_stopped or _is_asking(arguments):
         return code, is_stopped
-    if is_whole or targets:
-        code, is_stopped = _around(root, [])
-    if not (code or is_stopped):
-        _tell(chosen)
-    return code, is_stopped
+    _tell(chosen)
+    return _around(root) if is_whole or targets else (code, is_stopped)
 
 
 def _tell(studies: Sequence[str]) -> None:
