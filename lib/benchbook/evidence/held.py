@@ -62,9 +62,7 @@ def made_again(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> H
     refused = (*other_archive(where, entry), *other_session(where, entry, root))
     tables = tidy.load(remade.where.tidy)
     found = [*remade.differences]
-    # The means in `costs` follow a processor's last bit; what they are made of is held in the other tables.
-    held = {name: digests for name, digests in entry.made.items() if name != "costs"}
-    found += [f"tidy/{text}" for text in canonical.table_differences(held, tables)]
+    found += [f"tidy/{text}" for text in canonical.table_differences(entry.made, tables)]
     return Held(remade, refused, tuple(f"{_place(where)}: {text}" for text in found))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from benchbook.core import canonical
 from benchbook.read.evidence import Evidence
 from benchbook.read.log import Missing
 
@@ -122,7 +123,7 @@ def _mean(table: pa.Table, column: str, mine: np.ndarray) -> float:
         return math.nan
     values = table[column].to_numpy().astype(float)[mine]
     known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else math.nan
+    return canonical.mean(known) if known.size else math.nan
 
 
 def _of_server(run: Evidence) -> Columns:
