@@ -252,6 +252,7 @@ def test_a_statement_of_a_stranger_in_the_run_voids_it(loaded: Any, tmp_path: Pa
 
 @pytest.mark.server
 @needs
+@pytest.mark.alone
 def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
     loaded: Any, tmp_path: Path
 ) -> None:
@@ -264,7 +265,8 @@ def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
         }
     )
     store = Store(site, asked, tmp_path)
-    store.walk()
+    with rooms.alone():
+        store.walk()
     store.assert_complete()
     assert store.wrong() == {}
     for folder in (folders := store.kept()):
