@@ -225,6 +225,9 @@ class Clock:
                 if time.monotonic() + lasts > until or (is_counted and taken >= self.asked["turns"]):
                     return
                 for name in one:
+                    # After a turn that was held up the rest of its round may not fit any more.
+                    if time.monotonic() > until:
+                        return
                     self.take(name, is_counted)
                 taken += each
 
