@@ -65,6 +65,10 @@ def test_turns_as_planned_pass_and_whole_runs_have_nothing_to_show():
         (taken(idle=5), "the client stood still in 5 of its 20 turns"),
         (taken(clock={"exit_code": -9, "gone": None}), "the clock of the turns ended with -9"),
         (taken(clock={"exit_code": 3, "gone": 77}), "ended with 3: process 77 of the group ended"),
+        (
+            taken(clock={"exit_code": 3, "gone": 77, "gone_out_of_turn": True}),
+            "ended with 3: process 77 of the group ended out of its turn",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

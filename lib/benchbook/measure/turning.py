@@ -16,7 +16,7 @@ from benchbook.plan import turns
 from benchbook.sites.contract import Taker
 
 LOOK_S = 0.05
-CLOCK = ("exit_code", "gone", "priority", "started", "window", "discarded")
+CLOCK = ("exit_code", "gone", "gone_out_of_turn", "priority", "started", "window", "discarded")
 COLUMNS = ("turn", "arm", "begin_us", "end_us")
 
 

@@ -68,12 +68,13 @@ def turns(run: Evidence, limits: Limits) -> list[str]:
 def _clock_faults(run: Evidence) -> list[str]:
     clock = run.get("turns", "clock")
     code, gone = clock.get("exit_code"), clock.get("gone")
+    when = " out of its turn" if clock.get("gone_out_of_turn") else ""
     if code == 0:
         return []
     why = {
         None: "",
         "start": ": not all clients had started in time",
-    }.get(gone, f": process {gone} of the group ended")
+    }.get(gone, f": process {gone} of the group ended{when}")
     return [f"the clock of the turns ended with {code}{why}"]
 
 

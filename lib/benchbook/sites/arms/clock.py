@@ -112,6 +112,7 @@ class Clock:
         self.idle = dict.fromkeys(self.arms, 0)
         self.longest_stop = dict.fromkeys(self.arms, 0.0)
         self.slowest_s = 0.0
+        self.running = set(self.arms)
         self.seen: dict[str, float] = {}
         self.usage = _module(asked.get("usage"))
         unread = asked.get("unread") or ()
@@ -166,6 +167,7 @@ class Clock:
             self.look_outside(name)
             costs = self.read(name)
         before = [cpu_s(pid) for _, pid in self.watched[name]] if is_counted else []
+        self.running = {name}
         processes.send(others, signal.SIGCONT)
         begin = time.monotonic_ns()
         processes.send(clients, signal.SIGCONT)
@@ -175,6 +177,7 @@ class Clock:
         processes.send(others, signal.SIGSTOP)
         # A process stands still when its last thread does, which on a busy machine waits for a core first.
         stopping_s = _stand_still([*clients, *others])
+        self.running = set()
         self.slowest_s = max(self.slowest_s, stopping_s)
         if not is_counted:
             return
@@ -236,6 +239,7 @@ class Clock:
         asked = self.asked
         first, last = self.wait_until_started()
         self.stop_all()
+        self.running = set()
         self.fill(first + asked["discard_s"] - GUARD_S, is_counted=False)
         discarded = time.monotonic()
         _sleep_until(last + asked["discard_s"] + GUARD_S)
@@ -247,6 +251,10 @@ class Clock:
             self.look_outside(name)
         self.processes.go_on()
         return {"window": [begun, ended], "started": [first, last], "discarded": discarded}
+
+    def is_out_of_turn(self, pid: int) -> bool:
+        """Tell whether a process is a client that was to stand still."""
+        return any(pid in pids for name, pids in self.clients.items() if name not in self.running)
 
     def seen_so_far(self) -> dict:
         """Return what was seen so far, each by arm."""
@@ -343,6 +351,7 @@ def main() -> int:
         code = 0
     except Ended as gone:
         found["gone"], code = gone.args[0], 3
+        found["gone_out_of_turn"] = clock is not None and clock.is_out_of_turn(gone.args[0])
     except TimeoutError:
         found["gone"], code = "start", 4
     finally:
