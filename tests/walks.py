@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from benchbook.core.study import Study
 from benchbook.measure import matrix
 from benchbook.plan import schedule
 from benchbook.read import validity
+from tests import rooms
 from tests.limits import LIMITS
 
 # Servers and clients of two tests at once leave a client no time for a second, or fewer turns.
@@ -44,6 +46,17 @@ class Store:
                 self.study, self.runs, *where, lambda folder: self.judge(folder), LIMITS, self.said.append
             )
         )
+
+    def walk_alone(self) -> matrix.Walk:
+        """Walk with the machine alone, afresh where its host took it away; the last of three tries stands."""
+        with rooms.alone():
+            for left in (2, 1, 0):
+                state = self.walk()
+                if not self.wrong() or not left:
+                    break
+                for folder in (self.raw, self.void):
+                    shutil.rmtree(folder, ignore_errors=True)
+        return state
 
     def kept(self) -> list[RunFolder]:
         return list(runfolder.listing(self.raw))

@@ -21,7 +21,6 @@ from benchbook.core.study import Study
 from benchbook.plan import schedule
 from benchbook.read import checks_turns, tidy
 from benchbook.sites.engines import dialect
-from tests import rooms
 from tests.limits import LIMITS
 from tests.measure.test_matrix import clients
 from tests.walks import Store
@@ -108,8 +107,7 @@ def assert_costs(seen: dict[str, Any], runs: Any) -> None:
 @pytest.mark.alone
 @pytest.mark.parametrize("store", [2], indirect=True)
 def test_a_group_leaves_a_folder_an_arm_whose_books_agree_to_the_query(store: Store):
-    with rooms.alone():
-        state = store.walk()
+    state = store.walk_alone()
     store.assert_complete()
     tried = 3 + len(store.voids())
     assert (state.done, state.abandoned, store.wrong(), stopped()) == (tried, [], {}, []), store.said

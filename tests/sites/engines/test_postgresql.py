@@ -265,8 +265,7 @@ def test_the_books_of_a_server_are_held_against_all_arms_that_share_it_in_turns(
         }
     )
     store = Store(site, asked, tmp_path)
-    with rooms.alone():
-        store.walk()
+    store.walk_alone()
     store.assert_complete()
     assert store.wrong() == {}
     for folder in (folders := store.kept()):

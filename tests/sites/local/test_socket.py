@@ -76,8 +76,7 @@ def test_both_ways_lead_to_one_server_in_turns_and_agree_with_its_ledger(
         dataset.load(site, asked)
         store = Store(site, asked, tmp_path)
         assert store.runs[0].order == "turns"
-        with rooms.alone():
-            store.walk()
+        store.walk_alone()
         store.assert_complete()
         assert store.wrong() == {}
         assert site.server_of("direct") == site.server_of("socket")
