@@ -13,7 +13,7 @@ from benchbook.commands import cli
 from benchbook.core import paths, reference, registry, schema, study_hosts
 from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
-from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour, Price, Zones
+from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour, Zones
 from benchbook.core.study_cluster import ArmCluster, Cluster, Event
 from benchbook.core.study_engine import ArmData, ArmEngine
 from benchbook.core.study_existing import Existing, Place
@@ -66,7 +66,6 @@ SECTIONS = {
     "`arms.NAME.numa`, or null": study_hosts.Numa,
     "`arms.NAME.parts`, or null": study_hosts.PartSettings,
     "`arms.NAME.endpoint`, or null": Place,
-    "`arms.NAME.price_per_hour`, or null": Price,
     "`aa`, or null": TwinArm,
     "`dataset`": Dataset,
     "`workloads.NAME`": Workload,

@@ -8,7 +8,7 @@ from benchbook.core import registry, supported
 from benchbook.core.study_arm import Arm
 
 # What of an arm affects no run, or is always there.
-APART = {"access", "cpu", "illustrates", "name", "plays", "price_per_hour", "stands_in_for"}
+APART = {"access", "cpu", "illustrates", "name", "plays", "stands_in_for"}
 
 
 def test_every_kind_of_site_has_its_line_and_every_key_of_an_arm_is_made_somewhere():

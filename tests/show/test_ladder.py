@@ -1,5 +1,4 @@
-"""A ladder and its costs on the page: the answer, the figure with its numbers in words, every pair, no empty
-table."""
+"""A ladder on the page: the answer, the figure with its numbers in words, every pair, no empty table."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import pytest
 from benchbook.compare import findings
 from benchbook.core.params import Analysis
 from benchbook.core.study import Study
-from benchbook.show import costs, ladder, prose
+from benchbook.show import ladder, prose
 from tests.show import conftest, synthetic
 
 ARMS = {"pool-8": 1.0, "pool-32": 1.3, "pool-128": 1.301}
@@ -20,8 +19,7 @@ ARMS = {"pool-8": 1.0, "pool-32": 1.3, "pool-128": 1.301}
 
 @pytest.fixture(scope="module")
 def found():
-    """Make the findings of a ladder of three arms, 30 % between the first two and nothing after, with
-    prices."""
+    """Make the findings of a ladder of three arms, 30 % between the first two and nothing after."""
     rows, noise = [], (0.001, -0.001, 0.0005, -0.0005, 0.0)
     for block in range(1, 6):
         for place, (arm, ratio) in enumerate(ARMS.items()):
@@ -37,7 +35,7 @@ def found():
     study = Study.model_validate(
         {
             "title": "Pools", "question": "How large?", "site": {}, "engine": {},
-            "arms": {arm: {"price_per_hour": {"amount": 3.6, "currency": "EUR"}} for arm in ARMS},
+            "arms": {arm: {} for arm in ARMS},
             "aa": None, "dataset": {"tables": 1, "table_size": 100},
             "workloads": {"oltp_point_select": {}}, "threads": [4],
             "plan": {"seed": 1, "blocks": 5, "discard_s": 1, "run_s": 5, "ladder": list(ARMS)},
@@ -66,22 +64,13 @@ def test_the_figure_says_its_numbers_and_is_the_same_twice(found):
     assert [cell.text.count("no practical difference") for cell in table.rows[2][5:]] == [1, 1]
 
 
-def test_costs_stand_with_currency_and_interval(found):
-    cells, changes = costs.tables(found)
-    # 3.60 an hour over 3.6 million queries an hour: 1.00 a million, and 1 / 1.3 = 0.77 at the second arm.
-    assert [float(row[4]) for row in cells.rows] == pytest.approx([1.0, 0.769, 0.769], abs=0.006)
-    assert "EUR per million queries" in cells._repr_html_()
-    assert len(changes.rows) == 2
+def test_a_study_without_one_shows_none(made):
+    assert ladder.shown(made.findings) == []
 
 
-def test_a_study_without_them_shows_neither(made):
-    assert ladder.shown(made.findings) == [] and costs.tables(made.findings) == []
-
-
-def test_the_page_of_a_study_has_them(found, made, tmp_path):
+def test_the_page_of_a_study_has_it(found, made, tmp_path):
     """The whole report notebook, on the made-up study with a ladder in its findings."""
-    own = {key: found[key] for key in ("ladder", "costs")}
-    with_ladder = dataclasses.replace(made, findings={**made.findings, **own})
+    with_ladder = dataclasses.replace(made, findings={**made.findings, "ladder": found["ladder"]})
     soup = conftest.build(with_ladder, tmp_path).soup
-    assert soup.find(id="ladder") and soup.find(id="ladder-1") and soup.find(id="costs")
+    assert soup.find(id="ladder") and soup.find(id="ladder-1")
     assert synthetic.evidence().findings.get("ladder") is None

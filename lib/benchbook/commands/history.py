@@ -105,7 +105,7 @@ def machine(arms: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def settings(study: Study) -> str:
-    """Return the digest of what makes it the same study: everything but words, block counts and prices."""
+    """Return the digest of what makes it the same study: everything but words and block counts."""
     plain = study.model_dump(mode="json", exclude=FREE)
     plain["plan"] = {key: value for key, value in plain["plan"].items() if key not in FREE_OF_PLAN}
     plain["arms"] = {name: arm.setting for name, arm in study.arms.items()}

@@ -113,15 +113,5 @@ def ladder(found: Mapping[str, Any]) -> list[pd.DataFrame]:
     return [pd.DataFrame(rows)] if rows else []
 
 
-def costs(found: Mapping[str, Any]) -> list[pd.DataFrame]:
-    """Return the cost per million queries of each priced cell with its interval as one table; none without a
-    price."""
-    own = found.get("costs")
-    if not own:
-        return []
-    columns = ["workload", "threads", "arm", "price_per_hour", "cost", "low", "high", "n"]
-    return [pd.DataFrame(own["arms"])[columns].assign(currency=own["currency"])]
-
-
 def _percent(fraction: float | None) -> float | None:
     return None if fraction is None else round(100 * fraction, canonical.PERCENT_DECIMALS)

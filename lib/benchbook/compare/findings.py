@@ -18,7 +18,6 @@ from benchbook.compare import (
     arrangements,
     causes,
     consistency,
-    costs,
     described,
     doubts,
     edges,
@@ -177,7 +176,7 @@ def _asked(
     own = ladders.findings(evidence, [one.candidate for one in twins], context)
     put = {"claims": list(others)} if others else {}
     told = described.findings(behind, context.names["arms"])
-    return {**put, **own, **costs.findings(evidence, context), **told}
+    return {**put, **own, **told}
 
 
 def save(path: Path, findings: Mapping[str, Any]) -> None:

@@ -34,7 +34,6 @@ METRICS = {
     "cpu_server_for_a_query": "processor time of the server for a query",
     "cpu_tidb_cores": "processor time of TiDB without PD and stores",
     "cpu_tidb_for_a_query": "processor time of TiDB for a query, without PD and stores",
-    "cost_per_million": "cost per million queries",
     "memory_proxy_mib": "memory of the proxy",
 }
 # An arm that is called after its way of access, under the field's own term for it.

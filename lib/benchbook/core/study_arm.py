@@ -18,7 +18,7 @@ Access = Annotated[str, known("access", registry.access), enumeration(registry.a
 Core = Annotated[int, Field(ge=0, le=4095, examples=[0])]
 PRESENTATION = ("name",)
 """What of an arm is for readers alone: neither a run nor what was promised before it depends on it."""
-UNMEASURED = (*PRESENTATION, "stands_in_for", "plays", "illustrates", "price_per_hour")
+UNMEASURED = (*PRESENTATION, "stands_in_for", "plays", "illustrates")
 """What of an arm changes no run."""
 
 
@@ -81,15 +81,6 @@ class Load(Model):
         return self
 
 
-class Price(Model):
-    """What an arm costs while it runs."""
-
-    amount: float = Field(gt=0, le=1_000_000, examples=[0.19])
-    """Price of an hour of everything the arm needs, in `currency`."""
-    currency: str = Field("USD", pattern=r"^[A-Z]{3}$", examples=["EUR"])
-    """Currency by its three letters (ISO 4217); the same in all arms of a study."""
-
-
 class Arm(Model):
     """One full setting of everything that is varied."""
 
@@ -143,8 +134,6 @@ class Arm(Model):
     `site.kubernetes.tidb`; null: none."""
     endpoint: Place | None = None
     """Where this arm connects, with `site.kind: existing`; null: as `site.existing` says."""
-    price_per_hour: Price | None = None
-    """Price of an hour of this arm, from which the cost per million queries follows; null: none is known."""
     stands_in_for: str | None = Field(None, min_length=3, max_length=300)
     """What of a source this arm stands in for, and how it differs from it; the report says so."""
     plays: dict[str, str | int | float] = Field({}, examples=[{"arm": "haproxy"}])
@@ -200,15 +189,6 @@ def conflicts(arms: Mapping[str, Arm]) -> Iterator[str]:
             f"arms.{without[0]}.zones: null: another arm has the hop, so the hop itself would be compared; "
             "write {latency_ms: 0}"
         )
-    prices = {name: arm.price_per_hour for name, arm in arms.items() if arm.price_per_hour is not None}
-    currencies = [price.currency for price in prices.values()]
-    for name, price in prices.items():
-        if price.currency != currencies[0]:
-            yield (
-                f"arms.{name}.price_per_hour.currency: {price.currency}: another arm is priced in "
-                f"{currencies[0]}; write all prices in one currency"
-            )
-            break
     for key, scope in (("swappiness", "any"), ("somaxconn", "host"), ("syncookies", "host")):
         asked = {
             name: getattr(arm.kernel, key, None)

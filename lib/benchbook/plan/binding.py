@@ -23,7 +23,7 @@ FILES = {"facts": "facts.json", "data": "dataset.json"}
 # Sections of a study file that no run's plan follows from.
 UNBOUND_KEYS = (
     *("title", "question", "claims", "site", "plan.blocks", "plan.stop", "plan.max_repeats"),
-    *("plan.budget_minutes", "plan.ladder", "arms.NAME.price_per_hour", "warm_up.prewarm", "warm_up.analyze"),
+    *("plan.budget_minutes", "plan.ladder", "warm_up.prewarm", "warm_up.analyze"),
     "sizes",
 )
 Plans = Mapping[str, Mapping[str, Any]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchbook.compare.turns import orders
 from benchbook.core.turns import TURNS
-from benchbook.show import causes, costs, figures, ladder, sessions
+from benchbook.show import causes, figures, ladder, sessions
 from benchbook.show.evidence import Evidence
 from benchbook.show.picture import Picture
 from benchbook.show.table import Table
@@ -17,9 +17,9 @@ def of_effects(seen: Evidence) -> list[object]:
 
 
 def beside_effects(seen: Evidence) -> list[Picture | Table]:
-    """Return the ladder of a study, its prices and what a query cost each part, as far as it has them."""
+    """Return the ladder of a study and what a query cost each part, as far as it has them."""
     found = seen.findings
-    return [*ladder.shown(found), *costs.tables(found), *causes.tables(found)]
+    return [*ladder.shown(found), *causes.tables(found)]
 
 
 def of_runs(seen: Evidence) -> list[Picture]:
