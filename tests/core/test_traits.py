@@ -44,6 +44,7 @@ ELSEWHERE = {
     "read/rows.py": {"tidb"},
     "sites/hosts/cluster_facts.py": {"tidb"},
     "sites/hosts/topology.py": {"tidb"},
+    "sites/kube/watch.py": {"tidb"},
     "measure/dataset.py": {"mariadb"},  # the one whose own checksum is taken
 }
 ROOMS = (
@@ -52,7 +53,10 @@ ROOMS = (
     "sites/proxies/",
     "sites/tidb/",
     "sites/local/tidb_",
-    "sites/kube/",
+    "sites/kube/mariadb.py",
+    "sites/kube/postgresql.py",
+    "sites/kube/tidb",
+    "sites/kube/haproxy.py",
 )
 
 
@@ -108,6 +112,11 @@ def test_settings_that_are_not_named_are_refused_with_those_that_are():
     assert traits.only("one", "two")({"two": 1, "odd": 2}) == "odd: not taken; use one, two"
     assert traits.only()({"odd": 2}) == "odd: not taken; remove it"
     assert traits.only("one")({"one": 1}) is None
+
+
+def test_what_is_made_in_a_cluster_must_say_by_what():
+    with pytest.raises(BenchbookError, match=r"haproxy: made with site\.kind: kubernetes"):
+        replace(haproxy.TRAITS, pod=None)
 
 
 def test_what_is_said_is_read_without_any_library_of_a_server():

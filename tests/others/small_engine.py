@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from benchbook.sites.engines.mariadb import MariaDB
+from benchbook.sites.kube import mariadb as in_pods
 from benchbook.sites.settings import Value
 from benchbook.sites.traits import mariadb
 
@@ -15,10 +17,12 @@ TRAITS = replace(
     is_basic=False,
     product="Small",
     code="tests.others.small_engine:Small",
-    sites=frozenset({"local", "ssh"}),
+    pod="tests.others.small_engine:SmallInPod",
+    sites=frozenset({"kubernetes", "local", "ssh"}),
     said_by=None,
     runs_own_scripts=False,
 )
+OWN: dict[str, Value] = {"innodb_buffer_pool_size": "32M"}
 
 
 class Small(MariaDB):
@@ -27,4 +31,12 @@ class Small(MariaDB):
     traits = TRAITS
 
     def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
-        return {**super()._complete({}), "innodb_buffer_pool_size": "32M", **asked}
+        return {**super()._complete({}), **OWN, **asked}
+
+
+class SmallInPod(in_pods.MariaDB):
+    """The same in a pod."""
+
+    @classmethod
+    def complete(cls, engine: Any) -> dict[str, Value]:
+        return {**super().complete(engine), **OWN, **engine.settings}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 
 from benchbook.core import traits
+from benchbook.sites.kube import proxy as in_pods
 from benchbook.sites.proxies.proxy import Proxy
 
 TRAITS = traits.Proxy(
     name="socat",
     product="socat",
     code="tests.others.socat_proxy:Socat",
+    pod="tests.others.socat_proxy:SocatInPod",
+    sites=frozenset({"kubernetes", "local", "ssh"}),
     programs=("socat",),
     version_by=("-V",),
     packages={"apt-get": "socat"},
@@ -36,3 +39,15 @@ class Socat(Proxy):
         self._configure("")
         listen = f"TCP-LISTEN:{self.place.port},bind={self.place.address},fork,reuseaddr"
         self._begin([self.binary, listen, f"TCP:{self.servers[0]}"], self.holds_port)
+
+
+class SocatInPod(in_pods.Proxy):
+    """The same in a pod, which is told where it leads by a script."""
+
+    @classmethod
+    def files(cls, port: int, server: str, behind: int, cores: float | None) -> dict[str, str]:
+        return {"lead.sh": f"exec socat TCP-LISTEN:{port},fork,reuseaddr TCP:{server}:{behind}\n"}
+
+    @classmethod
+    def command(cls, folder: str) -> list[str]:
+        return ["sh", f"{folder}/lead.sh"]

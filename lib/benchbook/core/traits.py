@@ -18,6 +18,8 @@ from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 
 OURS = "benchbook.sites.traits"
 LOAD_BALANCER = "load_balancer"
+# The kind of site that makes pods.
+POD_SITE = "kubernetes"
 # sysbench's drivers.
 MYSQL, PGSQL = "mysql", "pgsql"
 # Programs that hosts need beside those of engines and proxies.
@@ -49,6 +51,12 @@ class _Traits:
     """TCP ports in a row that it takes."""
     is_basic: bool = False
     """The studies that come with us need it, so `make doctor` fails without it."""
+    pod: str | None = None
+    """What makes it in a pod, as MODULE:CLASS; each that is made in a cluster must say."""
+
+    def __post_init__(self) -> None:
+        if POD_SITE in self.sites and self.pod is None:
+            raise BenchbookError(f"{self.name}: made with site.kind: {POD_SITE}, and `pod` says no class")
 
 
 @dataclass(frozen=True, kw_only=True)

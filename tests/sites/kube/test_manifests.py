@@ -19,9 +19,10 @@ from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import settings
-from benchbook.sites.kube import engines, layout, manifests, mariadb, plan, tidb
+from benchbook.sites.kube import accounts, layout, manifests, mariadb, plan, tidb, tidb_pod
 from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_parts import PodPlacement
+from tests.installed import package
 from tests.sites import kubernetes_study
 
 NAMES = layout.names("benchbook", "my_study", "0123456789abcdef0123456789abcdef")
@@ -92,7 +93,7 @@ def test_a_tidb_has_its_settings_and_nobody_enters_without_a_password():
     written = tomllib.loads(files["tidb.toml"])
     assert written["log"]["level"] == "warn" and written["enable-telemetry"] is False
     assert "-status-host=127.0.0.1" in files["engine.sh"]
-    made = engines.accounts(PASSWORD, PASSWORD, "tidb")
+    made = accounts.statements(PASSWORD, PASSWORD, tidb_pod.OPEN)
     assert made.rstrip().endswith("DROP USER IF EXISTS 'root'@'%';")
     with pytest.raises(ValidationError, match="not a study's to set"):
         kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}})
@@ -117,6 +118,17 @@ def test_ways_of_access_are_services_of_their_kind_or_a_proxy():
         in proxied["ConfigMap", "proxy"]["data"]["haproxy.cfg"]
     )
     assert pod(proxied["StatefulSet", "proxy"])["containers"][0]["command"][0] == "haproxy"
+
+
+def test_engine_and_proxy_of_another_package_are_made_in_pods(tmp_path: Path):
+    with package(tmp_path):
+        arms = {"direct": {"network": "pod"}, "behind": {"network": "pod", "access": "socat"}}
+        made = arm("behind", kubernetes_study.make(arms, engine={"name": "small"}))
+        assert "innodb_buffer_pool_size=32M" in made["ConfigMap", "server"]["data"]["my.cnf"]
+        assert (
+            "TCP:server.benchbook-my-study-01234567.svc:3306" in made["ConfigMap", "proxy"]["data"]["lead.sh"]
+        )
+        assert pod(made["StatefulSet", "proxy"])["containers"][0]["command"][0] == "sh"
 
 
 def test_best_effort_asks_for_nothing_and_guaranteed_for_as_much_as_it_is_limited_to():
@@ -174,9 +186,8 @@ def test_selectors_of_an_arm_go_before_those_of_the_study_and_taints_are_put_up_
 
 def test_the_server_has_the_settings_of_the_engine_on_one_machine():
     study = kubernetes_study.make()
-    written = dict(
-        line.split("=", 1) for line in engines.my_cnf(study.engine, 33900).splitlines() if "=" in line
-    )
+    text = mariadb.MariaDB.files(study.engine, 33900)["my.cnf"]
+    written = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     wanted = {key: settings.text(value) for key, value in settings.complete(study.engine.settings).items()}
     assert {key: written[key] for key in wanted} == wanted
     assert written["port"] == "33900"
@@ -198,7 +209,7 @@ def test_a_changed_setting_is_another_pod():
 
 def test_no_pod_has_an_account_but_as_a_file_and_no_kept_page_shows_it():
     study = kubernetes_study.make()
-    made = engines.accounts(PASSWORD, PASSWORD + "2", "mariadb")
+    made = accounts.statements(PASSWORD, PASSWORD + "2")
     shared = manifests.of_study(NAMES, {"server-accounts": {"init.sql": made}})
     everything = [*shared, *(one for name in study.arms for one in arm(name).values())]
     for manifest in everything:

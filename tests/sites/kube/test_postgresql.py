@@ -28,9 +28,9 @@ from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as settings
 from benchbook.sites.engines.postgresql_dialect import ADMIN
-from benchbook.sites.kube import client, engines, layout, manifests, watch
+from benchbook.sites.kube import client, layout, manifests, pods, watch
 from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME, TOOLS
-from benchbook.sites.kube.postgresql import PostgreSQL
+from benchbook.sites.kube.postgresql import PASSWORD_FILE, PostgreSQL
 from tests import rooms
 from tests.sites import kubernetes_study
 from tests.sites.kube.test_watch import sample
@@ -73,7 +73,7 @@ def test_a_pooler_is_not_made_in_a_cluster():
 
 
 def test_the_administrator_comes_from_the_pod_alone_and_nobody_without_a_password():
-    rules = engines.files(study().engine, 5432)["hba.conf"].splitlines()
+    rules = PostgreSQL.files(study().engine, 5432)["hba.conf"].splitlines()
     assert rules[0] == f"host all {ADMIN} 127.0.0.1/32 scram-sha-256"
     assert rules[1:3] == [f"host all {ADMIN} 0.0.0.0/0 reject", f"local all {ADMIN} reject"]
     assert all(rule.split()[-1] in ("scram-sha-256", "reject") for rule in rules)
@@ -81,18 +81,18 @@ def test_the_administrator_comes_from_the_pod_alone_and_nobody_without_a_passwor
 
 
 def test_a_server_s_pod_has_the_administrator_s_password_as_a_file_and_no_other():
-    held = engines.secret("postgresql", PASSWORD, "other")
-    assert held == {engines.PASSWORD_FILE: "other"}
+    held = PostgreSQL.secret(PASSWORD, "other")
+    assert held == {PASSWORD_FILE: "other"}
     shared = manifests.of_study(NAMES, {"server-accounts": held})
     everything = [*shared, *manifests.of_arm(study(), NAMES, layout.chains(study())["pod"])]
     text = manifests.text(everything)
-    assert shared[-1]["data"][engines.PASSWORD_FILE] not in text and "left out here" in text
-    assert f"--pwfile={ACCOUNT}/{engines.PASSWORD_FILE}" in text
+    assert shared[-1]["data"][PASSWORD_FILE] not in text and "left out here" in text
+    assert f"--pwfile={ACCOUNT}/{PASSWORD_FILE}" in text
 
 
 def test_a_client_in_the_server_s_container_takes_the_socket_that_is_named_after_the_port():
-    assert engines.socket("postgresql", 5433) == Path(f"{engines.OWN}/.s.PGSQL.5433")
-    assert engines.socket("mariadb", 5433) == engines.SOCKETS["mariadb"]
+    assert pods.of_engine("postgresql").socket(5433) == Path(f"{pods.OWN}/.s.PGSQL.5433")
+    assert pods.of_engine("mariadb").socket(5433) == Path(f"{pods.OWN}/m.sock")
 
 
 def test_the_bytes_of_a_connection_are_counted_whatever_the_driver():
@@ -179,12 +179,12 @@ def server() -> Iterator[PostgreSQL]:
     lab = labs.open_lab(root / "lab")
     ground = SimpleNamespace(study=asked, cluster=pod, namespace="n", here=layout.asked(asked), lab=lab)
     ground.admin_password = lambda: PASSWORD
-    held = engines.files(asked.engine, part.port)
+    held = PostgreSQL.files(asked.engine, part.port)
     held |= {"server.sh": manifests.tools()["server.sh"]}
     for name, text in held.items():
         folder = pod.places[TOOLS if name == "server.sh" else CONFIG]
         (folder / name).write_text(pod.moved(text))
-    (pod.places[ACCOUNT] / engines.PASSWORD_FILE).write_text(PASSWORD)
+    (pod.places[ACCOUNT] / PASSWORD_FILE).write_text(PASSWORD)
     first = subprocess.Popen(["sh", str(pod.places[TOOLS] / "server.sh"), "run"])
     made = PostgreSQL(ground, part)
     try:

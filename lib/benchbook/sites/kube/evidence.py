@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from benchbook.core import applied
+from benchbook.core import applied, traits
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube import wait
 from benchbook.sites.kube.facts import cluster
@@ -109,10 +109,10 @@ def _several(arms: Arms, chain: Chain, node: str) -> dict[str, Any]:
 def _proxy(arms: Arms, chain: Chain) -> dict[str, Any] | None:
     if chain.proxy is None:
         return None
-    pod = arms.pod(chain.proxy)
+    pod, of = arms.pod(chain.proxy), traits.proxy(chain.proxy.program)
     return {
-        "name": "haproxy",
-        "version": _version(arms, pod.metadata.name, "haproxy", "-v"),
+        "name": of.name,
+        "version": _version(arms, pod.metadata.name, of.programs[0], *of.version_by),
         "image": arms.space.here.images.proxy,
         "resources": _plain(pod.spec.containers[0].resources),
     }

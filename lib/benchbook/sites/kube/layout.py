@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from benchbook.core import traits
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_kubernetes import Kubernetes, Role
@@ -150,10 +151,10 @@ def chains(study: Study) -> dict[str, Chain]:
         hops: list[Part] = []
         if (service := _service(arm, servers[0])) is not None:
             hops.append(Part(service, "service", SERVICE_PORT, InPod(), to=servers[0]))
-        if arm.access == "haproxy":
+        if arm.access in traits.proxies():
             quota = arm.cpu["proxy"].quota if "proxy" in arm.cpu else None
             where = InPod("pod", _limited(quota), nodes.get("proxy", ()))
-            hops.append(share("proxy", where, to=servers[0]))
+            hops.append(share("proxy", where, to=servers[0], program=arm.access))
         quota = arm.cpu["client"].quota if "client" in arm.cpu else here.client.cpu
         where = InPod(here.client_network, _equal(quota, here.client.memory_mib), nodes.get("client", ()))
         has_pods = arm.access != "load_balancer" and here.client_in != "server"

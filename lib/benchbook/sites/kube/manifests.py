@@ -18,9 +18,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from benchbook.core.study import Study
-from benchbook.sites.kube import engines, pods
+from benchbook.sites.kube import pods
+from benchbook.sites.kube import proxy as proxies
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked, service_of
-from benchbook.sites.proxies.haproxy import DEFAULTS
 
 HERE = Path(__file__).parent
 # What a pod finds in /opt/benchbook.
@@ -32,19 +32,6 @@ TOOLS = {
     "tcp_bytes.py": "../processes/tcp_bytes.py",
 }
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
-
-# Connections follow from the open files that a container is allowed, which may be a thousand million.
-PROXY = f"""global
-    fd-hard-limit 65536
-    {{threads}}
-{DEFAULTS}
-frontend client
-    bind :{{port}}
-    default_backend server
-
-backend server
-    server db {{server}}:{{behind}}
-"""
 
 
 def of_study(names: Names, accounts: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
@@ -62,7 +49,7 @@ def of_study(names: Names, accounts: Mapping[str, Mapping[str, str]]) -> list[di
 
 def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
     """Return a server's settings, its Service, and the StatefulSet that holds it."""
-    files = engines.files(study.engine, server.port)
+    files = pods.of_engine(study.engine.name).files(study.engine, server.port)
     settings = names.manifest("ConfigMap", server.name, server.name, data=files)
     template = pods.server(study, server, digest(files))
     storage = asked(study).storage
@@ -112,14 +99,9 @@ def of_client(study: Study, names: Names, part: Part) -> dict[str, Any]:
 def of_proxy(study: Study, names: Names, proxy: Part, address: str | None) -> list[dict[str, Any]]:
     """Return a proxy's settings and the StatefulSet that holds it."""
     assert proxy.to is not None
-    cores = proxy.where.room.limit_cpu
-    text = PROXY.format(
-        threads=f"nbthread {max(1, round(cores))}" if cores else "# one thread a core",
-        port=proxy.port,
-        server=address or f"{proxy.to.name}.{names.namespace}.svc",
-        behind=proxy.to.port if address else SERVICE_PORT,
-    )
-    files = {"haproxy.cfg": text}
+    leads_to = address or f"{proxy.to.name}.{names.namespace}.svc"
+    behind, cores = proxy.to.port if address else SERVICE_PORT, proxy.where.room.limit_cpu
+    files = proxies.of(proxy.program).files(proxy.port, leads_to, behind, cores)
     return [
         names.manifest("ConfigMap", proxy.name, proxy.name, data=files),
         _stateful(names, proxy, pods.proxy(study, proxy, digest(files))),

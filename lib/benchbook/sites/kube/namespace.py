@@ -17,7 +17,7 @@ from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.kube import engines, layout, manifests
+from benchbook.sites.kube import layout, manifests, pods
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
 from benchbook.sites.machine import far
@@ -50,8 +50,8 @@ class StudyNamespace:
             "token": self.lab.token,
         }
         labs.write_private(self.lab.folder / layout.RECORD, json.dumps(record))
-        engine = self.study.engine.name
-        of_server = engines.secret(engine, self.lab.password(), self.admin_password())
+        engine = pods.of_engine(self.study.engine.name)
+        of_server = engine.secret(self.lab.password(), self.admin_password())
         accounts = {SERVER_ACCOUNTS: of_server, CLIENT_ACCOUNT: self._client_account()}
         self.apply("study", manifests.of_study(self.names, accounts))
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchbook.core import traits
 from benchbook.core.study import Study
-from benchbook.sites.kube import engines
+from benchbook.sites.kube import pods
 from benchbook.sites.kube.layout import Chain, asked
+
+OPERATED = "kubernetes.tidb"
 
 
 def of(study: Study, chain: Chain) -> Iterator[str]:
     """Yield why an arm's parts can't be made in any cluster."""
     if asked(study).tidb is None:
-        if study.engine.name == "tidb" and (old := engines.too_old(study.engine)):
-            yield old
+        yield from pods.of_engine(study.engine.name).foreseen(study.engine)
         return
-    if study.engine.name != "tidb":
-        yield "site.kubernetes.tidb goes with engine.name: tidb"
+    if OPERATED not in traits.engine(study.engine.name).clusters_by:
+        fit = ", ".join(one.name for one in traits.engines().values() if OPERATED in one.clusters_by)
+        yield f"site.{OPERATED} goes with engine.name: {fit}"
     if chain.others:
-        yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.kubernetes.tidb says"
+        yield f"servers: {len(chain.servers)}: a TiDB cluster has as many as site.{OPERATED} says"
     if chain.proxy is not None:
         yield "a TiDB cluster is reached by direct, service or load_balancer"

@@ -79,7 +79,7 @@ def _images(study: Study) -> list[str]:
         parts = [f"pingcap/{part}:{here.tidb.version}" for part in tidb.PARTS]
         return [*parts, *clients]
     used = [here.images.server, *clients]
-    if any(arm.access == "haproxy" for arm in study.arms.values()):
+    if any(chain.proxy is not None for chain in layout.chains(study).values()):
         used.append(here.images.proxy)
     return used
 

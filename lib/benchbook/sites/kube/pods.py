@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchbook.core import traits
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Kubernetes
+from benchbook.sites import load
+from benchbook.sites.kube import proxy as proxies
 from benchbook.sites.kube.layout import Part, Room, asked
 
 HOME = "/var/lib/benchbook"
+# What a server keeps beside its data.
+OWN = f"{HOME}/own"
 TOOLS = "/opt/benchbook"
 CONFIG = "/etc/benchbook"
 ACCOUNT = "/run/benchbook/account"
@@ -18,6 +23,13 @@ HOSTNAME = "kubernetes.io/hostname"
 DIGEST = "benchbook/digest"
 # A server writes its buffers out; a client has nothing to keep.
 SERVER_GRACE_S, GRACE_S = 60, 2
+
+
+def of_engine(name: str) -> Any:
+    """Return the class of an engine's servers in pods, a `server.Server`."""
+    found = traits.engine(name).pod
+    assert found is not None, "the study was refused"
+    return load(found)
 
 
 def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
@@ -53,7 +65,7 @@ def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "name": "proxy",
         "image": here.images.proxy,
         "imagePullPolicy": here.images.pull,
-        "command": ["haproxy", "-db", "-f", f"{CONFIG}/haproxy.cfg"],
+        "command": proxies.of(part.program).command(CONFIG),
         "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
         "resources": resources(part.where.room),
         "volumeMounts": _mounts(config=CONFIG, tools=TOOLS),

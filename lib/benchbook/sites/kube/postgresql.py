@@ -1,4 +1,4 @@
-"""PostgreSQL in a pod: its accounts, and what it says of itself over SQL.
+"""PostgreSQL in a pod: its files and accounts, and what it says of itself over SQL.
 
 libpq takes no socket of ours, so what the API forwards is carried to it as what an agent forwards is.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import psycopg
@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
+from benchbook.sites import settings as reserved
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_carried as carried
 from benchbook.sites.engines import postgresql_settings as settings
@@ -25,11 +26,37 @@ from benchbook.sites.engines.postgresql_dialect import ADMIN
 from benchbook.sites.kube.connect import SILENT_S
 from benchbook.sites.kube.layout import Part, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.pods import CONFIG, HOME
+from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME, OWN
 from benchbook.sites.kube.server import Server
 
 # Always there, and not measured: a session in it is in no book of the measured schema.
 FIRST = "postgres"
+# PostgreSQL does not run as root, and its TERM waits until every session has ended by itself.
+SHELL = """end_by=INT
+bin=$(dirname "$(command -v postgres || ls /usr/lib/postgresql/*/bin/postgres | sort -V | tail -n 1)")
+as="setpriv --reuid=postgres --regid=postgres --init-groups"
+make_data() {{
+  rm -rf "$data.new" &&
+    mkdir -p {own} "$data.new" && chmod 700 "$data.new" && chown postgres {own} "$data.new" &&
+    $as "$bin/initdb" --pgdata="$data.new" --username={admin} --pwfile={account}/{file} --no-sync \\
+      --auth-local=reject --auth-host=scram-sha-256 --no-locale --encoding=UTF8 >/dev/null &&
+    mv "$data.new" "$data"
+}}
+serve() {{
+  mkdir -p {own} && chown postgres {own}
+  exec $as "$bin/postgres" --config-file={config}/postgresql.conf -c cluster_name="$1"
+}}
+"""
+# Who may come in: the administrator through a forwarded port, which comes out on the pod's own loopback, and
+# sysbench's accounts from anywhere; all by a password, and nobody else.
+ACCESS = """host all {admin} 127.0.0.1/32 scram-sha-256
+host all {admin} 0.0.0.0/0 reject
+local all {admin} reject
+host {schema} all 0.0.0.0/0 scram-sha-256
+local {schema} all scram-sha-256
+"""
+# The file of the Secret with the administrator's password.
+PASSWORD_FILE = "administrator"
 
 
 class Tunnelled(carried.FarConnection):
@@ -68,12 +95,37 @@ class PostgreSQL(Server):
         self.asked = settings.complete(space.study.engine.settings)
         self._opened = 0
 
+    @classmethod
+    def files(cls, engine: Any, port: int) -> dict[str, str]:
+        shell = SHELL.format(own=OWN, config=CONFIG, account=ACCOUNT, file=PASSWORD_FILE, admin=ADMIN)
+        rules = ACCESS.format(admin=ADMIN, schema=labs.SCHEMA)
+        reserved.must_be_free(engine)
+        places = {
+            "port": port,
+            # Who may come in is for the accounts, which have passwords, and for the cluster's own rules.
+            "listen_addresses": "0.0.0.0",
+            "hba_file": f"{CONFIG}/hba.conf",
+            "data_directory": f"{HOME}/data",
+            "ident_file": f"{HOME}/data/pg_ident.conf",
+            "unix_socket_directories": OWN,
+            "logging_collector": "off",
+        }
+        written = settings.written(settings.complete(engine.settings), places)
+        return {"engine.sh": shell, "hba.conf": rules, "postgresql.conf": written}
+
+    @classmethod
+    def secret(cls, password: str, admin_password: str) -> dict[str, str]:
+        return {PASSWORD_FILE: admin_password}
+
+    @classmethod
+    def socket(cls, port: int) -> Path:
+        return Path(f"{OWN}/.s.PGSQL.{port}")
+
     @property
     def made_with(self) -> dict[str, Any]:
         """The administrator's password is kept with the data."""
         locks = hashlib.sha256(self.space.admin_password().encode()).hexdigest()[:12]
-        made = {"engine": "postgresql", "image": self.space.here.images.server, "settings": {}}
-        return made | {"locks": locks}
+        return self.made_of | {"settings": {}, "locks": locks}
 
     def said_word(self) -> str | None:
         try:

@@ -14,13 +14,9 @@ from benchbook.sites.kube import facts, layout, manifests, obstacles, pods, tidb
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.client import Job
 from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, pod_of, service_of
-from benchbook.sites.kube.mariadb import MariaDB
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
-from benchbook.sites.kube.postgresql import PostgreSQL
-from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tidb_cluster import TidbCluster
-from benchbook.sites.kube.tidb_pod import TidbPod
 
 NO_BALANCER = (
     "no provider behind this cluster gives load balancers; use a cluster of a cloud, or install one such as "
@@ -35,7 +31,6 @@ OTHER_OPERATOR = (
     "TiDB Operator {found} is in the cluster, with which its maker does not support TiDB {tidb}; install "
     "{version}"
 )
-SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "postgresql": PostgreSQL, "tidb": TidbPod}
 
 
 class Arms:
@@ -110,7 +105,7 @@ class Arms:
 
     def _made(self, part: Part) -> Any:
         if self.space.here.tidb is None:
-            return SERVERS[self.space.study.engine.name](self.space, part)
+            return pods.of_engine(self.space.study.engine.name)(self.space, part)
         arm = next(name for name, chain in self.chains.items() if part in chain.servers)
         return TidbCluster(self.space, part, arm)
 

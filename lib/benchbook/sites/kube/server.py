@@ -1,6 +1,6 @@
 """A server in a pod: told to serve and to stop by the pod's first process, known by pod, pid and a word.
 
-What differs between engines is in `mariadb` and `tidb_pod`.
+What differs between engines is in a class of each, which its traits name (`pod`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 import time
 import uuid
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy
@@ -17,7 +18,7 @@ from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
-from benchbook.sites.kube import connect, engines, layout, manifests, wait
+from benchbook.sites.kube import connect, layout, manifests, wait
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.pods import TOOLS
@@ -41,6 +42,35 @@ class Server(ABC):
         self.place: int | None = None
         self.word: str | None = None
         self._found: Any = None
+
+    @classmethod
+    @abstractmethod
+    def files(cls, engine: Any, port: int) -> dict[str, str]:
+        """Return the files of its ConfigMap: its settings, and `engine.sh` for the pod's first process.
+
+        That gives two functions: `make_data`, and `serve WORD`, which becomes the server. The settings are
+        those of the engine on one machine, but for where it lives.
+        """
+
+    @classmethod
+    @abstractmethod
+    def secret(cls, password: str, admin_password: str) -> dict[str, str]:
+        """Return the files of the Secret from which it has its accounts."""
+
+    @classmethod
+    @abstractmethod
+    def socket(cls, port: int) -> Path:
+        """Return where it listens in its container, for a client that is in it."""
+
+    @classmethod
+    def foreseen(cls, engine: Any) -> list[str]:
+        """Return why no pod can hold what is asked of the engine."""
+        return []
+
+    @property
+    def made_of(self) -> dict[str, Any]:
+        """Engine and image, on which each data folder depends."""
+        return {"engine": self.space.study.engine.name, "image": self.space.here.images.server}
 
     @property
     @abstractmethod
@@ -128,7 +158,7 @@ class Server(ABC):
 
     def applied(self) -> list[tuple[str, str]]:
         """Return the files of its settings folder as one, whose digest is an identity's `config_hash`."""
-        held = engines.files(self.space.study.engine, self.part.port)
+        held = self.files(self.space.study.engine, self.part.port)
         return [("server.conf", "".join(held[name] for name in sorted(held)))]
 
     def of_image(self, version: str | None, digest: str) -> dict[str, str]:

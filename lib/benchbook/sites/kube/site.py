@@ -17,7 +17,7 @@ from benchbook.sites import lab as labs
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
-from benchbook.sites.kube import copies, engines, evidence, layout, loaded, obstacles, plan, running, turns
+from benchbook.sites.kube import copies, evidence, layout, loaded, obstacles, plan, pods, running, turns
 from benchbook.sites.kube.client import PodClient, hop
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -216,7 +216,7 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def _endpoint(self, host: str, port: int, is_inside: bool = False) -> Endpoint:
         name = self.study.engine.name
-        path, driver = engines.socket(name, port) if is_inside else None, traits.engine(name).driver
+        path, driver = pods.of_engine(name).socket(port) if is_inside else None, traits.engine(name).driver
         return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(driver), path, driver=driver)
 
     def _made(self, part: layout.Part) -> Any:

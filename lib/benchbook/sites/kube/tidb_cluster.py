@@ -16,10 +16,11 @@ import sqlalchemy
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
-from benchbook.sites.kube import connect, engines, tidb, tidb_wait
+from benchbook.sites.kube import accounts, connect, tidb, tidb_wait
 from benchbook.sites.kube.layout import Part
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.tidb_parts import ADMIN, PORT, Parts
+from benchbook.sites.kube.tidb_pod import OPEN
 from benchbook.sites.tidb import config, data
 from benchbook.sites.tidb.status import NOT_COUNTED
 
@@ -148,7 +149,7 @@ class TidbCluster:
         password = self.space.admin_password()
         if connect.ask(self.parts.reach, password, "SELECT 1") is not None:
             return
-        statements = engines.accounts(self.space.lab.password(), password, "tidb")
+        statements = accounts.statements(self.space.lab.password(), password, OPEN)
         with self._first() as connection, connection.cursor() as cursor:
             for statement in statements.splitlines():
                 cursor.execute(statement)

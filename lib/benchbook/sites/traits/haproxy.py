@@ -16,6 +16,7 @@ TRAITS = traits.Proxy(
     name="haproxy",
     product="HAProxy",
     code="benchbook.sites.proxies.haproxy:HAProxy",
+    pod="benchbook.sites.kube.haproxy:HAProxy",
     programs=("haproxy",),
     version_by=("-v",),
     packages={"apt-get": "haproxy"},

@@ -66,6 +66,7 @@ TRAITS = traits.Engine(
     name="mariadb",
     product="MariaDB",
     code="benchbook.sites.engines.mariadb:MariaDB",
+    pod="benchbook.sites.kube.mariadb:MariaDB",
     programs=("mariadbd", "mariadb-install-db"),
     version_by=("--no-defaults", "--version"),
     packages={

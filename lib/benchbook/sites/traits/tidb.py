@@ -34,6 +34,7 @@ TRAITS = traits.Engine(
     name="tidb",
     product="TiDB",
     code="benchbook.sites.engines.tidb:TiDB",
+    pod="benchbook.sites.kube.tidb_pod:TidbPod",
     programs=("tidb-server",),
     version_by=("-V",),
     sites=frozenset({"existing", "kubernetes", "local", "ssh"}),

@@ -1,0 +1,31 @@
+"""A proxy in a pod of its own: the files it reads, and how it is started. Pure."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from benchbook.core import traits
+from benchbook.sites import load
+
+
+class Proxy(ABC):
+    """What a proxy's pod is made of; its traits name the class (`pod`)."""
+
+    @classmethod
+    @abstractmethod
+    def files(cls, port: int, server: str, behind: int, cores: float | None) -> dict[str, str]:
+        """Return the files of its ConfigMap: it listens on `port` and leads to `server`:`behind`."""
+
+    @classmethod
+    @abstractmethod
+    def command(cls, folder: str) -> list[str]:
+        """Return its command line; its files are in `folder`."""
+
+
+def of(program: str) -> type[Proxy]:
+    """Return what makes a proxy's pod."""
+    found = traits.proxy(program).pod
+    assert found is not None, "the study was refused"
+    made: Any = load(found)
+    return made  # type: ignore[no-any-return]
