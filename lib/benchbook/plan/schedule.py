@@ -37,8 +37,8 @@ LASTING = (*OF_ANY_SITE, *OF_A_CLUSTER, *OF_HOSTS)
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
 
 PRIORITY = {
-    "raised": "before this machine's other programs (nice −10); plan.priority: ordinary leaves them their share",
-    "ordinary": "an ordinary program's, as plan.priority says: other programs' bursts fall on what is measured",
+    "raised": "before this machine's other programs (nice −10); plan.priority: ordinary lets them be",
+    "ordinary": "an ordinary program's, as plan.priority says; what others do is measured, too",
 }
 
 # Without a session's own; what is sketched with it is never made.
