@@ -54,7 +54,7 @@ _PLACE = {
         *("tolerations", "keep_data", "wait_s", "gke"),
     },
 }
-_OF_PLAN = ("order", "turn_ms", "discard_s", "run_s", "priority")
+_OF_PLAN = ("order", "turn_ms", "discard_s", "run_s")
 
 
 def of(study: Study, facts: Mapping[str, Any], methods: Mapping[str, int]) -> str:

@@ -68,6 +68,10 @@ class Site(Model):
     cpus: Literal["split", "shared"] = "split"
     """`split` keeps the server on one half of the cores and client and proxy on the other; `shared` pins
     nothing."""
+    priority: Literal["raised", "ordinary"] = "raised"
+    """On this machine: `raised` lets what is measured go before other programs (nice −10, nine times the
+    weight of an ordinary one, where rights allow), so that a neighbour's burst doesn't fall on one arm;
+    `ordinary` leaves it as it is, for a machine that others need meanwhile."""
     existing: Existing | None = None
     """The endpoint, for `kind: existing`; null for other kinds."""
     sysbench: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["1.0.17"])
@@ -256,10 +260,6 @@ class Plan(Model):
     a second may be asked for."""
     max_repeats: int = Field(2, ge=0, le=20, examples=[2])
     """How often a group of runs is repeated in its block after one of them was invalid."""
-    priority: Literal["raised", "ordinary"] = "raised"
-    """On this machine: `raised` lets what is measured go before other programs (nice −10, nine times the
-    weight of an ordinary one, where rights allow), so that a neighbour's burst doesn't fall on one arm;
-    `ordinary` leaves it as it is, for a machine that others need meanwhile."""
     budget_minutes: int = Field(1440, ge=1, le=100_000, examples=[1440])
     """Longest time the schedule may take, in minutes."""
 

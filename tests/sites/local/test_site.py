@@ -62,8 +62,8 @@ def test_what_is_measured_goes_before_others_only_where_the_study_lets_it(
 ) -> None:
     before = os.getpriority(os.PRIO_PROCESS, 0)
     study = make_study()
-    plan = study.plan.model_copy(update={"priority": priority})
-    with sites.open_site(study.model_copy(update={"plan": plan}), lab):
+    where = study.site.model_copy(update={"priority": priority})
+    with sites.open_site(study.model_copy(update={"site": where}), lab):
         assert os.getpriority(os.PRIO_PROCESS, 0) == (min(before, change) if change else before)
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
 
