@@ -101,6 +101,8 @@ class Site(Model):
             raise ValueError(f"inventory: no key of kind {self.kind}; write kind: ssh, or remove it")
         if self.kind == "ssh" and "cpus" in self.model_fields_set:
             raise ValueError("cpus: no key of kind ssh, where parts have hosts of their own; remove it")
+        if self.kind != "local" and "priority" in self.model_fields_set:
+            raise ValueError(f"priority: no key of kind {self.kind}, whose machines are others'; remove it")
         return self
 
 
