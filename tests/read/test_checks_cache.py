@@ -38,7 +38,7 @@ def faults(run: Evidence) -> list[str]:
         # Three quarters of 206 MB: 9,430 pages are 154,501,120 bytes.
         ("warm", 9_429, 32_768, "to begin warm, and 154.5 MB of at least 206.0 MB"),
         ("warm", 9_430, 32_768, None),
-        # A pool of 12 MiB has 768 pages and never holds this data: 60 to 240 pages were seen on a real server.
+        # A pool of 12 MiB has 768 pages and never holds this data: 60 to 240 were seen in one.
         ("warm", 60, 768, None),
         # 206,000,000 bytes are 12,573.2 pages: the smallest pool that could be warm.
         ("warm", 575, 12_573, None),

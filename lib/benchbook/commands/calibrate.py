@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from benchbook.core.errors import InputErrors
 
@@ -13,23 +12,24 @@ USUAL = {"same": 100, "known": 1, "lengths": 5}
 ENGINES = ("mariadb", "tidb")
 
 
-def parser(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command to the program's parser."""
-    made = add("calibrate", run, "put questions whose answer is known to real servers, and keep the evidence")
-    made.add_argument(
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument(
         "what",
         choices=(*MEASURING, "record", "check"),
         help="same: equal arms; known: effects made on purpose, by turns and by whole runs; lengths: of a "
         "turn; record: put what was made into data/record; check: make the recorded table again",
     )
-    made.add_argument(
+    parser.add_argument(
         "--campaigns",
         type=int,
         metavar="N",
         help="same: how many are to be there in the end (100); known (1) and lengths (5): how often each",
     )
-    made.add_argument("--minutes", type=float, metavar="M", help="begin none after so many minutes")
-    made.add_argument("--engine", action="append", choices=ENGINES, help="known: these only (default: both)")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin none after so many minutes")
+    parser.add_argument(
+        "--engine", action="append", choices=ENGINES, help="known: these only (default: both)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,11 +12,12 @@ from benchbook.core import load, paths
 from benchbook.core.study import Study
 
 
-def parser(add: Callable[..., argparse.ArgumentParser]) -> None:
-    """Add the command to the program's parser."""
-    made = add("cluster", run, "make or remove the cluster that a study describes (GKE), each command shown")
-    made.add_argument("study", help="name of a file in studies/")
-    made.add_argument("act", choices=("up", "down"), help="make what is missing, or remove it once confirmed")
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("study", help="name of a file in studies/")
+    parser.add_argument(
+        "act", choices=("up", "down"), help="make what is missing, or remove it once confirmed"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

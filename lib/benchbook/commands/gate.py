@@ -81,6 +81,19 @@ class Found:
         return noninferiority.together(self.decisions) if self.decisions else "undecided"
 
 
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("study", help="name of a file in studies/; its first arm is the baseline")
+    parser.add_argument("--slower", default="3%", metavar="PERCENT", help="what may be lost (default: 3%%)")
+    parser.add_argument("--minutes", default="10", help="how long it may take (default: 10)")
+    parser.add_argument("--arm", action="append", metavar="NAME", help="the arm in question (default: each)")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write a summary for a pull request there"
+    )
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the evidence in this new folder")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Measure and decide; return 0 not slower, 1 slower, 2 undecided, 3 where there is no measurement."""
     try:

@@ -68,6 +68,10 @@ class Site(Model):
     cpus: Literal["split", "shared"] = "split"
     """`split` keeps the server on one half of the cores and client and proxy on the other; `shared` pins
     nothing."""
+    priority: Literal["raised", "ordinary"] = "raised"
+    """On this machine: `raised` lets what is measured go before other programs (nice −10, nine times the
+    weight of an ordinary one, where rights allow), so that a neighbour's burst doesn't fall on one arm;
+    `ordinary` leaves it as it is, for a machine that others need meanwhile."""
     existing: Existing | None = None
     """The endpoint, for `kind: existing`; null for other kinds."""
     sysbench: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["1.0.17"])
@@ -97,6 +101,8 @@ class Site(Model):
             raise ValueError(f"inventory: no key of kind {self.kind}; write kind: ssh, or remove it")
         if self.kind == "ssh" and "cpus" in self.model_fields_set:
             raise ValueError("cpus: no key of kind ssh, where parts have hosts of their own; remove it")
+        if self.kind != "local" and "priority" in self.model_fields_set:
+            raise ValueError(f"priority: no key of kind {self.kind}, whose machines are others'; remove it")
         return self
 
 

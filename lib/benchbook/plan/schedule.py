@@ -36,6 +36,11 @@ LASTING = (*OF_ANY_SITE, *OF_A_CLUSTER, *OF_HOSTS)
 
 STOPS = {"all": "", "decided": " at most, fewer once all is decided at a look"}
 
+PRIORITY = {
+    "raised": "before this machine's other programs (nice −10); site.priority: ordinary lets them be",
+    "ordinary": "an ordinary program's, as site.priority says; what others do is measured, too",
+}
+
 # Without a session's own; what is sketched with it is never made.
 SKETCHED = 1
 
@@ -226,6 +231,7 @@ def summary(
         f"  runs        {len(runs)}, of them {twin} of the A/A pair; each discards {study.plan.discard_s} s "
         f"and measures {study.plan.run_s} s",
         *(f"  order       {line}" for line in orders(study)),
+        *([f"  priority    {PRIORITY[study.site.priority]}"] if study.site.kind == "local" else []),
         f"  measuring   about {_minutes(measuring)}, after pilots of about {_minutes(piloting)}",
         f"  data        {count(study.dataset.tables, 'table')} of {study.dataset.table_size:,} rows",
     ]

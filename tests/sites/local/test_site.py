@@ -55,6 +55,19 @@ def test_up_is_idempotent_and_both_ways_lead_to_the_same_server(make_study, lab:
         assert site.monitored("relay") == {"server": [before["pid"]], "proxy": [before["proxy_pid"]]}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to go before others")
+@pytest.mark.parametrize(("priority", "change"), [("raised", -10), ("ordinary", 0)])
+def test_what_is_measured_goes_before_others_only_where_the_study_lets_it(
+    make_study, lab: Path, priority: str, change: int
+) -> None:
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    study = make_study()
+    where = study.site.model_copy(update={"priority": priority})
+    with sites.open_site(study.model_copy(update={"site": where}), lab):
+        assert os.getpriority(os.PRIO_PROCESS, 0) == (min(before, change) if change else before)
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+
+
 def test_a_proxy_that_comes_up_makes_no_connection_to_the_server(make_study, lab: Path) -> None:
     """Otherwise client and server could not agree on the number of connections."""
     with sites.open_site(make_study(), lab) as site:

@@ -52,7 +52,8 @@ class LocalSite(ArrangedSite[InLab]):
             self._parts.clear()
         me = process.known("owner", os.getpid(), self.lab.token)
         process.write_pidfile(self.lab.pidfile("owner"), me)
-        self._before_others.enter_context(precedence.taken())
+        if self.study.site.priority == "raised":
+            self._before_others.enter_context(precedence.taken())
 
     def _close(self, error: BaseException | None) -> None:
         try:

@@ -75,7 +75,7 @@ def engines() -> Path:
     if named := os.environ.get(VARIABLE):
         return Path(named).resolve()
     if named := os.environ.get("BENCHBOOK_LAB_DIR"):
-        return Path(named).resolve() / "engines"
+        return Path(named).resolve() / ".engines"  # no study has such a name
     base = Path("/var/lib") if os.geteuid() == 0 else Path.home() / ".local" / "share"
     return base / "benchbook" / "engines"
 

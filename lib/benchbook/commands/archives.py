@@ -1,0 +1,141 @@
+"""Commands about what was measured: archives, the record, series, reruns by others, the site."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchbook.core import paths
+from benchbook.core.errors import BenchbookError, InputErrors
+
+
+def publish_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook publish` takes."""
+    parser.add_argument("--to", type=Path, help="the folder (default: public)")
+
+
+def publish(arguments: argparse.Namespace) -> int:
+    """Put the site together in one folder; return an exit code."""
+    from benchbook.commands import publish
+
+    print(publish.publish(paths.root(), (arguments.to or paths.root() / "public").absolute()))
+    return 0
+
+
+def export_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook export` takes."""
+    parser.add_argument("study", help="name of a file in studies/")
+    parser.add_argument("--to", type=Path, help="the archive to write (default: STUDY.tar.gz)")
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Pack a study's whole evidence; return an exit code."""
+    from benchbook.commands import stage
+    from benchbook.evidence import archive
+
+    target = arguments.to or paths.root() / f"{arguments.study}.tar.gz"
+    written = archive.pack(arguments.study, target, stage.commit_of_evidence(arguments.study))
+    print(f"{written}: {written.stat().st_size / 1e6:.1f} MB; `make verify ARCHIVE={written}` checks it")
+    return 0
+
+
+def record_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook record` takes."""
+    parser.add_argument("study", nargs="?", help="name of a file in studies/, measured")
+    parser.add_argument(
+        "--archive", nargs="+", type=Path, default=[], metavar="FILE",
+        help="sessions measured elsewhere, as `benchbook export` wrote them there",
+    )  # fmt: skip
+
+
+def record(arguments: argparse.Namespace) -> int:
+    """Put sessions into the record; return an exit code."""
+    from benchbook.commands import record
+
+    if bool(arguments.archive) == (arguments.study is not None):
+        raise BenchbookError("record takes a study, or --archive with files of `benchbook export`")
+    print(record.take_all(arguments.archive) if arguments.archive else record.add(arguments.study))
+    return 0
+
+
+def remake_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook remake` takes."""
+    parser.add_argument(
+        "--write", action="store_true", help="write what the present code finds into the record, and say it"
+    )
+
+
+def remake(arguments: argparse.Namespace) -> int:
+    """Make recorded sessions again; return an exit code."""
+    from benchbook.commands import remake, rewrite
+
+    if arguments.write:
+        print(rewrite.run())
+        return 0
+    return remake.run()
+
+
+def verify_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook verify` takes."""
+    parser.add_argument("archive", type=Path, help="what export wrote")
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Check an archive; return an exit code."""
+    from benchbook.evidence import verify
+
+    found = verify.verify(arguments.archive)
+    print(found)
+    return 0 if found.is_same else 1
+
+
+def history_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook history` takes."""
+    parser.add_argument("study", nargs="?", help="the study to keep; none: only render")
+    parser.add_argument(
+        "--from", dest="folders", type=Path, action="append", default=[], metavar="PLACE",
+        help="an archive, or a folder with findings.json and tidy/ (default: data/STUDY); may be given again",
+    )  # fmt: skip
+
+
+def history(arguments: argparse.Namespace) -> int:
+    """Keep findings in their series and render every series; return an exit code."""
+    from benchbook.commands import history
+
+    if arguments.study:
+        for folder in arguments.folders or [paths.study(arguments.study).data]:
+            print(history.keep(arguments.study, folder))
+    elif arguments.folders:
+        raise InputErrors(["history: --from needs the name of the study before it"])
+    return history.render()
+
+
+def review_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook review` takes."""
+    parser.add_argument("base", nargs="?", default="main", help="commit or branch to compare with")
+
+
+def review(arguments: argparse.Namespace) -> int:
+    """Write one page on what changed; return an exit code."""
+    from benchbook.commands import review
+
+    print(review.review(arguments.base))
+    return 0
+
+
+def rerun_options(parser: argparse.ArgumentParser) -> None:
+    """Add what `benchbook rerun` takes."""
+    parser.add_argument("place", type=Path, help="their archive, folder or findings.json")
+    parser.add_argument("--keep", metavar="NAME", help="show it on the study's page too, under this name")
+
+
+def rerun(arguments: argparse.Namespace) -> int:
+    """Judge another team's findings by our own; return an exit code."""
+    from benchbook.commands import rerun
+
+    taken = rerun.read(arguments.place, arguments.keep or "rerun")
+    print(rerun.markdown(taken), end="")
+    if arguments.keep:
+        file = rerun.keep(taken)
+        print(f"kept as data/reruns/{file.name}; `make repro` shows it on the study's page")
+    return 0

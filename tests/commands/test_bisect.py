@@ -1,0 +1,122 @@
+"""The search for a slower commit: by answers that are known, in a real clone, and with a real server."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchbook.commands import bisect, cli, gate
+from benchbook.core.errors import BenchbookError, InputErrors
+
+COMMITS = [f"{number:040x}" for number in range(1, 17)]
+SERVER = '#!/bin/sh\n# {about}\nexec /usr/sbin/mariadbd "$@"{more}\n'
+# Writing each statement down costs a server some of each.
+SLOW = " --general-log=1 --general-log-file=/dev/null"
+# What lies above a server's program is its base: messages, and what makes a data folder.
+BUILD = "mkdir out out/sbin && cp server.sh out/sbin/mariadbd && ln -s /usr/share /usr/bin out/"
+
+
+def search(slow_from: int, unbuilt: tuple[int, ...] = (), undecided: tuple[int, ...] = ()) -> bisect.Search:
+    """Return a search over sixteen commits, the first slower one by its place from 0 on."""
+
+    def ask(commit: str, minutes: float):
+        place = COMMITS.index(commit)
+        asked.append((place, minutes))
+        if place in unbuilt:
+            raise bisect.NotBuiltError("no compiler")
+        if place in undecided:
+            return "undecided", "-2 %"
+        return ("slower", "-5 %") if place >= slow_from else ("not slower", "0 %")
+
+    asked: list[tuple[int, float]] = []
+    made = bisect.Search(COMMITS, ask, 5.0, lambda _: None)
+    made.asked = asked  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.mark.parametrize("slow_from", range(16))
+def test_the_first_slower_commit_of_sixteen_takes_five_gates(slow_from: int):
+    made = search(slow_from)
+    assert bisect.narrowed(made) == [COMMITS[slow_from]]
+    # The last one, and then log2(16) of those before it.
+    assert len(made.asked) <= 5
+
+
+def test_commits_that_cannot_be_built_stay_in_question():
+    assert bisect.narrowed(search(9, unbuilt=(7, 8))) == COMMITS[7:10]
+    assert bisect.narrowed(search(12, unbuilt=(7, 8))) == [COMMITS[12]]
+
+
+def test_an_undecided_gate_gets_more_minutes_and_then_ends_the_search():
+    made = search(12, undecided=(7,))
+    assert bisect.narrowed(made) == COMMITS
+    assert made.asked == [(15, 5.0), (7, 5.0), (7, 10.0), (7, 20.0)]
+
+
+def test_a_bad_commit_that_is_not_slower_leaves_nothing_to_look_for():
+    with pytest.raises(BenchbookError, match="the bad commit 0000000000 is not slower: there is nothing"):
+        bisect.narrowed(search(99))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """Make a clone of seventeen commits, of which the twelfth makes the server slower."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+
+    def git(*words: str) -> None:
+        names = ("-c", "user.name=a", "-c", "user.email=a@b")
+        subprocess.run(["git", "-C", str(folder), *names, *words], check=True, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    for number in range(17):
+        more = SLOW if number >= 11 else ""
+        (folder / "server.sh").write_text(SERVER.format(about=f"change {number}", more=more))
+        (folder / "server.sh").chmod(0o755)
+        git("add", "server.sh")
+        git("commit", "-q", "-m", f"Change {number}")
+    return folder
+
+
+def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: Path):
+    head = bisect._commit(repo, "main", "--bad")
+    made = bisect.build(repo, tmp_path, BUILD, "out/sbin/mariadbd", head)
+    assert "change 16" in made.read_text()
+    made.write_text("as it was built")
+    again = bisect.build(repo, tmp_path, BUILD, "out/sbin/mariadbd", head)
+    assert again.read_text() == "as it was built"
+    with pytest.raises(bisect.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
+        bisect.build(repo, tmp_path, "echo no; exit 3", "out/sbin/mariadbd", head)
+    with pytest.raises(InputErrors, match="--good: nowhere: git knows no such commit"):
+        bisect._commit(repo, "nowhere", "--good")
+
+
+def test_both_arms_are_the_baseline_but_for_their_binary():
+    asked = gate.ask("gate", "3%", "2")
+    made = bisect.arms(asked.study, {"good": Path("/a/mariadbd"), "asked": Path("/b/mariadbd")})
+    assert made.baseline == "good"
+    assert {name: arm.engine.binary for name, arm in made.arms.items()} == {
+        "good": "/a/mariadbd",
+        "asked": "/b/mariadbd",
+    }
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_a_planted_commit_is_found_on_a_real_server(repo: Path, open_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("BENCHBOOK_LOCK", str(tmp_path / "machine.lock"))
+    monkeypatch.setenv("BENCHBOOK_LAB_DIR", str(open_folder / "bisect" / "labs"))
+    words = ["bisect", "gate", "--repo", str(repo), "--good", "main~16", "--bad", "main", "--minutes", "1.5"]
+    words += [
+        "--build",
+        BUILD,
+        "--binary",
+        "out/sbin/mariadbd",
+        "--work",
+        str(open_folder / "bisect" / "work"),
+    ]
+    assert cli.main(words) == 0
+    said = capsys.readouterr().out
+    assert "Change 11: slower" in said.partition("the first slower commit:")[2], said
