@@ -108,7 +108,7 @@ STUDY = Path(__file__).parents[2] / "studies" / "quick.yaml"
         ("kind: ssh", "inventory: missing for kind ssh"),
         ("kind: local\n  inventory: rack", "inventory: no key of kind local"),
         ("kind: ssh\n  inventory: rack\n  cpus: split", "cpus: no key of kind ssh"),
-        ("kind: ssh\n  inventory: rack\n  priority: ordinary", "priority: no key of kind ssh, whose machines"),
+        ("kind: ssh\n  inventory: rack\n  priority: ordinary", "priority: no key of kind ssh"),
         ("kind: ssh\n  inventory: ../rack", "site.inventory: '../rack': must match"),
     ],
 )
