@@ -107,7 +107,7 @@ def row(folder: Path, limits: Limits | None = None) -> dict[str, Any]:
     """Return the row of one campaign, by limits (None: the defaults); BenchbookError if it is damaged."""
     try:
         told = files.read_json(folder / calibrated.CAMPAIGN)
-        of = Study.model_validate_json((folder / calibrated.STUDY).read_bytes())
+        of = calibrated.study(folder)
         planned = schedule.table(schedule.plan_runs(NAME, of, {}))
         tables = tidy.read_study(folder / calibrated.RAW, folder / calibrated.VOID, planned, limits)
         runs = tables["runs"].to_pandas()

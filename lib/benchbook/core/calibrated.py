@@ -6,16 +6,32 @@ and `void` have its run folders as the pipeline keeps them.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchbook.core import paths
+from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError
+from benchbook.core.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CAMPAIGN, STUDY, RAW, VOID = "campaign.json", "study.json", "raw", "void"
+
+
+# Keys of arms that were written as null when campaigns were recorded, and that no study has any more.
+GONE = ("price_per_hour",)
+
+
+def study(folder: Path) -> Study:
+    """Return the study of a campaign; ValueError or KeyError where it is none."""
+    told = files.read_json(folder / STUDY)
+    for arm in told["arms"].values():
+        for key in GONE:
+            if key in arm and arm[key] is None:
+                del arm[key]
+    return Study.model_validate_json(json.dumps(told))
 
 
 def own() -> Path:
