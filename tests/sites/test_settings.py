@@ -56,6 +56,13 @@ def test_a_setting_the_server_does_not_know_differs() -> None:
     assert settings.differences({"no_such": 1}, {"other": "1"}) == {"no_such": (1, None)}
 
 
+def test_isolation_is_read_back_under_the_name_that_mariadb_10_tells_it_by() -> None:
+    asked = {"transaction_isolation": "READ-COMMITTED"}
+    assert settings.differences(asked, {"tx_isolation": "READ-COMMITTED"}) == {}
+    told = settings.differences(asked, {"tx_isolation": "REPEATABLE-READ"})
+    assert told == {"transaction_isolation": ("READ-COMMITTED", "REPEATABLE-READ")}
+
+
 def test_skipped_features_are_read_back_as_switched_off() -> None:
     assert settings.differences({"skip_log_bin": True}, {"log_bin": "OFF"}) == {}
     assert settings.differences({"skip_log_bin": True}, {"log_bin": "ON"}) == {"skip_log_bin": (True, "ON")}

@@ -56,6 +56,9 @@ VOLATILE = frozenset({
 # Where a server lives, which its identity holds.
 PLACE = frozenset(("bind_address", "port", "report_port"))
 
+# MariaDB before 11.1 takes an option under one name and tells it under another.
+TOLD_AS = {"transaction_isolation": "tx_isolation"}
+
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 SWITCH = dict.fromkeys(("on", "true", "yes", "1"), "on") | dict.fromkeys(("off", "false", "no", "0"), "off")
 
@@ -99,6 +102,8 @@ def read_back(key: str, variables: Mapping[str, str]) -> str | None:
     """Return what the server says about a setting; `skip_log_bin` is answered by `log_bin`."""
     if key in variables:
         return variables[key]
+    if key in TOLD_AS:
+        return variables.get(TOLD_AS[key])
     return variables.get(key.removeprefix("skip_")) if key.startswith("skip_") else None
 
 
