@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,11 +12,29 @@ from benchbook.commands import bisect, cli, gate
 from benchbook.core.errors import BenchbookError, InputErrors
 
 COMMITS = [f"{number:040x}" for number in range(1, 17)]
-SERVER = '#!/bin/sh\n# {about}\nexec /usr/sbin/mariadbd "$@"{more}\n'
-# Writing each statement down costs a server some of each.
-SLOW = " --general-log=1 --general-log-file=/dev/null"
+SERVER = '#!/bin/sh\n# {about}\nLD_PRELOAD="${{0%/*}}/receive.so" exec /usr/sbin/mariadbd "$@"\n'
+# A server takes what a client sent by `recv`; so many microseconds more of processor time each time.
+RECEIVE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/socket.h>
+#include <time.h>
+ssize_t recv(int socket, void *into, size_t length, int flags)
+{
+    static ssize_t (*real)(int, void *, size_t, int);
+    struct timespec begin, now;
+    if (!real) real = dlsym(RTLD_NEXT, "recv");
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < BURN_US * 1000L);
+    return real(socket, into, length, flags);
+}
+"""
 # What lies above a server's program is its base: messages, and what makes a data folder.
-BUILD = "mkdir out out/sbin && cp server.sh out/sbin/mariadbd && ln -s /usr/share /usr/bin out/"
+BUILD = (
+    "mkdir out out/sbin && cp server.sh out/sbin/mariadbd && ln -s /usr/share /usr/bin out/"
+    " && gcc -shared -fPIC -o out/sbin/receive.so receive.c -ldl"
+)
 
 
 def search(slow_from: int, unbuilt: tuple[int, ...] = (), undecided: tuple[int, ...] = ()) -> bisect.Search:
@@ -60,6 +79,9 @@ def test_a_bad_commit_that_is_not_slower_leaves_nothing_to_look_for():
         bisect.narrowed(search(99))
 
 
+needs_a_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+
+
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """Make a clone of seventeen commits, of which the twelfth makes the server slower."""
@@ -72,14 +94,16 @@ def repo(tmp_path: Path) -> Path:
 
     git("init", "-q", "-b", "main")
     for number in range(17):
-        more = SLOW if number >= 11 else ""
-        (folder / "server.sh").write_text(SERVER.format(about=f"change {number}", more=more))
+        (folder / "server.sh").write_text(SERVER.format(about=f"change {number}"))
         (folder / "server.sh").chmod(0o755)
-        git("add", "server.sh")
+        burnt = 6 if number >= 11 else 0
+        (folder / "receive.c").write_text(RECEIVE.replace("BURN_US", str(burnt)))
+        git("add", "server.sh", "receive.c")
         git("commit", "-q", "-m", f"Change {number}")
     return folder
 
 
+@needs_a_compiler
 def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: Path):
     head = bisect._commit(repo, "main", "--bad")
     made = bisect.build(repo, tmp_path, BUILD, "out/sbin/mariadbd", head)
@@ -103,6 +127,7 @@ def test_both_arms_are_the_baseline_but_for_their_binary():
     }
 
 
+@needs_a_compiler
 @pytest.mark.server
 @pytest.mark.slow
 def test_a_planted_commit_is_found_on_a_real_server(repo: Path, open_folder, tmp_path, monkeypatch, capsys):

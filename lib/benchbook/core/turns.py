@@ -112,8 +112,10 @@ def _of_site(study: Any) -> Iterator[str]:
     kind = study.site.kind
     if kind == "kubernetes":
         yield from _of_cluster(study)
+    elif kind == "existing":
+        yield from _of_existing(study)
     elif kind != "local":
-        yield f"site.kind: {kind}: turns are taken on this machine and in the load pod of a cluster only"
+        yield f"site.kind: {kind}: turns are taken by clients on this machine or in the load pod of a cluster"
     if study.plan.run_s > LONGEST_RUN_S:
         yield f"plan.run_s: {study.plan.run_s}: more than {LONGEST_RUN_S} s look for stalls, not for a mean"
     if max(study.threads) > MOST_THREADS:
@@ -153,6 +155,15 @@ def _of_cluster(study: Any) -> Iterator[str]:
                 f"workloads.{name}: a server in a pod is not stopped with its client, so what one arm's "
                 "server flushes and purges late would be paid for in the turns of others"
             )
+
+
+def _of_existing(study: Any) -> Iterator[str]:
+    """Yield what a server would go on with in the turns of others: nobody stops one that others run."""
+    if traits.engine(study.engine.name).has_own_work:
+        yield f"engine.name: {study.engine.name}: its own work goes on after it has answered"
+    for name in study.workloads:
+        if study.script(name) in registry.WRITING:
+            yield f"workloads.{name}: what a server flushes and purges late falls into the turns of others"
 
 
 def _of_arms(study: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy
 
 from benchbook import sites
+from benchbook.core import turns
 from benchbook.core.errors import SettingsDiffer, SiteError
 from benchbook.core.study import Study
 from benchbook.measure import dataset, ledger
@@ -21,7 +22,7 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
-from tests import rooms
+from tests import rooms, walks
 from tests.limits import LIMITS
 
 pytestmark = pytest.mark.server
@@ -360,3 +361,45 @@ def test_two_servers_are_loaded_and_proven_each(study, theirs, other, open_folde
         mended = dataset.ensure(site, asked, state)
         assert "sbtest1 is missing; the prepared copy is put back" in mended["events"]
         assert mended["fingerprint"] == state["fingerprint"]
+
+
+@pytest.mark.alone
+def test_two_servers_that_others_run_take_turns(study, theirs, other, open_folder, tmp_path):
+    there = {"host": other.host, "port": other.port}
+    asked = study(arms={"one": {}, "two": {"endpoint": there}})
+    reads = asked.model_copy(
+        update={
+            "workloads": {"oltp_point_select": asked.workloads["oltp_read_write"]},
+            "threads": (1,),
+            "plan": asked.plan.model_copy(update={"discard_s": 1}),
+        }
+    )
+    with sites.open_site(reads, open_folder / "both") as site:
+        dataset.load(site, reads)
+        store = walks.Store(site, reads, tmp_path)
+        store.walk_alone()
+    assert store.wrong() == {}
+    each = [folder.evidence()["turns"] for folder in store.kept()]
+    # Nobody stops a server of theirs. 2 s of each arm are 40 turns of 50 ms.
+    assert [(one["stopped"], one["count"]) for one in each] == [(["client"], 40)] * 2
+
+
+@pytest.mark.parametrize(
+    ("workload", "engine", "why"),
+    [
+        ("oltp_point_select", "mariadb", None),
+        ("oltp_read_write", "mariadb", "what a server flushes and purges late"),
+        ("oltp_point_select", "tidb", "its own work goes on after it has answered"),
+    ],
+)
+def test_what_goes_on_in_a_server_of_theirs_is_not_measured_in_turns(study, workload, engine, why):
+    asked = study()
+    asked = asked.model_copy(
+        update={
+            "workloads": {workload: asked.workloads["oltp_read_write"]},
+            "engine": asked.engine.model_copy(update={"name": engine}),
+            "plan": asked.plan.model_copy(update={"discard_s": 1}),
+        }
+    )
+    found = turns.obstacles(asked, workload)
+    assert (found == []) if why is None else any(why in one for one in found)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,15 @@ from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.agent import probes
+from benchbook.sites.arms import turns
 from benchbook.sites.arms.client import started
 from benchbook.sites.arms.site import HeldSite
-from benchbook.sites.contract import Start
+from benchbook.sites.contract import Start, Taker
 from benchbook.sites.existing import server
 from benchbook.sites.machine import facts as machine
 from benchbook.sites.machine import monitor
 from benchbook.sites.processes import process, start_at
+from benchbook.sites.processes.before_exec import Where
 
 MARKS = "existing.json"
 TLS_FILES = ("cacert.pem", "client-cert.pem", "client-key.pem")
@@ -135,6 +137,14 @@ class ExistingSite(HeldSite):
         cwd = Path(self._scratch.name) if self._tls else start.cwd
         self._clients.append(started(self.lab, replace(start, cwd=cwd), (self._lock.fd,)))
         return self._clients[-1]
+
+    def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
+        """Start the clock of clients that take turns; servers, which are not ours, are never stopped."""
+        parts: dict[str, dict[str, list[int]]] = {name: {} for name in takers}
+        return turns.Clock(self.lab, takers, parts, {**asked, "families": []}, Where(), (self._lock.fd,))
+
+    def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
+        return ["client"]
 
     def machines(self) -> dict[str, Any]:
         """Return what the client's machine is like: the server's can't be asked."""
