@@ -33,3 +33,26 @@ def test_what_is_not_known_is_left_out():
     assert told({"arms": {"a": {"engine": {"name": "mariadb", "version": None}, "machine": None}}}, {}) == []
     many = {str(cores): {"machine": {**MACHINE, "cores": cores}} for cores in (1, 2, 4)}
     assert told({"arms": many}, None) == ["sysbench 1.0.20", "3 kinds of machine"]
+
+
+def test_settings_of_two_engines_stand_side_by_side_by_what_they_are_about():
+    def engine(name, **settings):
+        return {
+            "engine": {"name": name, "settings": {key: {"asked": said} for key, said in settings.items()}}
+        }
+
+    arms = {
+        "maria": engine(
+            "mariadb", innodb_buffer_pool_size="268435456", transaction_isolation="READ-COMMITTED"
+        ),
+        "postgres": engine("postgresql", shared_buffers="256MB", fsync="on", synchronous_commit="on"),
+    }
+    (table,) = setting.beside({"arms": arms})
+    found = {row[0]: row[1:] for row in table.rows}
+    assert found["memory for pages"] == ["innodb_buffer_pool_size = 268435456", "shared_buffers = 256MB"]
+    left = "not stated: as its package has it"
+    assert found["a commit waits for the disk"] == [left, "fsync = on; synchronous_commit = on"]
+    assert found["isolation"] == ["transaction_isolation = READ-COMMITTED", left]
+    # What is stated on both sides comes last: it is what compares.
+    assert table.rows[-1][0] == "memory for pages"
+    assert setting.beside({"arms": {"maria": arms["maria"], "again": arms["maria"]}}) == []

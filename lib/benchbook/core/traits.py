@@ -25,6 +25,11 @@ MYSQL, PGSQL = "mysql", "pgsql"
 # Programs that hosts need beside those of engines and proxies.
 BESIDE = ("sysbench", "tiup")
 Settings = Mapping[str, Any]
+MEANINGS = (
+    "memory for pages", "a commit waits for the disk", "torn pages are mended", "size of the log",
+    "isolation",
+)  # fmt: skip
+"""What settings of different engines are about, in the words of a report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +84,8 @@ class Engine(_Traits):
     """Its identity says its version in the same way as its facts."""
     must_limit_connections: bool
     """A study with many connections beside sysbench's must set `max_connections`."""
+    meanings: Mapping[str, tuple[str, ...]]
+    """Its settings for each of `MEANINGS`; none where it has nothing that compares."""
     example: str
     """YAML below `engine:` with which `benchbook new` begins a study, a key a line."""
     said_by: str | None
@@ -97,6 +104,11 @@ class Engine(_Traits):
     """What else makes clusters of it: keys of the section `site`."""
     block_overhead_s: float = 4.0
     """Seconds between blocks in which data are put back and a server starts, as measured."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if set(self.meanings) != set(MEANINGS):
+            raise BenchbookError(f"{self.name}: `meanings` says not just {', '.join(MEANINGS)}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchbook.core import traits
 from benchbook.show import numbers
+from benchbook.show.table import Column, Table, long
 
 Facts = Mapping[str, Any]
 # TiDB writes a version of MySQL before its own, as in `8.0.11-TiDB-v8.5.0`.
@@ -24,6 +25,37 @@ def of(facts: Facts | None, dataset: Facts | None) -> list[str]:
         machines = [f"{len(machines)} kinds of machine"]
     lines = [", ".join(programs), "; ".join(machines), *_data(dataset or {})]
     return [line for line in lines if line]
+
+
+def beside(facts: Facts | None) -> list[Table]:
+    """Lay the settings of different engines side by side by what they are about; none for one engine alone.
+
+    A row each of `traits.MEANINGS`, those first that some arm leaves to its package or has nothing for.
+    """
+    arms = (facts or {}).get("arms") or {}
+    known = {arm: own["engine"] for arm, own in arms.items() if own.get("engine")}
+    if len({engine["name"] for engine in known.values()}) < 2:
+        return []
+    rows = [[about, *(_set(engine, about) for engine in known.values())] for about in traits.MEANINGS]
+    rows.sort(key=lambda row: all(is_stated for _, is_stated in row[1:]))
+    return [
+        Table(
+            "settings-beside",
+            "Settings by what they are about",
+            [Column("What it is about"), *map(long, known)],
+            [[row[0], *(text for text, _ in row[1:])] for row in rows],
+        )
+    ]
+
+
+def _set(engine: Facts, about: str) -> tuple[str, bool]:
+    """Return what an engine was set to in one respect, and whether that was stated."""
+    names = traits.engine(engine["name"]).meanings[about]
+    if not names:
+        return "nothing that compares", False
+    settings = engine.get("settings") or {}
+    stated = [f"{name} = {settings[name]['asked']}" for name in names if name in settings]
+    return ("; ".join(stated), True) if stated else ("not stated: as its package has it", False)
 
 
 def _programs(arms: list[Facts]) -> dict[str, list[str]]:

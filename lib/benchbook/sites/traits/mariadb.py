@@ -88,6 +88,13 @@ TRAITS = traits.Engine(
     has_socket=True,
     encrypts=True,
     runs_own_scripts=True,
+    meanings={
+        "memory for pages": ("innodb_buffer_pool_size",),
+        "a commit waits for the disk": ("innodb_flush_log_at_trx_commit",),
+        "torn pages are mended": ("innodb_doublewrite",),
+        "size of the log": ("innodb_log_file_size",),
+        "isolation": ("transaction_isolation",),
+    },
     example="""\
 settings:
   innodb_buffer_pool_size: 268435456

@@ -45,6 +45,7 @@ TRAITS = replace(
     said_by="",
     encrypts=False,
     runs_own_scripts=False,
+    meanings={**mariadb.TRAITS.meanings, "size of the log": ("innodb_redo_log_capacity",)},
     example="""\
 settings:
   innodb_buffer_pool_size: 268435456

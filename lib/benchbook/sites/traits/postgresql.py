@@ -62,6 +62,13 @@ TRAITS = traits.Engine(
     must_limit_connections=True,
     said_by=None,
     has_socket=True,
+    meanings={
+        "memory for pages": ("shared_buffers",),
+        "a commit waits for the disk": ("fsync", "synchronous_commit"),
+        "torn pages are mended": ("full_page_writes",),
+        "size of the log": ("max_wal_size",),
+        "isolation": ("default_transaction_isolation",),
+    },
     example="""\
 settings:
   shared_buffers: 256MB

@@ -54,5 +54,7 @@ TRAITS = traits.Engine(
     cluster="benchbook.sites.local.tidb_cluster:Cluster",
     clusters_by=frozenset({"kubernetes.tidb", "tiup"}),
     block_overhead_s=6.0,
+    # It keeps its rows in a store of its own kind, with a memory and a log that compare with no page's.
+    meanings={**dict.fromkeys(traits.MEANINGS, ()), "isolation": ("transaction_isolation",)},
     example='version: "6.6"              # built from its Go module, with embedded storage (tools/tidb)',
 )
