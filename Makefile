@@ -109,7 +109,7 @@ review: setup ## One page on what changed since BASE: notebooks, keys, findings
 rerun: setup ## Judge the findings of ARCHIVE, somebody else's, by our own; KEEP=name: on the page too
 	@sh tools/as_owner.sh benchbook rerun "$(ARCHIVE)" $(if $(KEEP),--keep "$(KEEP)")
 
-new: setup ## Ask five questions and write a study file
+new: setup ## Ask six questions and write a study file
 	@sh tools/as_owner.sh benchbook new $(ARGS)
 
 history: setup ## Keep what STUDY found in its series, data/history, and render the page of every series

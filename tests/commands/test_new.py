@@ -54,6 +54,36 @@ def test_two_versions_differ_in_their_version(root):
     assert load.study("v").arms["old"].engine.version == "5.0"
 
 
+@pytest.mark.parametrize(
+    ("about", "given", "order"),
+    [
+        ("setting", [], "turns of"),
+        ("proxy", [], "turns of"),
+        ("engines", [], "whole runs"),
+        (
+            "versions",
+            ["--differs", "before: binary=/opt/a/mariadbd; after: binary=/opt/b/mariadbd"],
+            "turns of",
+        ),
+        ("servers", ["--differs", "old: endpoint=db-a:3306; new: endpoint=db-b:3307"], "turns of"),
+        ("script", ["--load", "workloads/mine.lua 4"], "turns of"),
+    ],
+)
+def test_each_of_the_six_questions_becomes_a_study_that_is_planned(root, capsys, about, given, order):
+    (root / "workloads").mkdir()
+    (root / "workloads" / "mine.lua").write_text("function event() con:query('SELECT 1') end\n")
+    words = ["new", "--about", about, "--name", "mine", "--question", "Which one serves more?", *given]
+    assert cli.main(words) == 0, capsys.readouterr().err
+    study = load.study("mine")
+    assert order in schedule.summary("mine", study)
+    second = list(study.arms.values())[1]
+    if about == "engines":
+        assert second.engine.name == "postgresql"
+    if about == "servers":
+        assert (study.site.existing.host, study.site.existing.port) == ("db-a", 3306)
+        assert (second.endpoint.host, second.endpoint.port) == ("db-b", 3307)
+
+
 def test_an_existing_file_stays_as_it_is(root, capsys):
     file = root / "studies" / "pool.yaml"
     file.write_text("mine")
@@ -91,12 +121,12 @@ def test_arms_that_are_the_same_or_unreadable_are_refused(text):
     assert new._differs(text)
 
 
-def test_a_person_on_a_terminal_is_asked_five_times_and_again_after_a_mistake(root):
+def test_a_person_on_a_terminal_is_asked_six_times_and_again_after_a_mistake(root):
     """A real terminal: a wrong name is refused and asked for again; Enter takes what stands in brackets."""
     mine, theirs = pty.openpty()
     argv = [sys.executable, "-m", "benchbook.commands.cli", "new"]
     child = subprocess.Popen(argv, stdin=theirs, stdout=subprocess.PIPE, text=True, env={**os.environ})
-    os.write(mine, b"Wrong Name\nproxy\nWhat does a proxy cost?\n\n\n\n")
+    os.write(mine, b"proxi\nproxy\nWrong Name\nproxy\nWhat does a proxy cost?\n\n\n\n")
     told, _ = child.communicate(timeout=120)
     os.close(mine), os.close(theirs)
     assert child.returncode == 0, told

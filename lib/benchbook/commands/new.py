@@ -1,14 +1,16 @@
-"""`benchbook new`: five questions, on a terminal or as options, and a commented study file that is valid."""
+"""`benchbook new`: six questions, on a terminal or as options, and a commented study file that is valid."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from benchbook.core import load, paths, registry, traits, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
@@ -16,15 +18,40 @@ from benchbook.core.explain import validate
 from benchbook.core.study import Study
 from benchbook.core.study_sections import NAME, Engine
 
+LUA = ".lua"
 # Seconds of discard and run, and what to know of them.
 IN_TURNS = ("0.3", "1", "the arms take turns of 50 ms inside the same second")
 IN_RUNS = ("2", "8", "whole runs, because turns can't be had; 15 and 45 s give narrower intervals")
+
+
+SETTING, PROXY, ENGINES, VERSIONS, SERVERS, SCRIPT = (
+    "setting", "proxy", "engines", "versions", "servers", "script",
+)  # fmt: skip
+POOLS = "small: innodb_buffer_pool_size=8388608; large: innodb_buffer_pool_size=268435456"
+# What Enter gives for a question of each kind, where it is not what it is for the others.
+DEFAULTS: Mapping[str, Mapping[str, str]] = {
+    SETTING: {"differs": POOLS},
+    PROXY: {},
+    ENGINES: {
+        "differs": "mariadb; postgresql: engine=postgresql",
+        "load": "oltp_read_only oltp_read_write 8",
+    },
+    VERSIONS: {"differs": ""},
+    SERVERS: {"differs": "", "load": "oltp_point_select oltp_read_only 1 8"},
+    SCRIPT: {"differs": POOLS, "load": ""},
+}
+EXAMPLES = {
+    VERSIONS: "before: binary=/opt/before/sbin/mariadbd; after: binary=/opt/after/sbin/mariadbd",
+    SERVERS: "old: endpoint=db-old.example.org:3306; new: endpoint=db-new.example.org:3306",
+    SCRIPT: "workloads/mine.lua 4",
+}
 
 
 @dataclass(frozen=True)
 class Answers:
     """What was answered; `differs` has two arms or more, as YAML."""
 
+    about: str
     name: str
     question: str
     differs: str
@@ -42,13 +69,19 @@ class Asked:
     default: str
     check: Callable[[str], str | None]
 
+    def of(self, about: str) -> Asked:
+        """Return the question as it is asked for a study about something, with that default and example."""
+        default = DEFAULTS.get(about, {}).get(self.option, self.default)
+        example = EXAMPLES.get(about, "") if self.option in DEFAULTS.get(about, {}) and not default else ""
+        text = f"{self.text}, such as {example}" if example else self.text
+        return dataclasses.replace(self, text=text, default=default)
+
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `benchbook new`; one that is given is not asked for."""
     parser.epilog = (
-        "Without a terminal, what has no default must be given. "
-        'Example: benchbook new --name pool --question "Does a larger pool help?" '
-        '--differs "small: innodb_buffer_pool_size=8388608; large: innodb_buffer_pool_size=268435456"'
+        "Without a terminal, what has no default must be given. Example: benchbook new --about setting "
+        f'--name pool --question "Does a larger pool help?" --differs "{POOLS}"'
     )
     for one in QUESTIONS:
         default = f" (default: {one.default})" if one.default else ""
@@ -57,35 +90,34 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask what was not given, write `studies/NAME.yaml`, say what to do next; no file is replaced."""
-    given = {one.option: getattr(arguments, one.option) for one in QUESTIONS}
-    is_asked = sys.stdin.isatty()
-    wrong, told = [], {}
-    for one in QUESTIONS:
-        answer, is_given = given[one.option], given[one.option] is not None
-        if not is_given and is_asked:
-            answer = _ask(one)
-        elif not is_given:
-            answer = one.default
-            if not answer:
-                wrong.append(
-                    f"--{one.option}: missing, and there is no terminal to ask on; give it as an option"
-                )
-                continue
-        if reason := one.check(answer):
+    wrong: list[str] = []
+    told: dict[str, str] = {}
+    for question in QUESTIONS:
+        one = question.of(told.get("about", ""))
+        answer = getattr(arguments, one.option)
+        if answer is None:
+            answer = _ask(one) if sys.stdin.isatty() else one.default
+        if not answer:
+            wrong.append(f"--{one.option}: missing, and there is no terminal to ask on; give it as an option")
+        elif reason := one.check(answer):
             wrong.append(f"--{one.option}: {reason}")
-        told[one.option] = answer
+        told[one.option] = answer.strip()
     if wrong:
         raise InputErrors(wrong)
+    load_words = _words(told.pop("load"))
     answers = Answers(
-        *(told["name"].strip(), told["question"].strip(), told["differs"].strip(), told["engine"].strip()),
-        tuple(word for word in _words(told["load"]) if not word.isdigit()),
-        tuple(dict.fromkeys(int(word) for word in _words(told["load"]) if word.isdigit())),
+        **told,
+        workloads=tuple(word for word in load_words if not word.isdigit()),
+        threads=tuple(dict.fromkeys(int(word) for word in load_words if word.isdigit())),
     )
     write(answers)
     print(
         f"studies/{answers.name}.yaml is written; `make plan STUDY={answers.name}` shows how long it takes,"
     )
     print(f"`make repro STUDY={answers.name}` measures it. Commit it first: a page says so of its question.")
+    if answers.about == SERVERS:
+        print("It needs an account and an empty schema on each server, and its password in BENCH_PASSWORD:")
+        print("docs/existing.md has the four statements.")
     return 0
 
 
@@ -125,27 +157,22 @@ def text(answers: Answers, lengths: tuple[str, str, str] = IN_TURNS) -> str:
     """Return the study file as YAML with a comment for what a newcomer will want to change."""
     discard_s, run_s, why = lengths
     arms = arms_of(answers.differs)
-    settings = "\n".join(_arm(name, one, answers.engine) for name, one in arms.items())
-    loads = "\n".join(f"  {name}: {{rand_type: uniform}}" for name in answers.workloads)
+    settings = "\n".join(_arm(name, one) for name, one in arms.items())
+    loads = "\n".join(map(_workload, answers.workloads))
+    # An own script may change the number of rows, which equal arms would share.
+    pair = "null" if answers.about == SCRIPT else f"{{threads: [{max(answers.threads)}]}}"
     return f"""# yaml-language-server: $schema=../schemas/study.schema.json
 # Every key is explained in docs/parameters.md; `make plan STUDY={answers.name}` checks this file.
 title: {_quoted(answers.question[:110].rstrip())}
 question: {_quoted(answers.question)}
 
-site:
-  kind: local                 # this machine; hosts: docs/ssh.md, a cluster: docs/kubernetes.md
-  port: 23060
-  cpus: split                 # server on one half of the cores, client and proxy on the other
-
-engine:
-  name: {answers.engine}
-{textwrap.indent(traits.engine(answers.engine).example, "  ")}
+{_place(answers, arms)}
 
 arms:                         # the first is the baseline; each holds only what differs
 {settings}
 
 # The baseline against itself: what is reported when there is nothing to find.
-aa: {{threads: [{max(answers.threads)}]}}
+aa: {pair}
 
 dataset:
   tables: 2
@@ -172,6 +199,32 @@ claims: []                    # published claims that it answers, such as tidb-k
 """
 
 
+def _place(answers: Answers, arms: Mapping[str, Mapping[str, str]]) -> str:
+    """Return where it is measured and with which engine."""
+    if answers.about == SERVERS:
+        host, _, port = next(iter(arms.values())).get("endpoint", "").rpartition(":")
+        place = f"{{host: {host}, port: {port}, database: sbtest, user: bench, password_env: BENCH_PASSWORD}}"
+        return f"""site:
+  kind: existing              # servers that others run: docs/existing.md
+  existing: {place}
+
+engine: {{name: {answers.engine}}}"""
+    return f"""site:
+  kind: local                 # this machine; hosts: docs/ssh.md, a cluster: docs/kubernetes.md
+  port: 23060
+  cpus: split                 # server on one half of the cores, client and proxy on the other
+
+engine:
+  name: {answers.engine}
+{textwrap.indent(traits.engine(answers.engine).example, "  ")}"""
+
+
+def _workload(word: str) -> str:
+    if word.endswith(LUA):
+        return f"  {PurePath(word).stem.lower().replace('-', '_')}: {{script: {word}}}"
+    return f"  {word}: {{rand_type: uniform}}"
+
+
 def _quoted(text: str) -> str:
     # What JSON writes in quotes, YAML reads in them.
     return json.dumps(text, ensure_ascii=False)
@@ -195,24 +248,23 @@ def arms_of(differs: str) -> dict[str, dict[str, str]]:
     return arms
 
 
-# Keys of an arm that are one word; all others are settings of the server.
+# Keys of an arm, and of its engine, that are one word; all others are settings of the server.
 _OF_ARM = ("access", "network", "qos")
+_OF_ENGINE = {"engine": "name", "version": "version", "binary": "binary"}
 
 
-def _arm(name: str, settings: Mapping[str, str], engine: str) -> str:
-    own = {key: value for key, value in settings.items() if key in _OF_ARM}
-    version = settings.get("version")
-    server = {key: value for key, value in settings.items() if key not in (*_OF_ARM, "version")}
-    if not settings:
-        return f"  {name}: {{}}"
-    lines = [f"  {name}:", *(f"    {key}: {value}" for key, value in own.items())]
-    if version or server:
-        lines.append("    engine:")
-    if version:
-        lines.append(f'      version: "{version}"')
-    if server:
-        lines += ["      settings:", *(f"        {key}: {value}" for key, value in server.items())]
-    return "\n".join(lines)
+def _arm(name: str, settings: Mapping[str, str]) -> str:
+    lines = [f"    {key}: {value}" for key, value in settings.items() if key in _OF_ARM]
+    if "endpoint" in settings:
+        host, _, port = settings["endpoint"].rpartition(":")
+        lines.append(f"    endpoint: {{host: {host}, port: {port}}}")
+    engine = [f'      {_OF_ENGINE[key]}: "{value}"' for key, value in settings.items() if key in _OF_ENGINE]
+    beside = {*_OF_ARM, *_OF_ENGINE, "endpoint"}
+    if server := [f"        {key}: {value}" for key, value in settings.items() if key not in beside]:
+        engine += ["      settings:", *server]
+    if engine:
+        lines += ["    engine:", *engine]
+    return "\n".join([f"  {name}:", *lines]) if lines else f"  {name}: {{}}"
 
 
 def _ask(one: Asked) -> str:
@@ -228,6 +280,10 @@ def _ask(one: Asked) -> str:
 
 def _words(text: str) -> list[str]:
     return list(dict.fromkeys(re.split(r"[,\s]+", text.strip().strip("[]"))))
+
+
+def _about(text: str) -> str | None:
+    return None if text.strip() in DEFAULTS else f"{text}: {did_you_mean(text.strip(), DEFAULTS)}"
 
 
 def _name(text: str) -> str | None:
@@ -255,8 +311,10 @@ def _differs(text: str) -> str | None:
         if not re.fullmatch(NAME, name):
             return f"{name!r} is no name of an arm; write lower-case letters, digits, _ and -"
         for key, value in settings.items():
-            if not re.fullmatch(r"[a-z][a-z0-9_.-]*", key) or not re.fullmatch(r"[\w.,/@%+-]+", value):
+            if not re.fullmatch(r"[a-z][a-z0-9_.-]*", key) or not re.fullmatch(r"[\w.,:/@%+-]+", value):
                 return f"{name}: {key}={value}: write key=value, with , between several"
+        if "endpoint" in settings and not re.fullmatch(r"\S+:\d+", settings["endpoint"]):
+            return f"{name}: endpoint={settings['endpoint']}: write HOST:PORT"
     if len({tuple(sorted(one.items())) for one in arms.values()}) < len(arms):
         return "two arms are the same; say in what each differs"
     return None
@@ -275,7 +333,7 @@ def _load(text: str) -> str | None:
     words = _words(text)
     threads = [word for word in words if word.isdigit()]
     scripts = [word for word in words if not word.isdigit()]
-    unknown = [word for word in scripts if word not in registry.SCRIPTS]
+    unknown = [word for word in scripts if word not in registry.SCRIPTS and not word.endswith(LUA)]
     if unknown:
         return f"{unknown[0]}: {did_you_mean(unknown[0], registry.SCRIPTS)}"
     if not scripts or not threads or not all(1 <= int(word) <= 65535 for word in threads):
@@ -284,6 +342,7 @@ def _load(text: str) -> str | None:
 
 
 QUESTIONS: Sequence[Asked] = (
+    Asked("about", f"What it is about: {', '.join(DEFAULTS)}", PROXY, _about),
     Asked("name", "Name of the study, and of its file", "", _name),
     Asked("question", "The question, in a sentence", "", _question),
     Asked(
