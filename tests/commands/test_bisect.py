@@ -10,6 +10,8 @@ import pytest
 
 from benchbook.commands import bisect, cli, gate
 from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.study_sections import Build
+from benchbook.sites.engines import commits
 
 COMMITS = [f"{number:040x}" for number in range(1, 17)]
 SERVER = '#!/bin/sh\n# {about}\nLD_PRELOAD="${{0%/*}}/receive.so" exec /usr/sbin/mariadbd "$@"\n'
@@ -44,7 +46,7 @@ def search(slow_from: int, unbuilt: tuple[int, ...] = (), undecided: tuple[int, 
         place = COMMITS.index(commit)
         asked.append((place, minutes))
         if place in unbuilt:
-            raise bisect.NotBuiltError("no compiler")
+            raise commits.NotBuiltError("no compiler")
         if place in undecided:
             return "undecided", "-2 %"
         return ("slower", "-5 %") if place >= slow_from else ("not slower", "0 %")
@@ -106,13 +108,14 @@ def repo(tmp_path: Path) -> Path:
 @needs_a_compiler
 def test_a_commit_is_built_once_and_says_why_it_cannot_be(repo: Path, tmp_path: Path):
     head = bisect._commit(repo, "main", "--bad")
-    made = bisect.build(repo, tmp_path, BUILD, "out/sbin/mariadbd", head)
+    asked = Build(repo=str(repo), ref="main", command=BUILD, binary="out/sbin/mariadbd")
+    made = commits.build(repo, tmp_path, asked, head)
     assert "change 16" in made.read_text()
     made.write_text("as it was built")
-    again = bisect.build(repo, tmp_path, BUILD, "out/sbin/mariadbd", head)
+    again = commits.build(repo, tmp_path, asked, head)
     assert again.read_text() == "as it was built"
-    with pytest.raises(bisect.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
-        bisect.build(repo, tmp_path, "echo no; exit 3", "out/sbin/mariadbd", head)
+    with pytest.raises(commits.NotBuiltError, match="`echo no; exit 3` ended with 3: no"):
+        commits.build(repo, tmp_path, asked.model_copy(update={"command": "echo no; exit 3"}), head)
     with pytest.raises(InputErrors, match="--good: nowhere: git knows no such commit"):
         bisect._commit(repo, "nowhere", "--good")
 

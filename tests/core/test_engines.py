@@ -115,3 +115,30 @@ def test_arms_share_data_unless_engine_order_or_statistics_differ() -> None:
 def test_what_an_engine_cannot_take_is_refused_by_name(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make(**changes)
+
+
+MAKE = {"repo": "../server", "command": "make", "binary": "out/mariadbd"}
+
+
+def test_two_commits_are_two_arms_of_one_build() -> None:
+    arms = {"before": {}, "after": {"engine": {"build": {"ref": "main"}}}}
+    study = make(arms=arms, engine={"build": MAKE | {"ref": "v1"}})
+    assert [engine_of(study, arm).build.ref for arm in study.arms] == ["v1", "main"]
+    assert engine_of(study, "after").build.command == "make"
+    assert len(data_groups(study.arms)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arms", "engine", "said"),
+    [
+        ({"a": {}, "b": {"engine": {"build": {"ref": "x"}}}}, {}, "arms.b.engine.build.repo: missing"),
+        (
+            {"a": {}, "b": {"access": "haproxy"}},
+            {"build": MAKE | {"ref": "x"}, "version": "11"},
+            "remove binary",
+        ),
+    ],
+)
+def test_a_build_that_says_too_little_or_too_much_is_refused(arms, engine, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        make(arms=arms, engine=engine)

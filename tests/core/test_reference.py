@@ -15,7 +15,7 @@ from benchbook.core.params import Analysis, Limits, Params
 from benchbook.core.study import Study
 from benchbook.core.study_arm import Arm, Cpu, Kernel, Load, Neighbour, Zones
 from benchbook.core.study_cluster import ArmCluster, Cluster, Event
-from benchbook.core.study_engine import ArmData, ArmEngine
+from benchbook.core.study_engine import ArmBuild, ArmData, ArmEngine
 from benchbook.core.study_existing import Existing, Place
 from benchbook.core.study_gke import Gke, Pool
 from benchbook.core.study_kubernetes import (
@@ -27,7 +27,7 @@ from benchbook.core.study_kubernetes import (
     TidbCluster,
     TidbPart,
 )
-from benchbook.core.study_sections import Dataset, Engine, Plan, Site, TwinArm, WarmUp, Workload
+from benchbook.core.study_sections import Build, Dataset, Engine, Plan, Site, TwinArm, WarmUp, Workload
 
 SECTIONS = {
     "`studies/NAME.yaml`": Study,
@@ -49,6 +49,7 @@ SECTIONS = {
     "`site.kubernetes.gke`, or null": Gke,
     "`site.kubernetes.gke.pools.NAME`": Pool,
     "`engine`": Engine,
+    "`engine.build`, or null": Build,
     "`engine.cluster`, or null": Cluster,
     "`engine.cluster.event`, or null": Event,
     "`arms.NAME`": Arm,
@@ -57,6 +58,7 @@ SECTIONS = {
     "`arms.NAME.zones`, or null": Zones,
     "`arms.NAME.kernel`, or null": Kernel,
     "`arms.NAME.engine`, or null": ArmEngine,
+    "`arms.NAME.engine.build`, or null": ArmBuild,
     "`arms.NAME.engine.cluster`, or null": ArmCluster,
     "`arms.NAME.engine.cluster.event`, or null": Event,
     "`arms.NAME.data`, or null": ArmData,

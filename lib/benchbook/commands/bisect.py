@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,8 @@ from benchbook.commands import gate, gate_report
 from benchbook.compare.noninferiority import Answer
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
+from benchbook.core.study_sections import Build
+from benchbook.sites.engines import commits
 
 GOOD, ASKED = "good", "asked"
 TRIES = 3
@@ -29,10 +30,6 @@ NOT_FOUND = 2
 
 Gate = Callable[[str, float], tuple[Answer, str]]
 """Asks whether a commit is slower than the good one within so many minutes; returns answer and effect."""
-
-
-class NotBuiltError(BenchbookError):
-    """A commit can't be built, so that it can't be asked."""
 
 
 @dataclass
@@ -52,7 +49,7 @@ class Search:
         for _ in range(TRIES):
             try:
                 self.known[commit] = self.ask(commit, minutes)
-            except NotBuiltError as error:
+            except commits.NotBuiltError as error:
                 self.say(f"bisect: {commit[:10]}: left out: {error}")
                 self.unbuilt.add(commit)
                 return None
@@ -109,15 +106,18 @@ def run(arguments: argparse.Namespace) -> int:
     good = _commit(arguments.repo, arguments.good, "--good")
     bad = _commit(arguments.repo, arguments.bad, "--bad")
     listed = _git(arguments.repo, "rev-list", "--reverse", "--first-parent", f"{good}..{bad}")
-    commits = listed.split()
-    if not commits:
+    after = listed.split()
+    if not after:
         raise InputErrors([f"--bad: {arguments.bad}: no commit after {arguments.good}; write a later one"])
-    print(f"bisect: {len(commits)} commits after {good[:10]}", flush=True)
+    print(f"bisect: {len(after)} commits after {good[:10]}", flush=True)
     with _place(arguments.repo, arguments.work) as work:
-        built = partial(build, arguments.repo, work, arguments.build, arguments.binary)
+        asked_for = Build(
+            repo=str(arguments.repo), ref=bad, command=arguments.build, binary=arguments.binary
+        )
+        built = partial(commits.build, arguments.repo, work, asked_for)
         baseline = built(good)
         search = Search(
-            commits,
+            after,
             lambda commit, minutes: _ask(asked, {GOOD: baseline, ASKED: built(commit)}, minutes),
             asked.minutes,
             partial(print, flush=True),
@@ -147,24 +147,6 @@ def arms(study: Study, binaries: Mapping[str, Path]) -> Study:
     }
     whole = {name: getattr(study, name) for name in type(study).model_fields}
     return Study.model_validate(whole | {"arms": made})
-
-
-def build(repo: Path, work: Path, command: str, binary: str, commit: str) -> Path:
-    """Return a commit's binary, built in a worktree of its own unless it is there.
-
-    NotBuiltError with the end of the log.
-    """
-    tree = work / f"{commit[:16]}-{hashlib.sha256(command.encode()).hexdigest()[:8]}"
-    made, log = tree / binary, tree.with_suffix(".log")
-    if not made.is_file():
-        if not tree.is_dir():
-            _git(repo, "worktree", "add", "--detach", "--force", str(tree), commit)
-        with log.open("wb") as into:
-            code = subprocess.run(["sh", "-c", command], cwd=tree, stdout=into, stderr=into, check=False)
-        if code.returncode or not made.is_file():
-            end = " ".join(log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:])
-            raise NotBuiltError(f"`{command}` ended with {code.returncode}: {end or f'no {binary}'}")
-    return made
 
 
 def _ask(asked: gate.Asked, binaries: Mapping[str, Path], minutes: float) -> tuple[Answer, str]:

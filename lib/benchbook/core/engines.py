@@ -9,7 +9,8 @@ from typing import Any
 from benchbook.core import registry, reserved, supported, traits
 from benchbook.core.study_arm import Arm
 from benchbook.core.study_cluster import Cluster
-from benchbook.core.study_sections import Engine
+from benchbook.core.study_engine import ArmBuild, ArmEngine
+from benchbook.core.study_sections import Build, Engine
 
 
 def engine_of(study: Any, arm: str) -> Engine:
@@ -20,14 +21,23 @@ def engine_of(study: Any, arm: str) -> Engine:
         return base
     if changed.name not in (None, base.name):
         return Engine(**changed.model_dump(exclude_none=True))
-    version = changed.version if changed.version or changed.binary else base.version
+    is_another = bool(changed.version or changed.binary)
     return Engine(
         name=base.name,
-        version=version,
-        binary=changed.binary or (None if changed.version else base.binary),
+        version=changed.version if is_another else base.version,
+        binary=changed.binary or (None if changed.version or changed.build else base.binary),
+        build=build_of(None if is_another else base.build, changed.build),
         settings={**base.settings, **changed.settings},
         cluster=cluster_of(base, arm_engine=changed),
     )
+
+
+def build_of(base: Build | None, changed: ArmBuild | None) -> Build | None:
+    """Return the commit behind an arm, or None: the study's with the arm's changes."""
+    if changed is None:
+        return base
+    whole = base.model_dump() if base is not None else {}
+    return Build(**whole | changed.model_dump(exclude_none=True))
 
 
 def program_of(engine: Engine) -> str:
@@ -93,6 +103,7 @@ def mistakes(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str
     for arm, one in arms.items():
         if one.engine is not None:
             names[f"arms.{arm}.engine"] = (one.engine.name or engine.name, one.engine.settings)
+    yield from _of_build(engine, arms, kind)
     for place, (name, settings) in names.items():
         dashed = [key for key in settings if "-" in key]
         if dashed and not traits.engine(name).has_items:
@@ -104,6 +115,27 @@ def mistakes(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str
         if one.access == registry.SOCKET:
             yield from _of_socket(arm, one, name)
     yield from _misplaced(kind, engine, arms)
+
+
+def _of_build(engine: Engine, arms: Mapping[str, Arm], kind: str) -> Iterator[str]:
+    """Yield what doesn't go with a commit that is built: another place, another program, a missing key."""
+    asked: dict[str, Engine | ArmEngine] = {"engine.build": engine}
+    for arm, of in arms.items():
+        if of.engine is not None:
+            asked[f"arms.{arm}.engine.build"] = of.engine
+    for place, one in asked.items():
+        if one.build is None:
+            continue
+        if kind != "local":
+            yield supported.refusal(place, kind, ["local"], "servers are built on this machine")
+        if one.binary is not None or one.version is not None or one.cluster is not None:
+            yield f"{place}: names a server by its commit; remove binary, version and cluster beside it"
+        whole = {
+            **(engine.build.model_dump() if engine.build else {}),
+            **one.build.model_dump(exclude_none=True),
+        }
+        if missing := [key for key in Build.model_fields if key not in whole]:
+            yield f"{place}.{missing[0]}: missing; write it there, or under engine.build for all arms"
 
 
 def _misplaced(kind: str, engine: Engine, arms: Mapping[str, Arm]) -> Iterator[str]:

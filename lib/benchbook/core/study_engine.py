@@ -10,6 +10,19 @@ from benchbook.core.study_cluster import ArmCluster
 from benchbook.core.study_sections import EngineName, Model, Settings
 
 
+class ArmBuild(Model):
+    """What this arm changes of the study's build."""
+
+    repo: str | None = None
+    """Another clone; null: as the study says."""
+    ref: str | None = Field(None, examples=["main"])
+    """Another commit, branch or tag; null: as the study says."""
+    command: str | None = None
+    """What builds it; null: as the study says."""
+    binary: str | None = None
+    """Path of what was built; null: as the study says."""
+
+
 class ArmEngine(Model):
     """What this arm changes of the study's engine; it gets a server and data of its own."""
 
@@ -19,6 +32,8 @@ class ArmEngine(Model):
     """Another version, from the left; null: as the study says."""
     binary: str | None = None
     """Path of another server binary; null: as the study says."""
+    build: ArmBuild | None = None
+    """What this arm changes of the commit that is built; null: nothing."""
     settings: Settings = Field({})
     """Settings of this arm, on top of the study's."""
     cluster: ArmCluster | None = None

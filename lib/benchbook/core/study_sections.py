@@ -106,6 +106,19 @@ class Site(Model):
         return self
 
 
+class Build(Model):
+    """A server that is built from a commit of its source; what was built is kept by commit and command."""
+
+    repo: str = Field(min_length=1, examples=["../server"])
+    """Folder of a git clone, from the repository's root."""
+    ref: str = Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z._/~^-]*$", examples=["v1.4"])
+    """Commit, branch or tag."""
+    command: str = Field(min_length=1, examples=["make -j2"])
+    """What builds it, in a worktree of the commit."""
+    binary: str = Field(pattern=r"^[^/]", examples=["build/sbin/mariadbd"])
+    """Path of what was built, below the worktree."""
+
+
 class Engine(Model):
     """The database server."""
 
@@ -117,6 +130,8 @@ class Engine(Model):
     TiDB it builds the newest."""
     binary: str | None = None
     """Path of another server binary of the same engine; null takes the one of the OS package."""
+    build: Build | None = None
+    """A commit to build the server from, on this machine; null: nothing is built."""
     settings: Settings = Field({})
     """Server variables, in the server's own names and units; each is read back from the server and
     compared. For `tidb` a name with a dot or a dash is an item of its settings file (`log.level`)."""
