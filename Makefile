@@ -27,7 +27,7 @@ KEEP ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again verify review rerun new history gate calibrate strip bench lock clean
+.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again verify review rerun new gate calibrate strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -111,9 +111,6 @@ rerun: setup ## Judge the findings of ARCHIVE, somebody else's, by our own; KEEP
 
 new: setup ## Ask six questions and write a study file
 	@sh tools/as_owner.sh benchbook new $(ARGS)
-
-history: setup ## Keep what STUDY found in its series, data/history, and render the page of every series
-	@sh tools/as_owner.sh benchbook history $(STUDY) $(ARGS)
 
 # make ends with 2 whatever the gate's exit code is; a CI calls `benchbook gate` itself.
 gate: setup ## Is an arm of STUDY slower than its baseline? ARGS="--slower 3% --minutes 10"

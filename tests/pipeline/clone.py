@@ -120,8 +120,7 @@ def make(into: Path) -> Clone:
     """Copy the files that git knows or would add, as they are now, into a fresh repository.
 
     What DVC made here it has not made there, so its book stays behind. So do the archives of the record: to
-    make them again takes longer than the study of seconds, and `tests/site/test_the_record.py` does it. Of
-    the series one is left, whose page is rendered; `tests/commands/test_history.py` looks at all.
+    make them again takes longer than the study of seconds, and `tests/site/test_the_record.py` does it.
     """
     path = into / "clone of benchbook"
     listed = subprocess.run(
@@ -132,9 +131,8 @@ def make(into: Path) -> Clone:
         text=True,
     ).stdout
     names = [name for name in listed.split("\0") if name]
-    left = {"dvc.lock", *sorted(name for name in names if name.startswith("data/history/"))[2:]}
     for name in names:
-        if (ROOT / name).is_file() and name not in left and not name.startswith("data/record/"):
+        if (ROOT / name).is_file() and name != "dvc.lock" and not name.startswith("data/record/"):
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, path / name)
             _compiled(ROOT / name, path / name)

@@ -6,7 +6,7 @@ import pytest
 
 from benchbook.core.params import Limits
 from benchbook.read import validity
-from benchbook.show import run_pages
+from benchbook.show import run_tables
 from tests.read import corpus, synthetic
 
 
@@ -152,7 +152,7 @@ def test_a_file_of_options_that_sysbench_did_not_take_whole_is_told():
 
 def test_every_check_says_what_it_means_to_pass():
     """The pages list the checks in their own words; one that is made for each client must not lose them."""
-    rows = {row[0]: row[2] for row in run_pages.checks(validity.CHECKS).rows}
+    rows = {row[0]: row[2] for row in run_tables.checks(validity.CHECKS).rows}
     assert len(rows) == len(validity.CHECKS)
     assert [id for id, meaning in rows.items() if len(meaning.split()) < 3] == []
     assert rows["V1"] == "Sysbench ended by itself, with 0."

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 from bs4 import BeautifulSoup
 
-from benchbook.show import numbers, tables
+from benchbook.show import numbers, run_tables, tables
 
 
 def _soup(table) -> BeautifulSoup:
@@ -13,7 +13,7 @@ def _soup(table) -> BeautifulSoup:
 def test_every_cell_can_be_found_from_its_headings(made):
     for table in (
         tables.effects(made.findings),
-        tables.runs(made.runs, "x", "y/"),
+        run_tables.runs(made.runs, "x"),
         tables.checks(made.findings),
     ):
         soup = _soup(table)
@@ -42,29 +42,29 @@ def test_a_finding_without_headline_shows_no_effect(made):
 
 
 def test_runs_are_in_order_linked_and_carry_their_warnings_as_footnotes(made):
-    table = tables.runs(made.runs.sample(frac=1, random_state=1), "../data/quick", "../runs/quick/")
+    table = run_tables.runs(made.runs.sample(frac=1, random_state=1), "../data/quick")
     soup = _soup(table)
-    assert [int(row.th.a.get_text()) for row in soup.tbody.find_all("tr")] == list(range(65))
-    first, *_, raw = soup.tbody.tr.find_all("a")
-    assert first["href"] == f"../runs/quick/block-1.html#run-{made.runs['run_id'][0].lower()}"
-    assert raw["href"] == f"../data/quick/{made.runs['folder'][0]}/sysbench.out"
+    assert [int(row.th.span.get_text()) for row in soup.tbody.find_all("tr")] == list(range(65))
+    log, *_ = soup.tbody.tr.find_all("a")
+    assert soup.tbody.tr.th.span["id"] == f"run-{made.runs['run_id'][0].lower()}"
+    assert log["href"] == f"../data/quick/{made.runs['folder'][0]}/sysbench.out"
     assert table.notes.texts == ["PSI cpu above 40 % for 2 s"]
     assert soup.find(id="runs-note-1").get_text() == "PSI cpu above 40 % for 2 s"
-    assert [row.th.a.get_text() for row in soup.tbody.find_all("tr") if row.sup] == ["20"]
+    assert [row.th.span.get_text() for row in soup.tbody.find_all("tr") if row.sup] == ["20"]
 
 
 def test_a_ledger_that_could_not_be_read_is_a_footnote(made):
     runs = made.runs.head(2).assign(ledger=["agrees", "not available: no right to read it"])
-    assert tables.runs(runs, "x", "y/").notes.texts == ["ledger not available: no right to read it"]
+    assert run_tables.runs(runs, "x").notes.texts == ["ledger not available: no right to read it"]
 
 
 def test_the_same_warning_is_one_footnote(made):
     runs = made.runs.assign(warnings="short; slow disk")
-    assert tables.runs(runs, "x", "y/").notes.texts == ["short", "slow disk"]
+    assert run_tables.runs(runs, "x").notes.texts == ["short", "slow disk"]
 
 
 def test_every_reason_of_a_void_is_listed(made):
-    reasons = [item.get_text() for item in _soup(tables.voids(made.voids, "x", "y/")).find_all("li")]
+    reasons = [item.get_text() for item in _soup(run_tables.voids(made.voids, "x")).find_all("li")]
     assert "V20 pause: no tick for 612 ms" in reasons
     assert len(reasons) == 3
 
@@ -72,7 +72,7 @@ def test_every_reason_of_a_void_is_listed(made):
 def test_hostile_names_and_logs_stay_text(made):
     evil = "<script>alert(1)</script>\x1b[31m"
     voids = made.voids.assign(reasons=evil, arm=evil, workload=f'" onmouseover="{evil}')
-    shown = _soup(tables.voids(voids, '"><script>', '"><script>'))
+    shown = _soup(run_tables.voids(voids, '"><script>'))
     assert shown.script is None
     assert "<script>alert(1)</script>" in shown.get_text()
     assert "\x1b" not in str(shown)
@@ -125,5 +125,5 @@ def test_failed_checks_come_first(made):
 
 def test_empty_tables_say_so(made):
     empty = pd.DataFrame(columns=made.voids.columns)
-    assert "No run was voided." in tables.voids(empty, "x", "y/")._repr_html_()
+    assert "No run was voided." in run_tables.voids(empty, "x")._repr_html_()
     assert "same facts" in tables.differences({**made.findings, "facts_differ": []}, made.arms)._repr_html_()

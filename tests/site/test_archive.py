@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from benchbook.commands import history, rerun
+from benchbook.commands import rerun
 from benchbook.core import paths
 from benchbook.core.errors import BenchbookError
 from benchbook.evidence import archive, verify
-from tests.site.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -218,28 +217,6 @@ def test_it_gives_the_same_findings_again_and_tells_when_it_does_not(packed, tmp
     found = verify.verify(made)
     assert not found.is_same and "findings.json: findings[0].n: 9 recorded, 5 here" in str(found)
     assert "metrics.json: read.haproxy.qps.n: 7 recorded, 5 here" in found.differences
-
-
-@pytest.mark.slow
-def test_a_series_takes_an_archive_by_what_its_runs_give(packed, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHBOOK_ROOT", str(tmp_path))
-    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
-    assert "made.csv: 1 measurement, this one kept now" in history.keep("made", packed)
-    series = history.read(tmp_path / "data" / "history" / "made.csv")
-    # The made-up proxy serves 900 of the 1000 transactions a second that the baseline does, 20 queries each.
-    qps = series[series["metric"] == "qps"].iloc[0]
-    assert qps["effect"] == pytest.approx(-0.1, abs=0.01) and qps["baseline_qps"] == pytest.approx(
-        20_000, rel=0.01
-    )
-    assert (qps["commit"], qps["measured_at"][:16]) == ("0a1b2c3", "2026-01-05T10:00")
-    assert "has the measurement of 2026-01-05" in history.keep("made", packed)
-    with pytest.raises(BenchbookError, match="an archive of made; name that study"):
-        history.keep("other", packed)
-    facts = "data/made/facts.json"
-    with pytest.raises(
-        BenchbookError, match=r"not kept, because its files contradict each other(.|\n)*facts.json"
-    ):
-        history.keep("made", forged(packed, tmp_path / "forged.tar.gz", facts, b"10.11.6", b"10.11.7"))
 
 
 def test_a_rerun_is_judged_by_what_its_runs_give_not_by_what_it_says(packed, site, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from benchbook.core import paths
-from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.errors import BenchbookError
 
 
 def publish_options(parser: argparse.ArgumentParser) -> None:
@@ -87,27 +87,6 @@ def verify(arguments: argparse.Namespace) -> int:
     found = verify.verify(arguments.archive)
     print(found)
     return 0 if found.is_same else 1
-
-
-def history_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `benchbook history` takes."""
-    parser.add_argument("study", nargs="?", help="the study to keep; none: only render")
-    parser.add_argument(
-        "--from", dest="folders", type=Path, action="append", default=[], metavar="PLACE",
-        help="an archive, or a folder with findings.json and tidy/ (default: data/STUDY); may be given again",
-    )  # fmt: skip
-
-
-def history(arguments: argparse.Namespace) -> int:
-    """Keep findings in their series and render every series; return an exit code."""
-    from benchbook.commands import history
-
-    if arguments.study:
-        for folder in arguments.folders or [paths.study(arguments.study).data]:
-            print(history.keep(arguments.study, folder))
-    elif arguments.folders:
-        raise InputErrors(["history: --from needs the name of the study before it"])
-    return history.render()
 
 
 def review_options(parser: argparse.ArgumentParser) -> None:

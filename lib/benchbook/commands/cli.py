@@ -51,7 +51,6 @@ COMMANDS = {
     ),
     "remake": ("archives.remake", "make recorded sessions again where something changed"),
     "verify": ("archives.verify", "check an archive: its hashes, its findings made again from raw files"),
-    "history": ("archives.history", "keep what a study found today in its series, and render every series"),
     "new": ("new.run", "ask six questions and write a study file"),
     "review": ("archives.review", "write one page on what changed: notebooks, keys, findings"),
     "rerun": ("archives.rerun", "judge another team's findings of a study by our own"),

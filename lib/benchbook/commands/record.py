@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from ruamel.yaml import YAML
 
-from benchbook.commands import answer, history, stage
+from benchbook.commands import answer, stage
 from benchbook.core import design, files, git, load, paths, record, sizes, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.study import Study
@@ -24,7 +24,7 @@ from benchbook.evidence.unpacked import Unpacked
 # What the evidence is made with; params.yaml is compared without the lists of what to run.
 MADE_WITH = ("lib", "notebooks", "tools", "data/published", "dvc.yaml", "requirements.lock", "pyproject.toml")
 LISTS = ("studies", "sources")
-COMMIT = "`git add data/record data/history` and commit; `make pages` shows it on the first page"
+COMMIT = "`git add data/record` and commit; `make pages` shows it on the first page"
 # Load and CPU pressure are no refusal by themselves: the study before leaves a load, and arms make pressure.
 NOISE = ("Other programs", "Steal")
 MOST_BYTES = 40_000_000
@@ -42,7 +42,7 @@ def add(name: str) -> str:
     with _aside() as folder:
         packed = archive.pack(name, folder / f"{name}.tar.xz", stage.commit_of_evidence(name))
         told = take(packed)
-    return "\n".join([told, history.keep(name, paths.study(name).data), COMMIT])
+    return "\n".join([told, COMMIT])
 
 
 def take_all(files_: Sequence[Path]) -> str:

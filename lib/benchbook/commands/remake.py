@@ -1,4 +1,8 @@
-"""The record made again: each session from its archive where something changed, and a page for the newest."""
+"""The record made again where something changed: sessions, and a page for each study.
+
+The newest session of a study is made from its raw files; of earlier ones what their archives hold is taken.
+`make record-again` makes all of them from their raw files.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchbook.commands import code
 from benchbook.core import files, parallel, paths, record
@@ -21,16 +25,21 @@ from benchbook.evidence.unpacked import Unpacked
 # What the record is made with; dvc.yaml names the same.
 TRAITS = "sites/traits"
 FLOORS = ("core", "read", "compare", "show", "evidence", TRAITS)
-NOTEBOOKS = ("05_parse", "06_analyze", "07_report", "runs")
+NOTEBOOKS = ("07_report", "runs")
 # In the folder of a session: what it was made with, and how it came out.
 MADE = "made.json"
 # In the folder of a study: what its page was rendered from.
 SHOWN = "shown.json"
 # In data/recorded: what the last time found wrong.
 TROUBLE = "trouble.json"
-# What of a session is only kept where its runs have pages.
-RAW = ("raw", "void", "pilots")
 _SHOWN = 5
+
+
+class Code(NamedTuple):
+    """The digests of what makes evidence from raw files, and of what makes pages of it."""
+
+    evidence: str
+    pages: str
 
 
 @dataclass
@@ -42,7 +51,7 @@ class Outcome:
 
 
 def run() -> int:
-    """Make every session again that does not stand; whatever is wrong is told, kept, and stops nothing."""
+    """Make what does not stand again; whatever is wrong is told, kept, and stops nothing."""
     from benchbook.evidence import held
 
     index, made_with = record.read(), _code(paths.root())
@@ -92,19 +101,24 @@ def outcome_of(name: str, session: str) -> Outcome:
     return Outcome(**found)
 
 
-def _code(root: Path) -> str:
-    """Return the digest of what makes a study again: notebooks, the modules they reach, templates."""
+def _code(root: Path) -> Code:
+    """Return the digests of the modules and templates that make evidence, and pages with their notebooks."""
     notebooks = [root / "notebooks" / f"{stem}.ipynb" for stem in NOTEBOOKS]
     begun = [name for one in notebooks for name in code.imported(_source(one))]
-    floors = [code.PACKAGE / floor for floor in FLOORS]
-    modules = code.reached([*begun, "benchbook.evidence.remake", "benchbook.commands.recorded_pages"])
-    # Read by all floors, and imported by none.
-    modules |= {*(code.PACKAGE / TRAITS).glob("*.py")}
-    used = {one for one in modules if any(one.is_relative_to(floor) for floor in floors)}
-    others = {one for floor in floors for one in floor.rglob("*") if one.is_file()}
-    used |= {one for one in others if one.suffix not in (".py", ".pyc")}
-    both = files.sha256_all(code.PACKAGE, used) + files.sha256_all(root, notebooks)
-    return hashlib.sha256(both.encode()).hexdigest()
+    evidence = _modules(["benchbook.evidence.held"], [floor for floor in FLOORS if floor != "show"])
+    pages = _modules([*begun, "benchbook.commands.recorded_pages"], FLOORS)
+    both = evidence + pages + files.sha256_all(root, notebooks)
+    return Code(evidence, hashlib.sha256(both.encode()).hexdigest())
+
+
+def _modules(begun: Sequence[str], floors: Sequence[str]) -> str:
+    """Return the digest of the modules of floors that are reached, and of what else these floors hold."""
+    inside = [code.PACKAGE / floor for floor in floors]
+    # Traits are read by all floors, and imported by none.
+    reached = {*code.reached(begun), *(code.PACKAGE / TRAITS).glob("*.py")}
+    used = {one for one in reached if any(one.is_relative_to(floor) for floor in inside)}
+    others = {one for floor in inside for one in floor.rglob("*") if one.is_file()}
+    return files.sha256_all(code.PACKAGE, used | {one for one in others if one.suffix not in (".py", ".pyc")})
 
 
 def _source(notebook: Path) -> str:
@@ -112,7 +126,7 @@ def _source(notebook: Path) -> str:
     return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
 
-def _stands(name: str, session: str, index: record.Index, made_with: str) -> bool:
+def _stands(name: str, session: str, index: record.Index, made_with: Code) -> bool:
     """Tell whether a session is as it was made, with the present archive, entry and code."""
     try:
         return bool(_kept(name, session)["state"] == _state(name, session, index, made_with))
@@ -126,7 +140,7 @@ def _kept(name: str, session: str) -> dict[str, Any]:
     return found
 
 
-def _state(name: str, session: str, index: record.Index, made_with: str) -> dict[str, str]:
+def _state(name: str, session: str, index: record.Index, made_with: Code) -> dict[str, str]:
     """Return the digests of what a session is made with, and of all that stands of it now."""
     where, study = paths.recorded(name, session), index.studies[name]
     left = [one for one in where.base.rglob("*") if one.is_file() and one != where.base / MADE]
@@ -134,7 +148,7 @@ def _state(name: str, session: str, index: record.Index, made_with: str) -> dict
     return {
         "archive": files.sha256(where.archive),
         "index": hashlib.sha256(json.dumps(told).encode()).hexdigest(),
-        "code": made_with,
+        "code": made_with.evidence,
         "left": _looks(where.clone, left),
     }
 
@@ -167,7 +181,7 @@ def pool(name: str, index: record.Index) -> bool:
     return True
 
 
-def _is_shown(name: str, index: record.Index, made_with: str) -> bool:
+def _is_shown(name: str, index: record.Index, made_with: Code) -> bool:
     """Tell whether the page of a study is as it was rendered, with all that it shows."""
     file = paths.recorded(name, index.studies[name].newest).pooled.with_name(SHOWN)
     try:
@@ -176,7 +190,7 @@ def _is_shown(name: str, index: record.Index, made_with: str) -> bool:
         return False
 
 
-def _page_state(name: str, index: record.Index, made_with: str) -> dict[str, str]:
+def _page_state(name: str, index: record.Index, made_with: Code) -> dict[str, str]:
     study = index.studies[name]
     where = paths.recorded(name, study.newest)
     pages = [one for one in (where.report, where.summary, *where.run_pages.rglob("*")) if one.is_file()]
@@ -185,7 +199,7 @@ def _page_state(name: str, index: record.Index, made_with: str) -> dict[str, str
         "session": hashlib.sha256(json.dumps([study.newest, entry]).encode()).hexdigest(),
         "findings": files.sha256(where.findings),
         "pooled": files.sha256(where.pooled),
-        "code": made_with,
+        "code": made_with.pages,
         "pages": _looks(where.clone, pages),
     }
 
@@ -217,7 +231,7 @@ def _forget(index: record.Index) -> None:
 
 
 def _each(
-    task: Callable[..., Any], asked: Sequence[tuple[str, ...]], made_with: str
+    task: Callable[..., Any], asked: Sequence[tuple[str, ...]], made_with: Code
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Do a task for each of what is asked in as many processes as there are cores, as they end."""
     root, workers = str(paths.root()), min(len(os.sched_getaffinity(0)), len(asked))
@@ -231,7 +245,7 @@ def _each(
             yield due[done], done.result()
 
 
-def _one(name: str, session: str, root: str, made_with: str) -> Outcome:
+def _one(name: str, session: str, root: str, made_with: Code) -> Outcome:
     """Make one session again, and write down what it was made with."""
     with paths.at(Path(root)):
         index, where = record.read(), paths.recorded(name, session)
@@ -248,12 +262,12 @@ def _one(name: str, session: str, root: str, made_with: str) -> Outcome:
     return outcome
 
 
-def _keep(name: str, session: str, index: record.Index, made_with: str, told: dict[str, Any]) -> None:
+def _keep(name: str, session: str, index: record.Index, made_with: Code, told: dict[str, Any]) -> None:
     made = {**told, "state": _state(name, session, index, made_with)}
     files.write_json(paths.recorded(name, session).base / MADE, made)
 
 
-def _show(name: str, root: str, made_with: str) -> str:
+def _show(name: str, root: str, made_with: Code) -> str:
     """Render the page of a study from its newest session; return why that failed, if it did."""
     from benchbook.commands import recorded_pages
 
@@ -273,16 +287,16 @@ def _show(name: str, root: str, made_with: str) -> str:
 def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome, dict[str, Any]]:
     """Make a session again below its own root; return what became of it, and its design.
 
-    Of sessions that have no page of their own only what their tables need is kept.
+    Only the newest has a page: of earlier ones what their archives say of themselves is enough.
     """
     from benchbook.evidence import held, sessions
 
-    found = held.made_again(where, study.sessions[where.session_id], where.base)
+    entry = study.sessions[where.session_id]
+    if where.session_id != study.newest:
+        return Outcome(), held.taken(where, entry, where.base)
+    found = held.made_again(where, entry, where.base)
     with paths.at(where.base):
         described = sessions.described(Unpacked(where.base, found.remade.contents.study))
-    if where.session_id != study.newest:
-        for part in RAW:
-            shutil.rmtree(where.data / part, ignore_errors=True)
     more = len(found.differs) - _SHOWN
     rest = [f"{where.name} {where.session_id}: and {more} more values"] if more > 0 else []
     return Outcome([*found.refused], [*found.differs[:_SHOWN], *rest]), described

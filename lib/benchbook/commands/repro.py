@@ -86,7 +86,7 @@ def pages(arguments: Sequence[str]) -> int:
 
 
 def _pages(root: Path, arguments: list[str]) -> tuple[int, bool]:
-    code, is_stopped = _dvc(root, ["repro", *arguments, "record", "history", "audit"])
+    code, is_stopped = _dvc(root, ["repro", *arguments, "record", "audit"])
     if code or is_stopped:
         return code, is_stopped
     flags = [word for word in arguments if word in ASKING]
@@ -95,8 +95,7 @@ def _pages(root: Path, arguments: list[str]) -> tuple[int, bool]:
 
 def _around(root: Path) -> tuple[int, bool]:
     """Make the pages that every page leads to, without the record, which takes minutes where it is new."""
-    for place in ("record", "history"):
-        (root / "reports" / place).mkdir(parents=True, exist_ok=True)
+    (root / "reports" / "record").mkdir(parents=True, exist_ok=True)
     code, is_stopped = _dvc(root, ["repro", "audit"])
     if code or is_stopped:
         return code, is_stopped

@@ -78,15 +78,6 @@ def audit(name: str) -> int:
     return code
 
 
-def series(name: str) -> int:
-    """Execute the notebook on a study's series, or on all of them if `name` is empty, and render its page."""
-    folder = paths.root() / "data" / "site"
-    code = show("history", "study", name, folder / "notebooks", folder / "failed")
-    if code == 0:
-        _render(folder / "notebooks" / "history.ipynb", paths.study(name or "index").history_page)
-    return code
-
-
 def page(name: str) -> int:
     """Execute a notebook about everything, one of `PAGES`, and render its page of the site."""
     load.params()

@@ -7,13 +7,24 @@ As in MongoDB's variant a split is held against the whole segment that it divide
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbook.compare import machines
+from benchbook.compare.occasions import moment
+from benchbook.compare.sentences import count, listing, percent
+from benchbook.core.pooled import Pooled, Session
+
 # A split leaves at least so many measurements on either side: fewer are an outlier, not a level.
 SHORTEST = 3
+# So many must lie before the latest three, that these lie beyond all of them once in 28 series by chance.
+BEFORE = 5
 # One series in a thousand without any change is reported to have one; see benchmarks/history.py.
 LEVEL = 0.001
 PERMUTATIONS = 4999
@@ -82,3 +93,101 @@ def _split(series: NDArray[np.float64], level: float, permutations: int) -> int 
         if reached > most:
             return None
     return best + SHORTEST
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a series went: `steps` at places, a steady `drift`, or the `latest` values beyond all before.
+
+    `moved` is the ratio over the last step, or from the first to the last day of a drift, less one.
+    """
+
+    kind: Literal["steps", "drift", "latest"]
+    places: tuple[int, ...] = ()
+    moved: float = 0.0
+
+
+def fewest(level: float) -> int:
+    """Return how many values a change needs at least: fewer have too few orders for a p that small.
+
+    A level in halves has 2 of all C(n, n / 2) halves on its side: 2 / 6435 < 0.0005 at 15, 2 / 3432 is not.
+
+    >>> fewest(0.0005), fewest(0.001)
+    (15, 14)
+    """
+    return next(n for n in range(2, 100) if 2 / math.comb(n, n // 2) <= level)
+
+
+def course(days: Sequence[float], logs: Sequence[float], level: float = LEVEL) -> Course | None:
+    """Return how log effects went over days, in the order of time; None where nothing was shown to move."""
+    at, values = np.asarray(days, dtype=float), np.asarray(logs, dtype=float)
+    is_enough = len(values) >= fewest(level)
+    places = change_points(values, level, math.ceil(5 / level) - 1) if is_enough else []
+    late, kind = len(values) - SHORTEST, "steps"
+    if not places and late >= BEFORE and _is_beyond(values[late:], values[:late]):
+        places, kind = [late], "latest"
+    if not places:
+        return None
+    line = np.polynomial.Polynomial.fit(at, values, 1)
+    edges = [0, *places, len(values)]
+    parts = [values[first:end] for first, end in itertools.pairwise(edges)]
+    left = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+    if _criterion(float(((values - line(at)) ** 2).sum()), len(values), 2) < _criterion(
+        left, len(values), 2 * len(places) + 1
+    ):
+        # Of a drift the latest values are the furthest, which says nothing of them.
+        moved = math.expm1(float(line(at[-1]) - line(at[0])))
+        return Course("drift", (), moved) if kind == "steps" else None
+    moved = math.expm1(float(parts[-1].mean() - parts[-2].mean()))
+    return Course("steps" if kind == "steps" else "latest", tuple(places), moved)
+
+
+def in_time(found: Pooled) -> list[str]:
+    """Say of each effect a reader is told, machine by machine, how its sessions moved; nothing if none did.
+
+    The error is shared by all series of the study (Bonferroni).
+    """
+    made = list(_series(found))
+    told = []
+    for name, sessions, effects in made:
+        days = [moment(one.measured).timestamp() / 86_400 for one in sessions]
+        logs = [math.log1p(one) for one in effects]
+        if went := course(days, logs, LEVEL / len(made)):
+            told.append(f"{name}: {_told(went, [one.measured[:10] for one in sessions])}")
+    return told
+
+
+def _series(found: Pooled) -> Iterator[tuple[str, list[Session], list[float]]]:
+    machine = {one.id: (machines.name(one.processor), one.cores) for one in found.sessions}
+    for contrast in found.contrasts:
+        for effect in contrast.told:
+            known = sorted(effect.sessions, key=lambda one: moment(found.session(one.session).measured))
+            at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
+            what = f"{contrast.names['treatment']} on {contrast.names['workload']}{at}"
+            for where in dict.fromkeys(machine[one.session] for one in known):
+                own = [one for one in known if machine[one.session] == where and one.effect is not None]
+                sessions = [found.session(one.session) for one in own]
+                yield f"{what}, {where[0]}", sessions, [one.effect or 0.0 for one in own]
+
+
+def _told(went: Course, dates: Sequence[str]) -> str:
+    many = count(len(dates), "session")
+    if went.kind == "drift":
+        return f"drifts steadily, by {percent(went.moved)} from {dates[0]} to {dates[-1]} ({many})."
+    if went.kind == "latest":
+        before = count(went.places[0], "session")
+        return (
+            f"the last {SHORTEST} sessions, from {dates[went.places[0]]} on, lie beyond all {before} before, "
+            f"by {percent(went.moved)}; more are needed to show a change."
+        )
+    days = listing([dates[place] for place in went.places])
+    return f"changed on {days}, the last time by {percent(went.moved)} ({many})."
+
+
+def _is_beyond(late: NDArray[np.float64], before: NDArray[np.float64]) -> bool:
+    return bool(late.min() > before.max() or late.max() < before.min())
+
+
+def _criterion(left: float, size: int, parameters: int) -> float:
+    """Return Schwarz's criterion of a model that leaves a sum of squares; what fits exactly leaves a bit."""
+    return size * math.log(left / size + 1e-12) + parameters * math.log(size)

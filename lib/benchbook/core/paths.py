@@ -121,16 +121,6 @@ class StudyPaths(_Places):
         return self.report.with_suffix(".md")
 
     @property
-    def history(self) -> Path:
-        """The measurements of this study over time, a row a contrast each time."""
-        return self.base / "data" / "history" / f"{self.name}.csv"
-
-    @property
-    def history_page(self) -> Path:
-        """The page of this study over time."""
-        return self.base / "reports" / "history" / f"{self.name}.html"
-
-    @property
     def run_pages(self) -> Path:
         """The pages of its single runs."""
         return self.base / "reports" / "runs" / self.name

@@ -15,7 +15,7 @@ import lzma
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -144,6 +144,27 @@ def manifest(archive: Path) -> dict[str, Any]:
     with opened(archive) as (members, _):
         study, text = _first(next(members, None))
         return _manifest(text, study)
+
+
+def take(archive: Path, names: Sequence[str], into: Path) -> None:
+    """Write the study file of an archive and files of its data folder below `into`, as its manifest has them.
+
+    Nothing is read behind the last of them. BenchbookError with what is missing or otherwise.
+    """
+    with opened(archive) as (members, _):
+        study, text = _first(next(members, None))
+        listed = _manifest(text, study)["files"]
+        due = {f"studies/{study}.yaml", *(f"data/{study}/{name}" for name in names)}
+        wrong: list[str] = []
+        for member in members:
+            name = member.name.removeprefix(f"{study}/")
+            if name in due & set(listed):
+                wrong += _write(member, into / name, name, listed[name])
+                due.remove(name)
+            if not due:
+                break
+    if wrong := [*wrong, *(f"{name}: missing" for name in sorted(due))]:
+        raise BenchbookError("; ".join(wrong))
 
 
 @contextlib.contextmanager

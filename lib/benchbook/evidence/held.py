@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from benchbook.core import canonical, files, paths, record
+from benchbook.core import canonical, design, files, paths, record
 from benchbook.core.errors import BenchbookError
-from benchbook.evidence import remake, sessions
+from benchbook.evidence import archive, remake, sessions
 from benchbook.evidence.unpacked import Unpacked
 from benchbook.read import tidy
+
+# What the sessions of a study say together is made of these; the study's file comes with them.
+TAKEN = ("findings.json", "facts.json")
 
 
 def strangers(index: record.Index) -> Iterator[str]:
@@ -64,6 +68,18 @@ def made_again(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> H
     found = [*remade.differences]
     found += [f"tidy/{text}" for text in canonical.table_differences(entry.made, tables)]
     return Held(remade, refused, tuple(f"{_place(where)}: {text}" for text in found))
+
+
+def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> dict[str, Any]:
+    """Put what an archive says of its own session below `root`, without its runs; return its design in parts.
+
+    It was made again when it was recorded, and is the same to the byte. BenchbookError where it is not.
+    """
+    if wrong := [*other_archive(where, entry)]:
+        raise BenchbookError(wrong[0].partition(": ")[2])
+    archive.take(where.archive, TAKEN, root)
+    held = Unpacked(root, where.name)
+    return design.described(held.study, held.facts, entry.methods)
 
 
 def other_archive(where: paths.RecordedPaths, entry: record.Entry) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from bleach.css_sanitizer import CSSSanitizer
 from bleach.sanitizer import Cleaner
 
 _TEXT = (
@@ -71,8 +70,6 @@ _OWN = {
 }
 _PICTURE = re.compile(r"data:image/(?:svg\+xml|png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*\Z")
 _LINK = re.compile(r"(?:https?://|mailto:|[^:]*(?:[/?#]|\Z))", re.IGNORECASE)
-# Where a link lies over its point of a figure.
-_PLACE = re.compile(r"left: \d{1,3}\.\d\d%; top: \d{1,3}\.\d\d%;\Z")
 # Notebooks' own tables bring a style sheet: its text is no content and goes whole before the rest is cleaned.
 _STYLE = re.compile(r"<style\b[^>]*>.*?</style\s*>", re.IGNORECASE | re.DOTALL)
 
@@ -85,8 +82,6 @@ def clean(html: str) -> str:
 def _is_allowed(tag: str, name: str, value: str) -> bool:
     if tag == "img" and name == "src":
         return bool(_PICTURE.match(value))
-    if name == "style":
-        return tag == "a" and bool(_PLACE.match(value))
     if tag == "a" and name == "href":
         return bool(_LINK.match(value))
     return name in _EVERYWHERE or name in _OWN.get(tag, ())
@@ -95,7 +90,6 @@ def _is_allowed(tag: str, name: str, value: str) -> bool:
 _CLEANER = Cleaner(
     tags={*_TEXT, *_BLOCKS, *_LISTS, *_TABLES, *_FORMULAS},
     attributes=_is_allowed,
-    css_sanitizer=CSSSanitizer(allowed_css_properties=("left", "top")),
     protocols=frozenset(("data", "http", "https", "mailto")),
     strip=False,
     strip_comments=True,

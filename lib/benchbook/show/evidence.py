@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,13 +62,8 @@ class Evidence:
         return runs, tuple(shown[arm] for arm in self.arms)
 
     @property
-    def link(self) -> str:
-        """Give the way from the study's page to the study's folder."""
-        return os.path.relpath(self.folder, paths.study(self.name).report.parent)
-
-    @property
     def pages(self) -> str:
-        """Give what a link from the study's page to a page of its runs begins with."""
+        """Give what a link from the study's page to the page of its runs begins with."""
         return f"../runs/{self.name}/"
 
 

@@ -58,7 +58,7 @@ def aa_figure(known: Studies) -> Picture:
         {**aa, **(none if aa["headline"] else {}), "names": None, "band": None, "workload": _name(way, known)}
         for way, aa in _pairs(known)
     ]
-    drawn = forest({"aa": None, "findings": own}, [], page=None)
+    drawn = forest({"aa": None, "findings": own}, [])
     caption = "Each line is one study: the effect of an arm against itself. All of them should hold zero."
     return Picture("aa-figure", "Every A/A pair", drawn.panels, caption, "No study has an A/A pair yet.")
 

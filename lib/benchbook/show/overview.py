@@ -226,7 +226,6 @@ def studies(seen: Overview) -> Table:
             study.found["blocks"]["complete"],
             len(study.found["findings"]),
             _runs(study),
-            _history(study.name),
             study.found["scope"],
         ]
         for study in seen.studies
@@ -238,7 +237,6 @@ def studies(seen: Overview) -> Table:
         number("Blocks"),
         number("Findings"),
         Column("Runs"),
-        Column("Over time"),
         long("Holds for"),
     ]
     return Table("runs", "Every study and its runs", columns, rows, empty="Nothing has been measured yet.")
@@ -255,12 +253,6 @@ def _runs(study: Measured) -> Html | str:
         return ""
     label = f"every run of {study.name}, {study.whose}"
     return element("a", "every run", href=study.runs, aria_label=label)
-
-
-def _history(study: str) -> Html | str:
-    if not paths.study(study).history_page.is_file():
-        return ""
-    return element("a", "series", href=f"history/{slug(study)}.html", aria_label=f"{study} over time")
 
 
 def sources(seen: Overview) -> Table:

@@ -5,25 +5,10 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchbook.show import svg
 from benchbook.show.markup import Html, element, join
-
-
-@dataclass(frozen=True)
-class Point:
-    """A mark on a drawing that says what it is when pointed at, and leads to where it comes from.
-
-    `x` and `y` are in the units of the axes.
-    """
-
-    axes: Axes
-    x: float
-    y: float
-    title: str
-    href: str
 
 
 @dataclass(frozen=True)
@@ -32,32 +17,15 @@ class Panel:
 
     figure: Figure
     alt: str
-    points: tuple[Point, ...] = ()
 
     def image(self) -> Html:
-        """Write the drawing as an <img> that needs no other file, under links where it has points.
-
-        The links are for the mouse alone: who listens to the page has the alt text and the tables.
-        """
+        """Write the drawing as an <img> that needs no other file."""
         data = base64.b64encode(svg.write(self.figure).encode()).decode("ascii")
         width, height = (round(96 * inches) for inches in self.figure.get_size_inches())
         image = element(
             "img", alt=self.alt, width=width, height=height, src=f"data:image/svg+xml;base64,{data}"
         )
-        image = Html(image.text.removesuffix("</img>"))
-        if not self.points:
-            return image
-        # Only a layout that was drawn knows where its axes are, and it was for the image.
-        return element("div", image, *map(self._link, self.points), class_="plot")
-
-    def _link(self, point: Point) -> Html:
-        x, y = point.axes.transData.transform((point.x, point.y))
-        box = self.figure.bbox
-        place = f"left: {100 * x / box.width:.2f}%; top: {100 * (1 - y / box.height):.2f}%;"
-        return element(
-            "a", "", class_="point", href=point.href, title=point.title, style=place, tabindex="-1",
-            aria_hidden="true",
-        )  # fmt: skip
+        return Html(image.text.removesuffix("</img>"))
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ def of_runs(seen: Evidence) -> list[Picture]:
     series tells nothing of one.
     """
     drawn, names = seen.drawn
-    found = [figures.qps(drawn, names, seen.pages)]
+    found = [figures.qps(drawn, names)]
     if drawn["threads"].nunique() > 1:
-        found.append(figures.latency(drawn, names, seen.pages))
-    found += [figures.run_order(drawn, seen.voids, names, seen.pages), figures.cpu(drawn, names)]
+        found.append(figures.latency(drawn, names))
+    found += [figures.run_order(drawn, seen.voids, names), figures.cpu(drawn, names)]
     if not (orders(drawn) == TURNS).any():
         found.append(figures.seconds(seen.intervals, drawn, names))
     return [*found, figures.histogram(seen.histograms, drawn, names)]

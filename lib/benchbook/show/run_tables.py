@@ -1,49 +1,72 @@
-"""Tables of single runs, each with the way to its raw log."""
+"""The page of a study's runs and the tables of its cells: each run with the way to its raw files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from benchbook.core import paths, runfolder
 from benchbook.show import numbers
-from benchbook.show.markup import Html, element, slug
-from benchbook.show.run_page import address
+from benchbook.show.evidence import Evidence
+from benchbook.show.markup import Html, element, join, slug
 from benchbook.show.table import Column, Notes, Table, long, number
 
+_RUN = (number("Block"), Column("Arm"), Column("Workload"), number("Threads"))
 _RUN_COLUMNS = (
-    number("Run", meaning="place in the schedule, and the way to the run's page"),
-    number("Block"),
-    Column("Arm"),
-    Column("Workload"),
-    number("Threads"),
+    number("Run", meaning="place in the schedule"),
+    *_RUN,
     number("QPS", "1/s"),
     number("TPS", "1/s"),
     number("Latency", "p95, ms"),
     number("Latency", "p99, ms"),
     number("Errors", "ignored"),
     number("Attempt", "if not 1"),
-    number("Started", "UTC"),
+    Column("Started", "UTC"),
     Column("Raw"),
 )
-_VOID_COLUMNS = (
-    long("Run"),
-    number("Block"),
-    Column("Arm"),
-    Column("Workload"),
-    number("Threads"),
-    Column("Status"),
-    long("Reasons"),
-    Column("Raw"),
-)
+_RAW = {"log": runfolder.OUT, "errors": runfolder.ERR, "evidence": runfolder.EVIDENCE,
+        "monitor": runfolder.MONITOR}  # fmt: skip
 
 
-def runs(table: pd.DataFrame, link: str, pages: str) -> Table:
+def opening(seen: Evidence) -> Html:
+    """Write the title of the page of runs, and how many there are."""
+    basis = [
+        numbers.count(len(seen.runs), "valid run"),
+        numbers.count(len(seen.voids), "voided attempt"),
+        numbers.count(seen.runs["block"].nunique(), "block"),
+    ]
+    items = element("ul", *(element("li", item) for item in basis), class_="basis")
+    return join([element("h1", f"Raw runs of {seen.name}"), items])
+
+
+def tables(seen: Evidence) -> tuple[Table, Table]:
+    """List valid runs and voided attempts, each with the ways to its raw files."""
+    link = os.path.relpath(seen.folder, paths.study(seen.name).run_pages)
+    return runs(seen.runs, link, seen.folder), voids(seen.voids, link, seen.folder)
+
+
+def checks(known: Sequence[tuple[str, str, Callable[..., Any]]]) -> Table:
+    """List the checks of a run: id, name, and what it means to pass, from the check's own description."""
+    rows = [[id, name, _meaning(check)] for id, name, check in known]
+    columns = [Column("Check"), Column("Name"), long("Passed means")]
+    return Table("checks-of-a-run", "Checks of a run", columns, rows, is_whole=True)
+
+
+def _meaning(check: Callable[..., Any]) -> str:
+    text = (inspect.getdoc(check) or "").partition("\n\n")[0].partition(": ")[2]
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def runs(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
     """List every run in the order of the schedule; warnings and a ledger that is not there are footnotes.
 
-    `link` leads from the page to the study's folder, in which the raw folders are; what `pages` begins
-    with leads to the pages of single runs.
+    `link` leads from the page to the study's `folder`, in which the raw folders are. Files that are not in it
+    are not linked.
     """
     notes = Notes("runs")
     rows = []
@@ -52,22 +75,17 @@ def runs(table: pd.DataFrame, link: str, pages: str) -> Table:
             *run["warnings"].split(";"),
             *([] if run["ledger"] == "agrees" else [f"ledger {run['ledger']}"]),
         ]
-        way = element("a", run["position"], href=section(pages, run), id=f"run-{slug(run['run_id'])}")
+        name = element("span", run["position"], id=anchor(run["folder"]))
         rows.append(
             [
-                Html(way.text + notes.marks(doubts).text),
-                run["block"],
-                run["arm"],
-                run["workload"],
-                run["threads"],
-                numbers.significant(run["qps"]),
-                numbers.significant(run["tps"]),
-                numbers.significant(run["latency_p95_ms"]),
-                numbers.significant(run["latency_p99_ms"]),
+                Html(name.text + notes.marks(doubts).text),
+                *(run[key] for key in ("block", "arm", "workload", "threads")),
+                *(numbers.significant(run[key]) for key in ("qps", "tps")),
+                *(numbers.significant(run[key]) for key in ("latency_p95_ms", "latency_p99_ms")),
                 run["ignored_errors"],
                 "" if run["attempt"] == 1 else run["attempt"],
                 str(run["started_utc"])[:19].replace("T", " "),
-                _log(link, run),
+                _raw(link, run, folder),
             ]
         )
     title = "Valid runs, in the order of the schedule"
@@ -77,7 +95,8 @@ def runs(table: pd.DataFrame, link: str, pages: str) -> Table:
 def cells(table: pd.DataFrame, pages: str) -> Table:
     """List every cell: how many runs it has, their middle and their ends, and the way to each of them.
 
-    Medians and ends describe; effects are computed from pairs of neighbouring runs, not from these.
+    Medians and ends describe; effects are computed from pairs of neighbouring runs, not from these. What
+    `pages` begins with leads to the page of runs.
     """
     rows = []
     seen: set[str] = set()
@@ -87,23 +106,18 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
             element(
                 "a",
                 run["block"],
-                href=section(pages, run),
+                href=f"{pages}index.html#{anchor(run['folder'])}",
                 aria_label=f"{run['block']}, run {run['run_id']}",
             ).text
             for run in own.sort_values("block", kind="stable").to_dict("records")
         )
+        latencies = ("latency_min_ms", "latency_avg_ms", "latency_p99_ms")
         rows.append(
             [
                 element("span", workload, id=None if place in seen else place),
-                threads,
-                arm,
-                len(own),
-                numbers.significant(own["qps"].median()),
-                numbers.significant(own["qps"].min()),
-                numbers.significant(own["qps"].max()),
-                numbers.significant(own["latency_min_ms"].median()),
-                numbers.significant(own["latency_avg_ms"].median()),
-                numbers.significant(own["latency_p99_ms"].median()),
+                *(threads, arm, len(own)),
+                *(numbers.significant(getattr(own["qps"], one)()) for one in ("median", "min", "max")),
+                *(numbers.significant(own[one].median()) for one in latencies),
                 element("span", Html(" ".join(ways))),
             ]
         )
@@ -113,12 +127,8 @@ def cells(table: pd.DataFrame, pages: str) -> Table:
         number("Threads"),
         Column("Arm"),
         number("n", "runs"),
-        number("QPS", "median"),
-        number("QPS", "lowest"),
-        number("QPS", "highest"),
-        number("Latency", "least, ms"),
-        number("Latency", "mean, ms"),
-        number("Latency", "p99, ms"),
+        *(number("QPS", one) for one in ("median", "lowest", "highest")),
+        *(number("Latency", f"{one}, ms") for one in ("least", "mean", "p99")),
         long("Runs, by block"),
     ]
     caption = (
@@ -133,32 +143,33 @@ def cell_anchor(workload: str, threads: int) -> str:
     return f"cell-{slug(workload)}-{threads}"
 
 
-def voids(table: pd.DataFrame, link: str, pages: str) -> Table:
+def voids(table: pd.DataFrame, link: str, folder: Path | None = None) -> Table:
     """List every voided attempt with all its reasons and the ways to what it left."""
     rows = [
         [
-            element("a", f"{void['run_id']}, attempt {void['attempt']}", href=section(pages, void)),
-            void["block"],
-            void["arm"],
-            void["workload"],
-            void["threads"],
-            void["status"],
+            element("span", f"{void['run_id']}, attempt {void['attempt']}", id=anchor(void["folder"])),
+            *(void[key] for key in ("block", "arm", "workload", "threads", "status")),
             element(
                 "ul", *(element("li", text.strip()) for text in void["reasons"].split(";") if text.strip())
             ),
-            _log(link, void),
+            _raw(link, void, folder),
         ]
         for void in table.sort_values(["block", "run_id", "attempt"], kind="stable").to_dict("records")
     ]
+    columns = [long("Run"), *_RUN, Column("Status"), long("Reasons"), Column("Raw")]
     caption = "A partner is a run that was sound itself and went with the other half of its pair."
-    return Table("voids", "Voided attempts", _VOID_COLUMNS, rows, caption, "No run was voided.")
+    return Table("voids", "Voided attempts", columns, rows, caption, "No run was voided.")
 
 
-def section(pages: str, run: Mapping[str, Any]) -> str:
-    """Give the way to a run's own section on the page of its block."""
-    return f"{pages}{address(run['block'], run['folder'])}"
+def anchor(folder: str) -> str:
+    """Give the anchor of a run by its folder, so that a voided attempt has one of its own."""
+    return f"run-{slug(folder.rpartition('/')[2])}"
 
 
-def _log(link: str, run: dict) -> Html:
-    name = f"log of {run['run_id']}"
-    return element("a", "log", href=f"{link}/{run['folder']}/sysbench.out", aria_label=name)
+def _raw(link: str, run: Mapping[str, Any], folder: Path | None) -> Html:
+    ways = (
+        element("a", name, href=f"{link}/{run['folder']}/{file}", aria_label=f"{name} of {run['run_id']}")
+        for name, file in _RAW.items()
+        if folder is None or (folder / run["folder"] / file).is_file()
+    )
+    return join(ways, " ")

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pandas as pd
 
+from benchbook.compare import changes, machines, placed
 from benchbook.compare import joined as same
 from benchbook.compare import left_out as checks
-from benchbook.compare import machines, placed
 from benchbook.compare.joined import Row
 from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_frames import moderators
@@ -79,6 +79,7 @@ def answer(found: Pooled) -> Html:
         element("h2", "The answer over sessions", id="sessions"),
         element("p", _basis(found), class_="verdict"),
         element("ul", *lines, class_="answers"),
+        *(element("p", f"In time, {text}") for text in changes.in_time(found)),
         class_="answer",
     )
 

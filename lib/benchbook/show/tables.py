@@ -13,7 +13,7 @@ from benchbook.show.leaders import tables as leaders
 from benchbook.show.load_tables import dips, parts, stability
 from benchbook.show.loading import tables as loading
 from benchbook.show.markup import Html, element, slug
-from benchbook.show.run_tables import cell_anchor, cells, runs, voids
+from benchbook.show.run_tables import cell_anchor, cells
 from benchbook.show.table import Column, Notes, Table, long, number
 
 Findings = Mapping[str, Any]
@@ -31,11 +31,9 @@ __all__ = [
     "loading",
     "partners",
     "parts",
-    "runs",
     "scaling",
     "stability",
     "threads",
-    "voids",
 ]
 
 

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from benchbook.core.errors import given
 from benchbook.core.wording import count
 from benchbook.show import numbers, theme
-from benchbook.show.markup import slug
-from benchbook.show.picture import Panel, Picture, Point
+from benchbook.show.picture import Panel, Picture
 from benchbook.show.tables import contrast, levels_of
 
 Finding = Mapping[str, Any]
@@ -42,7 +41,6 @@ class _Row:
     is_headline: bool = False
     arm: str = ""
     band: Sequence[float | None] | None = None
-    anchor: str = ""
     title: str = ""
 
     @property
@@ -58,20 +56,18 @@ class _Row:
         return given(self.effect)
 
 
-def forest(findings: Mapping[str, Any], arms: Sequence[str], page: str | None = "") -> Picture:
+def forest(findings: Mapping[str, Any], arms: Sequence[str]) -> Picture:
     """Draw the effect of every finding: the headline, then each thread level, with intervals and claim bands.
 
     Effects are fractions of the baseline, on a scale of ratios. An interval that leaves the axis ends in an
     arrow. A finding without a headline shows its thread levels only. Findings with thread levels have a panel
-    each, those without share one; all panels have one scale. Markers lead to the tables of the study, which
-    are on `page` (empty: this one; None: nowhere).
+    each, those without share one; all panels have one scale.
     """
     every = _all(findings)
     own_panel = [len(levels_of(found)) > 1 and _is_drawn(found) for found in every]
     groups = [[found for found, is_own in zip(every, own_panel, strict=True) if not is_own]]
     groups += [[found] for found, is_own in zip(every, own_panel, strict=True) if is_own]
-    aa = findings.get("aa")
-    rows = [[row for found in group for row in _rows(found, found is aa, page or "")] for group in groups]
+    rows = [[row for found in group for row in _rows(found)] for group in groups]
     drawn = [row for own in rows for row in own if not row.is_hidden]
     # A panel of findings that could not be computed still says so, beside others.
     rows = [own for own in rows if own and drawn]
@@ -83,10 +79,8 @@ def forest(findings: Mapping[str, Any], arms: Sequence[str], page: str | None = 
             figure = Figure(figsize=(_WIDTH, height))
             width, rest = (_WIDTH - _LEFT - _RIGHT) / _WIDTH, 1 - (_FOOT + _HEAD) / height
             axes = figure.add_axes((_LEFT / _WIDTH, _FOOT / height, width, rest))
-            points = tuple(_draw(axes, own, limits, arms))
-        panels.append(
-            Panel(figure, " ".join(row.title for row in own if row.title), points if page is not None else ())
-        )
+            _draw(axes, own, limits, arms)
+        panels.append(Panel(figure, " ".join(row.title for row in own if row.title)))
     has_band = any(row.band for own in rows for row in own)
     caption = (
         "Each marker is the change against the baseline, each line its interval: heavy over all thread "
@@ -126,16 +120,15 @@ def _is_drawn(found: Finding) -> bool:
     return any(numbers.is_known(part["effect"]) for part in (found, *levels_of(found)))
 
 
-def _rows(found: Finding, is_aa: bool, page: str) -> Iterator[_Row]:
+def _rows(found: Finding) -> Iterator[_Row]:
     what = "" if found["metric"] == "qps" else f", {numbers.metric(found['metric'])}"
     head, *more = textwrap.wrap(f"{contrast(found)}{what}", _LETTERS)
     arm, band = found["treatment"], found.get("band")
     yield _Row(head, title=_told(found))
     yield from (_Row(line) for line in more)
-    yield _Row("all threads", found, True, arm, band, f"{page}#finding-{slug(found['id'])}")
+    yield _Row("all threads", found, True, arm, band)
     for point in levels_of(found) if len(levels_of(found)) > 1 else ():
-        anchor = f"{page}#level-{slug(found['id'])}-{point['threads']}" if not is_aa else ""
-        yield _Row(count(point["threads"], "thread"), point, False, arm, band, anchor)
+        yield _Row(count(point["threads"], "thread"), point, False, arm, band)
 
 
 def axis_of_change(axes: Axes, rows: int, limits: tuple[float, float]) -> None:
@@ -149,9 +142,7 @@ def axis_of_change(axes: Axes, rows: int, limits: tuple[float, float]) -> None:
     axes.set_xlabel("change against the baseline, %")
 
 
-def _draw(
-    axes: Axes, rows: Sequence[_Row], limits: tuple[float, float], arms: Sequence[str]
-) -> Iterator[Point]:
+def _draw(axes: Axes, rows: Sequence[_Row], limits: tuple[float, float], arms: Sequence[str]) -> None:
     axis_of_change(axes, len(rows), limits)
     sides = axes.get_yaxis_transform()
     edge = (_LEFT - 0.02) / (_WIDTH - _LEFT - _RIGHT)
@@ -177,9 +168,7 @@ def _draw(
             _claim(axes, y, row)
         if not row.is_hidden:
             shade = theme.colour(row.arm, arms) if row.arm in arms else theme.MUTED
-            x = _mark(axes, y, row, shade)
-            if row.anchor:
-                yield Point(axes, x, y, f"{row.label}: {_label(row)}", row.anchor)
+            _mark(axes, y, row, shade)
 
 
 def _ticks(limits: tuple[float, float]) -> list[int]:
@@ -226,8 +215,8 @@ def _label(row: _Row) -> str:
     return f"{numbers.percent(effect['effect'])}  ({ends})"
 
 
-def _mark(axes: Axes, y: int, row: _Row, colour: str) -> float:
-    """Draw one effect with its interval, inside the axes; return where its marker stands."""
+def _mark(axes: Axes, y: int, row: _Row, colour: str) -> None:
+    """Draw one effect with its interval, inside the axes."""
     left, right = axes.get_xlim()
     found, heavy = row.shown, row.is_headline
     if numbers.is_known(found["low"]) and numbers.is_known(found["high"]):
@@ -256,7 +245,6 @@ def _mark(axes: Axes, y: int, row: _Row, colour: str) -> float:
         markeredgewidth=0.8 if is_shown else 1.2,
         zorder=4,
     )
-    return place
 
 
 def _limits(rows: Sequence[_Row]) -> tuple[float, float]:

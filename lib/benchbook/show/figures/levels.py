@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,13 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from benchbook.show import numbers, theme
-from benchbook.show.picture import Panel, Picture, Point
-from benchbook.show.run_tables import section
+from benchbook.show.picture import Panel, Picture
 
 _PARTS = {"client": "cpu_client_cores", "proxy": "cpu_proxy_cores", "server": "cpu_server_cores"}
 
 
-def qps(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -> Picture:
-    """Draw queries per second over threads, a panel a workload: runs as points, geometric means as a line.
-
-    Points lead to the pages of their runs, if `pages` says where these are.
-    """
+def qps(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
+    """Draw queries per second over threads, a panel a workload: runs as points, geometric means as a line."""
     panels = []
     for workload, part in runs.groupby("workload", sort=True):
         with theme.style():
@@ -34,8 +30,7 @@ def qps(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -> Pi
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             theme.legend(figure, present, arms)
         text = f"{workload}, queries per second. {_told(part, present, 'qps')}"
-        points = tuple(_points(axes, part, present, "qps", "QPS", pages)) if pages else ()
-        panels.append(Panel(figure, text, points))
+        panels.append(Panel(figure, text))
     return Picture(
         "throughput",
         "Throughput by threads",
@@ -44,7 +39,7 @@ def qps(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -> Pi
     )
 
 
-def latency(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -> Picture:
+def latency(runs: pd.DataFrame, arms: Sequence[str]) -> Picture:
     """Draw the 95th and 99th latency percentile in ms over threads, one panel a workload, runs as points.
 
     A workload whose runs have no percentile is left out.
@@ -70,8 +65,7 @@ def latency(runs: pd.DataFrame, arms: Sequence[str], pages: str | None = None) -
             theme.legend(figure, present, arms, **lines)
         said = {rank: _told(part, present, f"latency_p{rank}_ms", " ms") for rank in (95, 99)}
         text = " ".join(f"p{rank}: {told}" for rank, told in said.items() if told)
-        points = tuple(_points(axes, part, present, "latency_p95_ms", "ms (p95)", pages)) if pages else ()
-        panels.append(Panel(figure, f"{workload}, latency. {text}", points))
+        panels.append(Panel(figure, f"{workload}, latency. {text}"))
     return Picture(
         "latency",
         "Latency by threads",
@@ -156,18 +150,6 @@ def _lines(
         )
     _thread_axis(axes, sorted(part["threads"].unique()))
     return present
-
-
-def _points(
-    axes: Axes, part: pd.DataFrame, present: Sequence[str], column: str, unit: str, pages: str
-) -> Iterator[Point]:
-    """Give a link for every run that was drawn: arm, threads, block, value, and the way to the run."""
-    for run in part[part["arm"].isin(present) & part[column].gt(0)].to_dict("records"):
-        x = run["threads"] * _aside(present, run["arm"])
-        text = f"{run['arm']}, {numbers.count(run['threads'], 'thread')}, block {run['block']}: "
-        yield Point(
-            axes, x, run[column], text + f"{numbers.significant(run[column])} {unit}", section(pages, run)
-        )
 
 
 def _aside(present: Sequence[str], arm: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from benchbook.compare import words
 from benchbook.show import numbers, theme
-from benchbook.show.picture import Panel, Picture, Point
-from benchbook.show.run_tables import section
+from benchbook.show.picture import Panel, Picture
 
 _MANY_BLOCKS = 12
 _CAPTION = (
@@ -22,14 +20,11 @@ _CAPTION = (
 )
 
 
-def run_order(
-    runs: pd.DataFrame, voids: pd.DataFrame, arms: Sequence[str], pages: str | None = None
-) -> Picture:
+def run_order(runs: pd.DataFrame, voids: pd.DataFrame, arms: Sequence[str]) -> Picture:
     """Draw every run against the geometric mean of its cell in order of time, with voided attempts marked.
 
     A drift of the machine shows as a slope that all arms share. Voided attempts have no throughput: they
-    stand at the bottom, at their `started_s` if the table has it, else in the middle of their block. Points
-    lead to the pages of their runs, if `pages` says where these are.
+    stand at the bottom, at their `started_s` if the table has it, else in the middle of their block.
     """
     if runs.empty:
         return Picture("run-order", "The runs in order of time", (), "")
@@ -53,18 +48,8 @@ def run_order(
         axes.set_xlabel("minutes since the first run")
         axes.set_ylabel("off its cell's mean, %")
         theme.legend(figure, present, arms, **extra)
-    points = _points(axes, order, pages) if pages else ()
-    panel = Panel(figure, _told(order, voids), tuple(points))
+    panel = Panel(figure, _told(order, voids))
     return Picture("run-order", "The runs in order of time", (panel,), _CAPTION)
-
-
-def _points(axes: Axes, order: pd.DataFrame, pages: str) -> Iterator[Point]:
-    for run in order.to_dict("records"):
-        title = (
-            f"{run['arm']}, {words.workload(run['workload'])}, {numbers.count(run['threads'], 'thread')}, "
-            f"block {run['block']}: {numbers.decimal(run['change'], 1, True)} % off its cell's mean"
-        )
-        yield Point(axes, run["minute"], run["change"], title, section(pages, run))
 
 
 def _blocks(axes: Axes, blocks: pd.DataFrame) -> None:
