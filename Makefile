@@ -23,11 +23,13 @@ ARCHIVE ?= $(STUDY).tar.gz
 BASE ?= main
 # Under which name a rerun by others is kept for the study's page; empty: it is only shown.
 KEEP ?=
+# How long `make session` may measure.
+MINUTES ?= 60
 # More words for dvc, pytest or JupyterLab: make repro ARGS=--force
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again verify review rerun new gate calibrate strip bench lock clean
+.PHONY: help setup repro pages test test-all test-faults lint tidb doctor plan up down lab report publish export record record-again session verify review rerun new gate calibrate strip bench lock clean
 
 help: ## List the targets
 	@echo 'make TARGET [STUDY=quick] [ARGS=...]'; echo
@@ -99,6 +101,9 @@ record: setup ## Put STUDY, measured, into the record in git as a session, with 
 
 record-again: setup ## After a change of the code that alters findings: make the record again, and say what changed
 	@sh tools/as_owner.sh benchbook remake --write
+
+session: setup ## Measure what the record needs most on this machine, what fits into MINUTES, and record it; STUDY=NAME: that study
+	@sh tools/as_owner.sh benchbook session $(if $(filter command environment,$(firstword $(origin STUDY))),'$(STUDY)') --minutes $(MINUTES) $(ARGS)
 
 verify: setup ## Check ARCHIVE: every hash, and its findings made again from its raw files
 	@benchbook verify "$(ARCHIVE)"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchbook.compare.more_sessions import advise, half_width, lines
+from benchbook.compare.more_sessions import Need, advise, chosen, half_width, lines, need
 from benchbook.compare.pooled import pool
 from tests.compare.sessions import sessions
 
@@ -51,3 +51,28 @@ def test_too_few_occasions_want_more_of_them():
 def test_more_of_anything_never_widens(block):
     assert half_width(0.05, block, 8) < half_width(0.05, block, 4)
     assert half_width(0.05, block / 2, 4) <= half_width(0.05, block, 4)
+
+
+def lacking(study: str, *, known: int, pct: float | None = None, runs: bool = False, s: float = 300) -> Need:
+    return Need(study, known, pct, is_new_here=True, is_in_runs=runs, seconds=s)
+
+
+def test_what_has_fewest_occasions_is_needed_most_then_what_is_expected_least_narrowly():
+    needs = [
+        lacking("narrow", known=4, pct=2.0), lacking("wide", known=4, pct=9.0), lacking("new", known=0),
+        lacking("slow", known=1, s=5000), lacking("runs", known=4, pct=3.0, runs=True),
+    ]  # fmt: skip
+    # 15 minutes: new, then wide and runs of five each; slow alone takes longer, and narrow comes last.
+    assert [one.study for one in chosen(needs, 900)] == ["runs", "new", "wide"]
+    assert lacking("wide", known=4, pct=9.0).sentence == (
+        "wide: 4 occasions, ±9.0 points expected of a further one; turns, 5 min"
+    )
+
+
+def test_a_session_in_the_hours_of_another_on_such_a_machine_is_no_occasion_and_not_asked_for():
+    own = [one.session for one in sessions(0.1, 0.1)]  # The last: a Milan, on 2026-11-02 at 06:00.
+    here = own[-1].model_copy(update={"id": "here"})
+    soon, late = (here.model_copy(update={"measured": f"2026-11-02T{hour}"}) for hour in ("11:59", "12:01"))
+    found = [need("quick", own, one, None, in_runs=False, seconds=60) for one in (soon, late)]
+    assert [(one.occasions, one.is_new_here) for one in found] == [(2, False), (2, True)]
+    assert chosen(found, 3600) == [found[1]]

@@ -18,6 +18,7 @@ from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.evidence import archive, held
 from benchbook.read import schemas
+from benchbook.show import registration
 from tests.show import notebooks
 
 BEFORE = "2026-01-01T00:00:00+00:00"
@@ -316,3 +317,50 @@ def test_the_explorations_run_on_what_is_recorded_where_nothing_was_measured(
     finally:
         own.with_suffix(".aside").rename(own)
     assert len([output for cell in executed.cells for output in cell.get("outputs", [])]) >= 3
+
+
+def test_a_session_is_superseded_with_a_reason_unless_nothing_would_be_left(broken: Path):
+    """An arm alone can be taken out; the session then stands with its other arms."""
+    session, _ = only(index.read())
+    with pytest.raises(InputErrors) as refused:
+        record.supersede(session, " ", ["hapraxy"])
+    assert "--because: missing" in str(refused.value) and "did you mean haproxy?" in str(refused.value)
+    with pytest.raises(InputErrors, match="nothing of made would be left; record another session first"):
+        record.supersede(session, "It never was cold.")
+    told = record.supersede(session, "It never was cold.", ["haproxy"])
+    assert told.endswith(f"made: haproxy of {session} is superseded: It never was cold.")
+    _, entry = only(index.read())
+    assert entry.is_pooled and entry.superseded.arms == ("haproxy",)
+    found = remake.study("made")
+    (contrast,) = found.contrasts
+    assert contrast.whole.label == "not computed"
+    assert contrast.whole.seen[0].reason == "superseded: It never was cold."
+    other = entry.model_copy(update={"superseded": None, "measured": "2026-01-06T00:00Z"})
+    index.write(index.read().with_session("made", "Made", "20260106T0000Z-0000", other))
+    record.supersede("20260106T0000Z-0000", "Measured twice.")
+    assert index.read().studies["made"].newest == session
+
+
+def test_a_retired_study_stays_readable_and_keeps_its_reason(broken: Path):
+    assert (
+        record.retire("made", "quick asks it.") == "data/record/index.yaml: made is retired: quick asks it."
+    )
+    session, entry = only(index.read())
+    index.write(index.read().with_session("made", "Made", session, entry))
+    assert index.read().studies["made"].retired == "quick asks it."
+    with pytest.raises(InputErrors, match="--retire: mode: not in the record; did you mean made"):
+        record.retire("mode", "It is another's.")
+
+
+def test_a_look_at_another_design_before_takes_held_away_and_is_named_with_its_result(broken: Path):
+    _, entry = only(index.read())
+    root = broken.parents[3]
+    file = root / "studies" / "made.yaml"
+    assert registration.still("made", entry.registered, entry.measured, file) == entry.registered
+    earlier = entry.model_copy(update={"measured": "2025-12-31T00:00Z", "answer": "No useful interval."})
+    index.write(index.read().with_session("made", "Made", "20251231T0000Z-0000", earlier))
+    told = registration.still("made", entry.registered, entry.measured, file).replace("\xa0", " ")
+    assert told == (
+        "Not held: 1 session of another design had been looked at before: 2025-12-31 00:00 UTC, of a design "
+        "that git does not have (“No useful interval.”)."
+    )

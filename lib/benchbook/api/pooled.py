@@ -42,8 +42,10 @@ class Pooled:
 
     @property
     def left_out(self) -> pd.DataFrame:
-        """The sessions that are not pooled, each with its reason."""
+        """The sessions that are not pooled, each with its reason; of those not recorded their begin."""
         rows = [{"session": one.session.id, "reason": one.reason} for one in self.data.left_out]
+        missed = self.data.not_recorded
+        rows += [{"session": one.begun, "reason": f"not recorded: {one.why}"} for one in missed]
         return documented("left_out", pd.DataFrame(rows))
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from benchbook.core import paths
-from benchbook.core.errors import BenchbookError
+from benchbook.core.errors import InputErrors
 
 
 def publish_options(parser: argparse.ArgumentParser) -> None:
@@ -46,15 +46,27 @@ def record_options(parser: argparse.ArgumentParser) -> None:
         "--archive", nargs="+", type=Path, default=[], metavar="FILE",
         help="sessions measured elsewhere, as `benchbook export` wrote them there",
     )  # fmt: skip
+    parser.add_argument("--supersede", metavar="SESSION", help="pool this session no more")
+    parser.add_argument("--arms", nargs="+", default=[], metavar="ARM", help="only these arms of it")
+    parser.add_argument("--retire", metavar="STUDY", help="measure this study no more")
+    parser.add_argument(
+        "--because", default="", metavar="WHY", help="why, in a sentence that the record keeps"
+    )
 
 
 def record(arguments: argparse.Namespace) -> int:
-    """Put sessions into the record; return an exit code."""
+    """Put sessions into the record, or say of what is there why it counts no more; return an exit code."""
     from benchbook.commands import record
 
-    if bool(arguments.archive) == (arguments.study is not None):
-        raise BenchbookError("record takes a study, or --archive with files of `benchbook export`")
-    print(record.take_all(arguments.archive) if arguments.archive else record.add(arguments.study))
+    asked = (arguments.study, arguments.archive, arguments.supersede, arguments.retire)
+    if sum(map(bool, asked)) != 1:
+        raise InputErrors(["record takes one of: a study, --archive with files, --supersede, --retire"])
+    if arguments.supersede:
+        print(record.supersede(arguments.supersede, arguments.because, arguments.arms))
+    elif arguments.retire:
+        print(record.retire(arguments.retire, arguments.because))
+    else:
+        print(record.take_all(arguments.archive) if arguments.archive else record.add(arguments.study))
     return 0
 
 

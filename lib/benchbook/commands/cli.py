@@ -44,6 +44,8 @@ COMMANDS = {
     "findings": ("pipeline.page", "render the site's first page, as the pipeline does"),
     "publish": ("archives.publish", "put the site together in one folder, for any static host"),
     "export": ("archives.export", "pack a study's whole evidence into one archive"),
+    "session": ("session.run", "measure what the record needs most on this machine, and record it"),
+    "fleet": ("fleet.run", "measure a session of a study on each of several hosts, and pool them"),
     "record": ("archives.record", "put a measured study into the record, data/record, as evidence in git"),
     "pages": (
         "pipeline.pages",
@@ -62,7 +64,7 @@ COMMANDS = {
 # Words after these are somebody else's, such as dvc's --force.
 PASSED_ON = ("repro",)
 # Studies are measured by these: the accounts of servers that others run stay in their environment.
-MEASURING = ("repro", "stage")
+MEASURING = ("repro", "stage", "session")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

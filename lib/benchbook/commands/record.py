@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from benchbook.commands import answer, stage
 from benchbook.core import design, files, git, load, paths, record, sizes, yamlfile
-from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.core.study import Study
 from benchbook.evidence import archive, remake, sessions, verify
 from benchbook.evidence.unpacked import Unpacked
@@ -61,7 +61,7 @@ def take_all(files_: Sequence[Path]) -> str:
     return COMMIT
 
 
-def take(file: Path, superseded: record.Superseded | None = None) -> str:
+def take(file: Path) -> str:
     """Check an archive and put it into the record as a session; return a line on it and its doubts.
 
     BenchbookError where its files contradict each other, InputErrors where the record has it or a run of it
@@ -82,13 +82,55 @@ def take(file: Path, superseded: record.Superseded | None = None) -> str:
             with paths.at(root):
                 archive.pack(name, packed, checked.contents.manifest["commit"])
             must_fit(name, size() + packed.stat().st_size, "record a shorter session")
-            entry = entry_of(held, packed).model_copy(update={"superseded": superseded})
+            entry = entry_of(held, packed)
             target.parent.mkdir(parents=True, exist_ok=True)
             packed.replace(target)
         title = checked.findings["title"]
     record.write(index.with_session(name, title, session, entry))
     line = f"data/record/{name}/{target.name}: {entry.bytes / 1e3:.0f} kB, {entry.runs} runs; {entry.answer}"
     return "\n".join([line, *(f"  recorded with a doubt: {doubt}" for doubt in entry.doubts)])
+
+
+def supersede(session: str, because: str, arms: Sequence[str] = ()) -> str:
+    """Take a session, or arms of it, out of pooling for a reason that stays with it; return a line on it.
+
+    InputErrors where no such session or arm is recorded, without a reason, and where nothing of the study
+    would be left: its page would have no session to stand on.
+    """
+    index = record.read()
+    name = next((one for one, study in index.studies.items() if session in study.sessions), None)
+    if name is None:
+        raise InputErrors([f"--supersede: {session}: no such session in data/record/{record.INDEX}"])
+    known = index.studies[name]
+    wrong = [] if because.strip() else ["--because: missing; say in a sentence what is wrong with it"]
+    wrong += [
+        f"--arms: {arm}: {name} has no such arm; {did_you_mean(arm, list(load.study(name).arms))}"
+        for arm in arms
+        if arm not in load.study(name).arms
+    ]
+    others = [one for other, one in known.sessions.items() if other != session]
+    if not arms and not any(one.is_pooled for one in others):
+        wrong.append(f"--supersede: {session}: nothing of {name} would be left; record another session first")
+    if wrong:
+        raise InputErrors(wrong)
+    reason = record.Superseded(reason=because.strip(), commit=stage.commit() or "not known", arms=tuple(arms))
+    entry = known.sessions[session].model_copy(update={"superseded": reason})
+    record.write(index.with_session(name, known.title, session, entry))
+    what = f"{', '.join(arms)} of {session}" if arms else session
+    return f"data/record/{record.INDEX}: {name}: {what} is superseded: {reason.reason}"
+
+
+def retire(name: str, because: str) -> str:
+    """Say of a recorded study that it is measured no more; its sessions stay. Return a line on it."""
+    index = record.read()
+    wrong = [] if because.strip() else ["--because: missing; say in a sentence why it is measured no more"]
+    if name not in index.studies:
+        wrong.append(f"--retire: {name}: not in the record; {did_you_mean(name, list(index.studies))}")
+    if wrong:
+        raise InputErrors(wrong)
+    study = index.studies[name].model_copy(update={"retired": because.strip()})
+    record.write(index.with_study(name, study))
+    return f"data/record/{record.INDEX}: {name} is retired: {because.strip()}"
 
 
 def known_already(index: record.Index, name: str, session: str, file: Path) -> Iterator[str]:

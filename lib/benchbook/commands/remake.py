@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchbook.commands import code
-from benchbook.core import files, parallel, paths, record
+from benchbook.core import files, parallel, paths, pooled, record
 from benchbook.core.errors import BenchbookError
+from benchbook.core.pooled import Pooled
 from benchbook.evidence.unpacked import Unpacked
 
 # What the record is made with; dvc.yaml names the same.
@@ -78,6 +79,15 @@ def run() -> int:
     stand = f"; {len(there) - len(due)} stand as they were made" if len(due) < len(there) else ""
     print(f"{len(due)} sessions of {len(index.studies)} recorded studies made again{stand}")
     return 0
+
+
+def study(name: str) -> Pooled | None:
+    """Make the sessions of one study again that do not stand; return what they say together."""
+    index, made_with = record.read(), _code(paths.root())
+    known = [(name, session) for session in index.studies[name].sessions]
+    for _ in _each(_one, [one for one in known if not _stands(*one, index, made_with)], made_with):
+        pass
+    return pooled.of(name) if pool(name, index) else None
 
 
 def trouble() -> list[str]:
@@ -155,9 +165,8 @@ def _state(name: str, session: str, index: record.Index, made_with: Code) -> dic
 
 def pool(name: str, index: record.Index) -> bool:
     """Write what the sessions of a study say together; tell whether there is anything to show of it."""
-    from benchbook.compare import pooled
+    from benchbook.compare import pooled as compared
     from benchbook.core import design
-    from benchbook.core import pooled as core
 
     study = index.studies[name]
     there = {one: paths.recorded(name, one) for one in study.sessions}
@@ -170,14 +179,16 @@ def pool(name: str, index: record.Index) -> bool:
     for one, where in there.items():
         entry = study.sessions[one]
         brought.append(
-            pooled.brought(
+            compared.brought(
                 *(one, entry.measured, entry.design, files.read_json(where.findings)),
                 facts=files.read_json(where.facts)["arms"],
                 superseded=entry.superseded.reason if entry.superseded else None,
+                gone=entry.superseded.arms if entry.superseded else (),
                 differs="; ".join(design.differing(_kept(name, one)["design"], newest)),
             )
         )
-    core.save(target, pooled.pool(name, brought, study.sessions[study.newest].design))
+    found = compared.pool(name, brought, study.sessions[study.newest].design)
+    pooled.save(target, found.model_copy(update={"not_recorded": study.not_recorded}))
     return True
 
 
@@ -255,7 +266,7 @@ def _one(name: str, session: str, root: str, made_with: Code) -> Outcome:
         try:
             outcome, described = _remade(where, index.studies[name])
         except BenchbookError as error:
-            is_known = index.studies[name].sessions[session].superseded is not None
+            is_known = not index.studies[name].sessions[session].is_pooled
             told = f"data/record/{name}/{session}.tar.xz: {error}"
             outcome = Outcome() if is_known else Outcome([told])
         _keep(name, session, index, made_with, {"outcome": asdict(outcome), "design": described})

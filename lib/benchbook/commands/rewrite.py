@@ -15,6 +15,7 @@ from benchbook.core import files, paths, record
 from benchbook.core.errors import BenchbookError
 from benchbook.evidence import archive, remake, sessions
 from benchbook.evidence.unpacked import Unpacked
+from benchbook.show import registration
 
 _MOST = 12
 
@@ -46,7 +47,7 @@ def _one(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[str], re
         try:
             remade = remake.remake(packed, root)
         except BenchbookError:
-            if entry.superseded is None:
+            if entry.is_pooled:
                 raise
             return [], None
         made, changed = remake.digests(remade.where.data), list(remade.differences)
@@ -64,13 +65,15 @@ def _one(where: paths.RecordedPaths, entry: record.Entry) -> tuple[list[str], re
 def _entry(entry: record.Entry, remade: remake.Remade, made: dict[str, str]) -> record.Entry:
     """Return the entry with what follows from the raw files; who measured when and where stays."""
     held, found = Unpacked(remade.where.base, remade.where.name), remade.findings
+    told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
     with paths.at(remade.where.base):
         design, methods = sessions.design_of(held), sessions.methods(held)
     return entry.model_copy(
         update={
             "answer": answer.headline(found),
+            "registered": told,
             "blocks": found["blocks"]["complete"],
-            "doubts": tuple(recording.against(found, entry.registered)),
+            "doubts": tuple(recording.against(found, told)),
             "design": design,
             "methods": methods,
             "made": made,

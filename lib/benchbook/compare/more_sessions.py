@@ -1,14 +1,15 @@
-"""Whether more sessions or more blocks would narrow what is expected elsewhere, and by how much."""
+"""Whether more sessions or more blocks would narrow what is expected elsewhere, and which study needs one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchbook.compare.intervals import t_quantile
+from benchbook.compare.occasions import occasions
 from benchbook.compare.random_effects import FEWEST
-from benchbook.core.pooled import Contrast, Pooled, PooledEffect
+from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 from benchbook.core.wording import count
 
 
@@ -81,3 +82,58 @@ def _one(contrast: Contrast, effect: PooledEffect) -> Advice:
 def _why(tau: float, block: float) -> str:
     told = f"sessions differ by {100 * tau:.1f} points, their blocks leave {100 * block:.1f}"
     return f"More sessions: {told}." if tau > block else f"Either helps: {told}."
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the record has of a study by its present design: occasions, half the width in points of log of its
+    widest prediction interval (None: none is known), and how it is measured.
+
+    `is_new_here`: a session on this machine now would be an occasion of its own.
+    """
+
+    study: str
+    occasions: int
+    width_pct: float | None
+    is_new_here: bool
+    is_in_runs: bool
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        """Say what the record lacks and how long a session takes."""
+        width = "" if self.width_pct is None else f", ±{self.width_pct:.1f} points expected of a further one"
+        order = "whole runs" if self.is_in_runs else "turns"
+        return (
+            f"{self.study}: {count(self.occasions, 'occasion')}{width}; {order}, {self.seconds / 60:.0f} min"
+        )
+
+
+def need(
+    study: str,
+    standing: Sequence[Session],
+    here: Session,
+    pooled: Pooled | None,
+    in_runs: bool,
+    seconds: float,
+) -> Need:
+    """Say what the record needs of a study; `standing` are the sessions that one measured now is pooled with,
+    `here` is that one."""
+    known = occasions(standing)
+    widths = [one.now_pct for one in advise(pooled) if one.now_pct is not None] if pooled else []
+    is_new = len(occasions([*standing, here])) > len(known)
+    return Need(study, len(known), max(widths, default=None), is_new, in_runs, seconds)
+
+
+def chosen(needs: Sequence[Need], seconds: float) -> list[Need]:
+    """Return the studies that need a session most, as many as fit, in the order to measure them.
+
+    Needed most is what has fewest occasions, then what is expected least narrowly. Whole runs come first: on
+    a machine that becomes busy they suffer more than turns.
+    """
+    fitting: list[Need] = []
+    wanted = [one for one in needs if one.is_new_here]
+    for one in sorted(wanted, key=lambda one: (one.occasions, -(one.width_pct or math.inf), one.study)):
+        if one.seconds <= seconds - sum(known.seconds for known in fitting):
+            fitting.append(one)
+    return sorted(fitting, key=lambda one: not one.is_in_runs)

@@ -54,11 +54,13 @@ def brought(
     findings: Mapping[str, Any],
     facts: Mapping[str, Mapping[str, Any]],
     superseded: str | None = None,
+    gone: Sequence[str] = (),
     probes: Mapping[str, float] | None = None,
     differs: str = "",
 ) -> Brought:
     """Bring a session: processor, cores, kernel, steal and versions are taken from its findings and facts.
 
+    `superseded` says why it is not pooled, or why these arms of it, `gone`, are not.
     `facts` are one mapping by arm, as `facts.json` has under `arms`; the first arm's machine counts.
     """
     arms = list(facts.values())
@@ -77,9 +79,24 @@ def brought(
         engine=known or None,
         proxies={str(one["name"]): str(one.get("version")) for one in proxies if one.get("name")},
         probes=dict(probes or {}),
-        superseded=superseded,
+        superseded=None if gone else superseded,
     )
+    if gone:
+        findings = without(findings, gone, f"superseded: {superseded}")
     return Brought(session, findings, facts, differs)
+
+
+def without(findings: Mapping[str, Any], arms: Sequence[str], reason: str) -> Mapping[str, Any]:
+    """Return findings in which the effects of some arms have a reason in place of a number."""
+    blank = {"effect": None, "low": None, "high": None, "label": None, "reason": reason}
+
+    def one(found: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not {found["treatment"], found["baseline"]} & {*arms}:
+            return found
+        levels = [{**part, **blank} for part in _parts(found)]
+        return {**found, **blank, "levels": levels}
+
+    return {**findings, "findings": [one(found) for found in findings["findings"]]}
 
 
 def pool(study: str, sessions: Sequence[Brought], design: str | None = None) -> Pooled:

@@ -151,9 +151,13 @@ def file(name: str) -> Path:
 
 
 def load(name: str, roles: Sequence[str] = ("server", "client")) -> dict[str, Target]:
-    """Read an inventory and return its hosts by name; InputErrors with all mistakes and absent `roles`."""
+    """Read the inventory of a name and return its hosts by name; InputErrors as `read` raises them."""
     path = file(name)
-    shown = str(path) if os.environ.get(VARIABLE) else f"{BASE}/{path.name}"
+    return read(path, str(path) if os.environ.get(VARIABLE) else f"{BASE}/{path.name}", roles)
+
+
+def read(path: Path, shown: str, roles: Sequence[str] = ()) -> dict[str, Target]:
+    """Read an inventory and return its hosts by name; InputErrors with all mistakes and absent `roles`."""
     if not path.is_file():
         raise InputErrors(
             [f"{shown}: no such inventory; write it as docs/ssh.md shows, or name its file in {VARIABLE}"]

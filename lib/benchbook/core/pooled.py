@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from benchbook.core import files, paths
 from benchbook.core.errors import BenchbookError
+from benchbook.core.record import NotRecorded
 from benchbook.core.study_base import Model
 
 FILE = "pooled.json"
@@ -173,6 +174,7 @@ class Pooled(Model):
     design: str
     sessions: tuple[Session, ...]
     left_out: tuple[LeftOut, ...] = ()
+    not_recorded: tuple[NotRecorded, ...] = ()
     arms: dict[str, dict[str, str]] = Field(default_factory=dict)
     """What distinguishes each arm, by the facts of the newest session."""
     contrasts: tuple[Contrast, ...]

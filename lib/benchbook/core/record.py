@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 from ruamel.yaml import YAML
@@ -21,6 +21,7 @@ _HEAD = """# The measured record: the sessions of each study, an archive STUDY/S
 _HASH = r"^[0-9a-f]{64}$"
 SESSION = r"^[0-9]{8}T[0-9]{4}Z-[0-9a-f]{4}$"
 MINUTE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}Z$"
+MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}Z)?$"
 SessionId = Annotated[str, Field(pattern=SESSION)]
 
 
@@ -49,11 +50,16 @@ class Machine(Model):
     """Each engine and proxy with its version, as observed; several of one name joined by commas."""
 
     @property
-    def told(self) -> str:
-        """Say in a line where it was measured."""
+    def told_processor(self) -> str:
+        """Say which processor it has."""
         known = (self.family, self.model, self.stepping)
         which = "" if self.family is None else " (family {}, model {}, stepping {})".format(*known)
-        return f"{self.cores:g} cores of {self.processor}{which}, {self.memory_mib} MiB, {self.system}"
+        return f"{self.processor}{which}"
+
+    @property
+    def told(self) -> str:
+        """Say in a line where it was measured."""
+        return f"{self.cores:g} cores of {self.told_processor}, {self.memory_mib} MiB, {self.system}"
 
 
 class Superseded(Model):
@@ -62,7 +68,9 @@ class Superseded(Model):
     reason: str = Field(min_length=3)
     """What is wrong with it, in a sentence."""
     commit: str
-    """The commit that said so."""
+    """The commit at which it was found."""
+    arms: tuple[str, ...] = ()
+    """The arms that it is about; none: the whole session."""
 
 
 class Entry(Model):
@@ -99,14 +107,19 @@ class Entry(Model):
     made: dict[str, str] = Field(min_length=1)
     """Digests of the tidy tables that follow from the raw files, by name (`canonical.digest`)."""
     superseded: Superseded | None = None
-    """Why it is not pooled; null: it is."""
+    """Why it, or an arm of it, is not pooled; null: all of it is."""
+
+    @property
+    def is_pooled(self) -> bool:
+        """Tell whether anything of it is pooled."""
+        return self.superseded is None or bool(self.superseded.arms)
 
 
 class NotRecorded(Model):
-    """A session that was begun and is not in the record."""
+    """A session that was started and is not in the record."""
 
-    begun: str = Field(pattern=MINUTE)
-    """UTC minute in which it began."""
+    begun: str = Field(pattern=MOMENT)
+    """UTC minute in which it began; its day where the minute was not kept."""
     processor: str
     """Where."""
     why: str
@@ -121,17 +134,19 @@ class Recorded(Model):
     sessions: dict[SessionId, Entry] = Field(min_length=1)
     """The recorded sessions, the oldest first."""
     not_recorded: tuple[NotRecorded, ...] = ()
-    """The sessions that were begun and are not here."""
+    """The sessions that were started and are not here."""
+    retired: str | None = None
+    """Why it is measured no more; its sessions stay. Null: it is measured."""
 
     @property
     def newest(self) -> str:
         """The session shown as the study's page: the newest that is not superseded, else the newest."""
-        return max(self.sessions, key=lambda one: (self.sessions[one].superseded is None, one))
+        return max(self.sessions, key=lambda one: (self.sessions[one].is_pooled, one))
 
     def of_design(self, design: str) -> dict[str, Entry]:
         """Return the sessions that are pooled under a design."""
         known = self.sessions.items()
-        return {name: one for name, one in known if one.design == design and one.superseded is None}
+        return {name: one for name, one in known if one.design == design and one.is_pooled}
 
 
 class Index(Model):
@@ -144,9 +159,13 @@ class Index(Model):
         """Return the index with one session more, or with another entry for one that is there."""
         before = self.studies.get(name)
         sessions = {**(before.sessions if before else {}), session: entry}
-        missed = before.not_recorded if before else ()
-        whole = Recorded(title=title, sessions=dict(sorted(sessions.items())), not_recorded=missed)
-        return Index(studies={**self.studies, name: whole})
+        known: dict[str, Any] = {"title": title, "sessions": dict(sorted(sessions.items()))}
+        whole = before.model_copy(update=known) if before else Recorded(**known)
+        return self.with_study(name, whole)
+
+    def with_study(self, name: str, study: Recorded) -> Index:
+        """Return the index with a study as it is given."""
+        return Index(studies={**self.studies, name: study})
 
 
 def read(folder: Path | None = None) -> Index:

@@ -117,3 +117,12 @@ def machine_of(facts: Mapping[str, Any]) -> Machine:
         versions={name: ", ".join(versions) for name, versions in design.versions(facts).items()},
         **numbers,
     )
+
+
+def facts_in(file: Path) -> dict[str, Any]:
+    """Return the facts in an archive that is not unpacked; BenchbookError where it has none."""
+    with archive.opened(file) as (members, _):
+        for member in members:
+            if member.name.count("/") == 3 and member.name.endswith("/facts.json"):
+                return dict(files.parse_json(b"".join(member.read())))
+    raise BenchbookError(f"{file.name}: there is no facts.json in it")

@@ -7,7 +7,8 @@ from typing import Any
 
 from benchbook.compare.claims import grades
 from benchbook.compare.claims.grades import Brought, Grade
-from benchbook.core import files, load, paths, pooled, source
+from benchbook.compare.pooled import without
+from benchbook.core import files, load, paths, pooled, record, source
 from benchbook.core.errors import InputErrors
 from benchbook.show import numbers
 from benchbook.show.table import Column, Table, long
@@ -99,10 +100,14 @@ def _sessions(study: str) -> list[Brought]:
     folder = paths.root() / "data" / "recorded" / study
     if not (folder / pooled.FILE).is_file():
         return []
-    found = []
+    found, index = [], record.read().studies
+    known = index[study].sessions if study in index else {}
     for session in pooled.read(folder / pooled.FILE).sessions:
         where = paths.StudyPaths(study, folder / session.id)
         if where.findings.is_file() and where.facts.is_file():
             facts = files.read_json(where.facts)["arms"]
-            found.append(Brought(session, files.read_json(where.findings), facts))
+            own = files.read_json(where.findings)
+            why = known[session.id].superseded if session.id in known else None
+            own = without(own, why.arms, f"superseded: {why.reason}") if why else own
+            found.append(Brought(session, own, facts))
     return found

@@ -10,13 +10,15 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from benchbook.core import git, paths, sizes
+from benchbook.compare.occasions import moment
+from benchbook.core import git, paths, record, sizes
 from benchbook.core.study_arm import without_presentation
 from benchbook.show import numbers
 from benchbook.show.doubts import Doubt
@@ -47,11 +49,12 @@ class Look:
     answer: str
 
 
-def doubt(study: str, runs: pd.DataFrame, looks: Sequence[Look] = ()) -> Doubt:
+def doubt(study: str, runs: pd.DataFrame, looks: Sequence[Look] | None = None) -> Doubt:
     """Say whether the study file's promises are older than its first run, and unchanged since.
 
     `runs` is the tidy table; its earliest `started_utc` is the first run. `looks` are the study's other
-    sessions: one that began earlier, when another design stood, was looked at before the study changed.
+    sessions, those of the record unless given: one that began earlier, when another design stood, was looked
+    at before the study changed.
     """
     kept = paths.root() / RECORDED
     if kept.is_file():
@@ -60,12 +63,7 @@ def doubt(study: str, runs: pd.DataFrame, looks: Sequence[Look] = ()) -> Doubt:
     if runs.empty:
         return Doubt(NAME, "There is no run yet that anything could be older than.")
     first = datetime.datetime.fromisoformat(min(runs["started_utc"]))
-    promised: tuple[str, ...] = PROMISED
-    name, revisions = paths.study(study).shown, _revisions(study)
-    if not revisions and (whole := sizes.origin(study)):
-        # A study at a size is what the study says under `sizes`.
-        name, promised = paths.study(whole).shown, (*PROMISED, sizes.SECTION)
-        revisions = _revisions(whole)
+    name, revisions, promised = _followed(study)
     if not revisions:
         return Doubt(
             NAME,
@@ -85,22 +83,55 @@ def doubt(study: str, runs: pd.DataFrame, looks: Sequence[Look] = ()) -> Doubt:
             True,
         )
     said = _compared(name, before[0], first, promised)
-    seen = list(_seen(name, revisions, [one for one in looks if one.moment < first], promised))
-    if not seen or not said.text.startswith(HELD):
-        return said
-    return Doubt(
-        NAME,
-        f"Not held: {numbers.count(len(seen), 'session')} of another design had been looked at before: "
-        f"{'; '.join(seen)}.",
-        True,
-    )
+    own = (paths.root() / name).read_text(encoding="utf-8")
+    looks = recorded(study) if looks is None else looks
+    seen = looked_at(study, own, first, looks) if said.text.startswith(HELD) else None
+    return said if seen is None else Doubt(NAME, seen, True)
+
+
+def recorded(study: str) -> list[Look]:
+    """Return the looks at a study that the record knows of, at sessions that are not recorded too."""
+    known = record.read().studies.get(study)
+    if known is None:
+        return []
+    looks = [Look(moment(one.measured), one.answer) for one in known.sessions.values()]
+    return looks + [Look(moment(one.begun), f"not recorded: {one.why}") for one in known.not_recorded]
+
+
+def looked_at(study: str, own: str, first: datetime.datetime, looks: Sequence[Look]) -> str | None:
+    """Say what was looked at before `first` that had other promises than `own`, the study file measured then;
+    None if nothing was."""
+    _, revisions, promised = _followed(study)
+    seen = list(_seen(own, revisions, [one for one in looks if one.moment < first], promised))
+    if not seen:
+        return None
+    looked = numbers.count(len(seen), "session")
+    return f"Not held: {looked} of another design had been looked at before: {'; '.join(seen)}."
+
+
+def still(study: str, told: str, measured: str, file: Path) -> str:
+    """Return what a recorded session says of pre-registration, unless something was looked at before it that
+    had other promises than its study file."""
+    if not told.startswith(HELD) or sizes.origin(study):
+        return told
+    own = file.read_text(encoding="utf-8")
+    return looked_at(study, own, moment(measured), recorded(study)) or told
+
+
+def _followed(study: str) -> tuple[str, list[Revision], tuple[str, ...]]:
+    """Return the file that promises for a study, its commits, newest first, and the keys that promise."""
+    name, revisions = paths.study(study).shown, _revisions(study)
+    if not revisions and (whole := sizes.origin(study)):
+        # A study at a size is what the study says under `sizes`.
+        return paths.study(whole).shown, _revisions(whole), (*PROMISED, sizes.SECTION)
+    return name, revisions, PROMISED
 
 
 def _seen(
-    name: str, revisions: Sequence[Revision], looks: Sequence[Look], promised: Sequence[str]
+    own: str, revisions: Sequence[Revision], looks: Sequence[Look], promised: Sequence[str]
 ) -> Iterator[str]:
     """Yield the looks at sessions whose promises were others than those of now, with what came out."""
-    now = _keys((paths.root() / name).read_text(encoding="utf-8"))
+    now = _keys(own)
     for look in sorted(looks, key=lambda one: one.moment):
         stood = next((one for one in revisions if one.moment <= look.moment), None)
         then = None if stood is None else _keys(git.says("show", f"{stood.commit}:{stood.name}"))

@@ -92,7 +92,7 @@ def evidence(found: Pooled) -> Iterator[Picture | Table]:
         yield figure if place == 0 else replace(figure, caption="")
     if len(found.sessions) > 1:
         yield moderating(found)
-    if found.left_out:
+    if found.left_out or found.not_recorded:
         yield left_out(found)
 
 
@@ -122,7 +122,8 @@ def _place(contrast: Contrast, effect: PooledEffect) -> str:
 
 
 def left_out(found: Pooled) -> Table:
-    """List the sessions that are not pooled, each with its reason and what it came to by itself."""
+    """List the sessions that are not pooled, each with its reason and what it came to, and those that
+    were started and are not recorded."""
     contrasts = [one for one in found.contrasts if any(one.id in other.effects for other in found.left_out)]
     rows = [
         [
@@ -132,6 +133,10 @@ def left_out(found: Pooled) -> Table:
             other.reason,
         ]
         for other in found.left_out
+    ]
+    rows += [
+        [f"started {one.begun}", one.processor, *[""] * len(contrasts), f"not recorded: {one.why}"]
+        for one in found.not_recorded
     ]
     columns = [
         Column("Session"),

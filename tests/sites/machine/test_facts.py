@@ -36,3 +36,15 @@ def test_cores_are_halved_or_left_alone() -> None:
         == set(layout.split_cpus("shared", [0, 1]).values())
         == {None}
     )
+
+
+def test_a_machine_beyond_use_says_what_is_wrong_and_what_to_do():
+    steal, waiting, load = machine.too_busy(31.2, 10.0, 55.0, 9.1, 2)
+    assert steal == (
+        "the host gave 31 % of this machine's time to others (steal; at most 10 %): come back at another "
+        "hour, or take another machine"
+    )
+    assert "programs waited for a core in 55 % of 5 seconds (at most 40 %)" in waiting
+    assert load.startswith("load 9.1 on 2 cores (at most 2 a core): wait a minute")
+    # What a study leaves behind is no reason: 8 connections on 2 cores, a minute after their end.
+    assert machine.too_busy(0.4, 10.0, 12.0, 3.9, 2) == []

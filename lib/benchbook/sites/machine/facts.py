@@ -7,15 +7,22 @@ import platform
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from benchbook.core.wording import count
 from benchbook.sites.agent.facts import VERSION, first, number, read
 from benchbook.sites.agent.files import says
 from benchbook.sites.lab import free_bytes
 from benchbook.sites.processes import procfs
+
+LOOK_S = 5.0
+MOST_WAITING_PCT = 40.0
+MOST_LOAD = 2.0
+"""Load of a minute for each core, which a study before leaves behind, too."""
 
 
 def facts() -> dict[str, Any]:
@@ -67,6 +74,43 @@ def busy() -> str:
     if pressure:
         text += f", programs waited for a core {float(pressure[1]):.0f} % of the last ten seconds"
     return f"{text}: {'busy, so expect wider intervals' if load > cores / 2 else 'quiet'}"
+
+
+def beyond_use(most_steal_pct: float) -> list[str]:
+    """Watch this machine for `LOOK_S` seconds; return why it is too busy to measure on, with what to do."""
+    began, stalled = time.monotonic(), _stalled_s()
+    steal_pct = getattr(psutil.cpu_times_percent(LOOK_S), "steal", 0.0)
+    waited_pct = 100 * (_stalled_s() - stalled) / (time.monotonic() - began)
+    return too_busy(steal_pct, most_steal_pct, waited_pct, os.getloadavg()[0], os.cpu_count() or 1)
+
+
+def too_busy(
+    steal_pct: float, most_steal_pct: float, waited_pct: float, load: float, cores: int
+) -> list[str]:
+    """Return in words what of steal, waiting for a core and load is beyond use."""
+    found = []
+    if steal_pct > most_steal_pct:
+        found.append(
+            f"the host gave {steal_pct:.0f} % of this machine's time to others (steal; at most "
+            f"{most_steal_pct:g} %): come back at another hour, or take another machine"
+        )
+    if waited_pct > MOST_WAITING_PCT:
+        found.append(
+            f"programs waited for a core in {waited_pct:.0f} % of {LOOK_S:g} seconds (at most "
+            f"{MOST_WAITING_PCT:g} %): end what runs beside, which `top` shows"
+        )
+    if load > MOST_LOAD * cores:
+        found.append(
+            f"load {load:.1f} on {count(cores, 'core')} (at most {MOST_LOAD:g} a core): wait a minute, or "
+            "end what runs beside"
+        )
+    return found
+
+
+def _stalled_s() -> float:
+    """Return the seconds for which programs waited for a core since the start; 0 where no kernel tells."""
+    found = re.search(r"some .*total=(\d+)", read("/proc/pressure/cpu") or "")
+    return int(found[1]) / 1e6 if found else 0.0
 
 
 def cpu_model() -> str | None:

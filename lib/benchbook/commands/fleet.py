@@ -1,0 +1,216 @@
+"""`benchbook fleet`: a whole session of a study on each of several hosts, brought back, recorded and pooled.
+
+Each host gets this clone's commit, sets itself up, and measures by `benchbook session` as it would by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import secrets
+import shlex
+import shutil
+import socket
+import subprocess
+import tarfile
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import fabric
+import paramiko
+
+from benchbook.commands import record as recording
+from benchbook.commands import remake
+from benchbook.core import inventory, load, paths
+from benchbook.core.errors import BenchbookError, InputErrors, SiteError
+from benchbook.core.inventory import Target
+from benchbook.core.wording import count
+from benchbook.sites.hosts.connect import close, connect
+
+LOST = (OSError, EOFError, paramiko.SSHException)
+AGAIN_S = 5.0
+# How long a session waits for another fleet's on the same host.
+WAIT_S = 7200
+BASE = (
+    'b={folder}; [ -n "$b" ] || b=$([ "$(id -u)" = 0 ] && echo /var/lib/benchbook || echo "$HOME/.benchbook")'
+)
+# The end of our input is the end of the session: we are gone, or are to stop. What is there of an
+# earlier attempt goes on; the environment in .venv is kept from fleet to fleet.
+SCRIPT = """set -eu
+exec 8<&0 </dev/null
+(cat <&8; kill -TERM 0) >/dev/null 2>&1 &
+exec 8<&-
+cd {base}
+exec 9>fleet.lock
+flock -w {wait} 9
+if [ "$(cat fleet/.fleet 2>/dev/null)" != {token} ]; then
+  mkdir -p fleet
+  find fleet -mindepth 1 -maxdepth 1 ! -name .venv -exec rm -rf {{}} +
+  tar xzf fleet-{token}.tar.gz -C fleet --no-same-owner
+  echo {token} >fleet/.fleet
+fi
+rm -f fleet-{token}.tar.gz
+cd fleet
+{setup}
+export PATH="$PWD/.venv/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin" BENCHBOOK_ROOT="$PWD" PYTHONPATH="$PWD/lib"
+ls data/record/{study}/*.tar.xz >/dev/null 2>&1 || benchbook session {study} {words}
+"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("study", help="name of a file in studies/")
+    parser.add_argument("--on", required=True, type=Path, metavar="FILE", help="inventory of the hosts")
+    parser.add_argument("--sessions", type=int, help="how many, at most one a host (default: one a host)")
+    parser.add_argument(
+        "--setup", default="make -s setup", help="makes a host ready (default: make -s setup)"
+    )
+    parser.add_argument("--anyway", action="store_true", help="measure although a host is busy")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure on all hosts at once and record what comes back; return an exit code."""
+    name = arguments.study
+    load.to_measure(name)
+    targets = inventory.read(arguments.on, str(arguments.on))
+    sessions = len(targets) if arguments.sessions is None else arguments.sessions
+    wrong = [f"{name}: {reason}" for reason in recording.edited(name)]
+    if not 1 <= sessions <= len(targets):
+        wrong.append(
+            f"--sessions: {sessions}: {arguments.on} has {count(len(targets), 'host')}, and a second session "
+            f"in the same hours is no occasion of its own; write 1 to {len(targets)}"
+        )
+    if wrong:
+        raise InputErrors(wrong)
+    with tempfile.TemporaryDirectory(prefix="benchbook-fleet-") as folder:
+        words = "--anyway" if arguments.anyway else ""
+        fleet = Fleet(name, Path(folder), arguments.setup, words)
+        for target in targets.values():
+            fleet.free.put(target)
+        taken = fleet.measure(sessions)
+    print(f"{taken} of {count(sessions, 'session')} are recorded; {recording.COMMIT}")
+    if taken and (pooled := remake.study(name)) is not None:
+        told = [one.headline for contrast in pooled.contrasts for one in contrast.told]
+        print("\n".join([f"{name}, over {count(len(pooled.sessions), 'session')}:", *told]))
+    return int(taken < sessions)
+
+
+@dataclass
+class Fleet:
+    """Sessions of a study on several hosts; `folder` takes what comes back."""
+
+    study: str
+    folder: Path
+    setup: str
+    words: str
+    free: queue.SimpleQueue[Target] = field(default_factory=queue.SimpleQueue)
+    open: dict[str, fabric.Connection] = field(default_factory=dict)
+    token: str = field(default_factory=lambda: secrets.token_hex(4))
+    is_over: bool = False
+
+    def measure(self, sessions: int) -> int:
+        """Measure so many sessions and take them into the record as they come; return how many were."""
+        pack(self.folder / "tree.tar.gz")
+        taken = 0
+        with ThreadPoolExecutor(sessions) as threads:
+            due = [threads.submit(self._session) for _ in range(sessions)]
+            try:
+                for done in as_completed(due):
+                    try:
+                        print(recording.take(done.result()), flush=True)
+                        taken += 1
+                    except BenchbookError as error:
+                        told = error.errors if isinstance(error, InputErrors) else [str(error)]
+                        print("\n".join(told), flush=True)
+            finally:
+                self._end()
+        return taken
+
+    def _end(self) -> None:
+        """Close what is open: a session that still runs ends with its connection."""
+        self.is_over = True
+        for connection in [*self.open.values()]:
+            close(connection)
+
+    def _session(self) -> Path:
+        """Measure one session on a free host, once more where the host is lost: on another if one is free."""
+        target = self.free.get()
+        try:
+            return self._on(target)
+        except LOST as error:
+            if self.is_over:
+                raise SiteError(f"{target.name}: stopped") from None
+            _say(target, f"lost: {error or type(error).__name__}; once more")
+        time.sleep(AGAIN_S)
+        again = target if self.free.empty() else self.free.get()
+        try:
+            return self._on(again)
+        except LOST as error:
+            told = error or type(error).__name__
+            raise SiteError(f"{again.name}: its session is lost, at the second attempt: {told}") from None
+
+    def _on(self, target: Target) -> Path:
+        connection = connect(target)
+        self.open[target.name] = connection
+        _end_dead(connection, target.patience_s)
+        try:
+            asked = BASE.format(folder=shlex.quote(target.folder or ""))
+            base = connection.run(f'{asked}; mkdir -p "$b" && echo "$b"', hide=True, in_stream=False).stdout
+            base = base.strip()
+            connection.put(str(self.folder / "tree.tar.gz"), f"{base}/fleet-{self.token}.tar.gz")
+            named = {"token": self.token, "study": self.study, "setup": self.setup, "words": self.words}
+            self._run(connection, target, SCRIPT.format(base=shlex.quote(base), wait=WAIT_S, **named))
+            return self._fetch(connection, target, f"{base}/fleet/data/record/{self.study}")
+        finally:
+            self.open.pop(target.name, None)
+            close(connection)
+
+    def _run(self, connection: fabric.Connection, target: Target, script: str) -> None:
+        """Run the session to its end and pass on what it says; EOFError where its host is lost."""
+        channel, last = connection.transport.open_session(), ""
+        channel.set_combine_stderr(True)
+        channel.exec_command(f"sh -c {shlex.quote(script)}")
+        with channel.makefile("r") as lines:
+            for line in lines:
+                if line.strip():
+                    last = line.rstrip()
+                    _say(target, last)
+        code = channel.recv_exit_status()
+        if code == -1:
+            raise EOFError("the connection was closed")
+        if code:
+            raise SiteError(f"{target.name}: no session; it ended with {code}: {last}")
+
+    def _fetch(self, connection: fabric.Connection, target: Target, folder: str) -> Path:
+        with connection.sftp() as sftp:
+            (name,) = [one for one in sftp.listdir(folder) if one.endswith(".tar.xz")]
+            file = self.folder / f"{target.name}-{name}"
+            sftp.get(f"{folder}/{name}", str(file))
+        return file
+
+
+def pack(file: Path) -> None:
+    """Pack this clone's commit with its git, without history and recorded archives."""
+    tree = file.with_name("tree")
+    subprocess.run(
+        ["git", "clone", "-q", "--depth", "1", f"file://{paths.root()}", str(tree)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    shutil.rmtree(tree / "data" / "record", ignore_errors=True)
+    with tarfile.open(file, "w:gz", compresslevel=1) as tar:
+        tar.add(tree, ".")
+    shutil.rmtree(tree)
+
+
+def _end_dead(connection: fabric.Connection, patience_s: float) -> None:
+    """Let a connection end whose host answers no keepalive for so long."""
+    own = connection.transport.sock
+    if isinstance(own, socket.socket):
+        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * patience_s))
+
+
+def _say(target: Target, text: str) -> None:
+    print(f"{target.name}: {text}", flush=True)

@@ -1,0 +1,232 @@
+"""`benchbook session`: measure what the record needs most on this machine, and put it into the record.
+
+What is begun ends in the record or among its `not_recorded`; a session that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchbook.commands import record as recording
+from benchbook.commands import repro, stage
+from benchbook.compare import machines, more_sessions
+from benchbook.compare.more_sessions import Need
+from benchbook.core import design, files, load, paths, pooled, record, turns
+from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.pooled import Processor, Session
+from benchbook.core.study import Study
+from benchbook.evidence import sessions
+from benchbook.evidence.unpacked import Unpacked
+from benchbook.measure import session
+from benchbook.plan import schedule
+from benchbook.sites.arms import obstacles
+from benchbook.sites.machine import facts as machine
+
+STAGES = ("provision", "prepare", "warm-up", "run-matrix", "parse", "analyze")
+# A session that goes on keeps what these found when it began: other lengths of turns would be other runs.
+SETTLED = ("provision", "prepare", "warm-up")
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument("study", nargs="?", help="measure this study; none: what the record needs most")
+    parser.add_argument("--minutes", type=float, default=60, help="as many as fit into them (default: 60)")
+    parser.add_argument("--anyway", action="store_true", help="measure although this machine is busy")
+    parser.add_argument("--give-up", metavar="STUDY", help="count the session of this study as not recorded")
+    parser.add_argument("--because", metavar="WHY", help="why, in a sentence that the record keeps")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure sessions and record them, or give one up; return an exit code."""
+    if arguments.give_up:
+        print(give_up(arguments.give_up, arguments.because or ""))
+        return 0
+    if arguments.because:
+        raise InputErrors(["--because: says why --give-up STUDY; name the study"])
+    with repro.alone(paths.root()):
+        names = [arguments.study] if arguments.study else _most_needed(60 * arguments.minutes)
+        print(f"this machine now: {machine.busy()}", flush=True)
+        busy = [] if arguments.anyway else machine.beyond_use(load.params().limits.steal_pct)
+        if wrong := [*_edited(names), *busy]:
+            raise InputErrors([f"session: {reason}" for reason in wrong])
+        failed = [name for name in names if not _measured(name)]
+    print(f"{len(names) - len(failed)} of {len(names)} sessions are recorded; {recording.COMMIT}")
+    return int(bool(failed))
+
+
+def begun() -> list[str]:
+    """Return the studies whose session in this clone was started and is not at its end."""
+    folders = sorted((paths.root() / "data").glob("*/session.json"))
+    return [one.parent.name for one in folders if is_open(one.parent.name)]
+
+
+def is_open(name: str) -> bool:
+    """Tell whether a session stands in a study's folder that is neither recorded nor given up."""
+    where, known = paths.study(name), record.read().studies.get(name)
+    if not where.session.is_file() or not any(_tried(where)):
+        return False
+    held = Unpacked(paths.root(), name)
+    if known is None:
+        return True
+    if _began(held) in {one.begun for one in known.not_recorded}:
+        return False
+    return not held.folders or sessions.session_id(held) not in known.sessions
+
+
+def give_up(name: str, because: str) -> str:
+    """Count the session of a study that was started here as not recorded; return a line on it."""
+    index, known = record.read(), record.read().studies.get(name)
+    wrong = []
+    if not because.strip():
+        wrong.append("--because: missing; say in a sentence why the session is not recorded")
+    if known is None:
+        wrong.append(f"--give-up: {name}: the record has no session of it, and so nothing to count it beside")
+    elif not is_open(name):
+        wrong.append(f"--give-up: {name}: no session of it was started here and is not at its end")
+    if wrong or known is None:
+        raise InputErrors(wrong)
+    held = Unpacked(paths.root(), name)
+    processor = sessions.machine_of(held.facts).told_processor
+    one = record.NotRecorded(begun=_began(held), processor=processor, why=because.strip())
+    not_recorded = tuple(sorted((*known.not_recorded, one), key=lambda other: other.begun))
+    record.write(index.with_study(name, known.model_copy(update={"not_recorded": not_recorded})))
+    return f"data/record/{record.INDEX}: {name}: the session of {one.begun} is not recorded: {one.why}"
+
+
+def _tried(where: paths.StudyPaths) -> Iterator[Path]:
+    """Yield the runs and voided attempts of a session: before the first, it did not begin."""
+    for folder in (where.raw, where.void):
+        yield from folder.iterdir() if folder.is_dir() else ()
+
+
+def _began(held: Unpacked) -> str:
+    return sessions.minute(str(held.session["begun_utc"]))
+
+
+def _edited(names: Sequence[str]) -> list[str]:
+    """Return why what is measured now could not be recorded."""
+    return sorted({reason for name in names for reason in recording.edited(name)})
+
+
+def _most_needed(seconds: float) -> list[str]:
+    """Return what was started here and what the record needs most of what fits beside it, and say so."""
+    open_ = begun()
+    left = seconds - sum(_seconds(load.study(name)) for name in open_)
+    needs, skipped = needed([name for name in record.read().studies if name not in open_])
+    fitting = more_sessions.chosen(needs, left)
+    late = [f"{one.study}: it has a session of six hours ago or less" for one in needs if not one.is_new_here]
+    lines = [
+        "what the record needs most here:",
+        *(f"  {name}: started before, goes on" for name in open_),
+        *(f"  {one.sentence}" for one in fitting),
+        *(f"  not {text}" for text in (*late, *skipped)),
+    ]
+    print("\n".join(lines), flush=True)
+    return [*open_, *(one.study for one in fitting)]
+
+
+def needed(names: Sequence[str]) -> tuple[list[Need], list[str]]:
+    """Return what the record needs of recorded studies, and why others can't be measured here."""
+    needs, skipped, index = [], [], record.read()
+    now = datetime.now(UTC).isoformat(timespec="minutes")[:16] + "Z"
+    for name in names:
+        if why := "".join(_unfit(name, index.studies[name])):
+            skipped.append(f"{name}: {why}")
+            continue
+        study, mine = load.study(name), _design(name, index.studies[name])
+        here = Session(
+            id="here", measured=now, design=mine, processor=machines.processor(machine.cpu_model())
+        )
+        found = pooled.of(name)
+        needs.append(
+            more_sessions.need(
+                name,
+                [_session(*one) for one in index.studies[name].of_design(mine).items()],
+                here,
+                found if found is not None and found.design == mine else None,
+                any(turns.order(study, workload) == turns.RUNS for workload in study.workloads),
+                _seconds(study),
+            )
+        )
+    return needs, skipped
+
+
+def _unfit(name: str, known: record.Recorded) -> Iterator[str]:
+    """Yield the first reason against measuring a recorded study here without being asked."""
+    if known.retired is not None:
+        yield f"retired: {known.retired}"
+    elif name not in paths.studies():
+        yield "its study file is gone"
+    elif (study := load.study(name)).site.kind != "local":
+        yield f"it needs {study.site.kind}; `benchbook session {name}` measures it there"
+    elif missing := obstacles.foreseen(study):
+        arm, why = next(iter(missing.items()))
+        yield f"{arm} can't be made here: {why}"
+
+
+def _design(name: str, known: record.Recorded) -> str:
+    """Return the design of a session measured now with the newest one's versions."""
+    newest = known.sessions[known.newest]
+    present = {one: design.METHODS[one] for one in newest.methods}
+    return design.of(load.study(name), sessions.facts_in(paths.recorded(name, known.newest).archive), present)
+
+
+def _session(name: str, entry: record.Entry) -> Session:
+    told = entry.machine.model_dump(include={"family", "model", "stepping"})
+    processor = Processor(name=entry.machine.processor, **told)
+    return Session(id=name, measured=entry.measured, design=entry.design, processor=processor)
+
+
+def _seconds(study: Study) -> float:
+    return schedule.seconds(study, schedule.sketched("", study)) + schedule.pilot_seconds(study)
+
+
+def _measured(name: str) -> bool:
+    """Measure a session of a study, or what is left of it, and record it; say what keeps it out."""
+    print(f"\n{name}: {'goes on' if is_open(name) else 'a session begins'}", flush=True)
+    try:
+        _begin(name)
+        for one in STAGES:
+            leaves = getattr(paths.study(name), paths.STAGES[one][1])
+            if one in SETTLED and leaves.exists():
+                continue
+            if code := stage.run(one, name):
+                if code > stage.ENDED_BY:
+                    raise KeyboardInterrupt
+                raise BenchbookError(f"{one} failed")
+        print(recording.add(name), flush=True)
+        return True
+    except BenchbookError as error:
+        told = "\n".join(error.errors) if isinstance(error, InputErrors) else f"{name}: {error}"
+        print(told, file=sys.stderr)
+    except KeyboardInterrupt:
+        print(f"{name}: stopped: `benchbook session {name}` goes on", file=sys.stderr)
+        raise
+    if is_open(name):
+        print(
+            f"{name}: started and not recorded: `benchbook session {name}` goes on, "
+            f'`benchbook session --give-up {name} --because "…"` counts it',
+            file=sys.stderr,
+        )
+    return False
+
+
+def _begin(name: str) -> None:
+    """Begin a session, unless one goes on: what is in the record already makes room for it."""
+    where, study = paths.study(name), load.to_measure(name)
+    if is_open(name):
+        found = files.read_json(where.facts).get("methods", {})
+        orders = {turns.order(study, workload) for workload in study.workloads}
+        if any(found.get(one) != design.METHODS[one] for one in design.used(study, orders)):
+            raise BenchbookError(
+                "it was started by code that measured otherwise; give it up, and the next one begins afresh"
+            )
+        return
+    shutil.rmtree(where.data, ignore_errors=True)
+    where.data.mkdir(parents=True)
+    session.begin(where, study)

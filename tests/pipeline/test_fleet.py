@@ -1,0 +1,93 @@
+"""A fleet of hosts: each measures its own session, a lost host costs its own alone, Ctrl-C ends them all."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests import rooms
+from tests.pipeline import clone as clones
+from tests.sites.ssh_hosts import Machine, Rack, unable
+
+UNABLE = unable()
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.slow,
+    pytest.mark.skipif(UNABLE is not None, reason=str(UNABLE)),
+]
+# These hosts share a machine: each has a lab and a lock of its own, and this checkout's environment.
+SETUP = f"""ln -sfn {Path(sys.prefix)} .venv
+export BENCHBOOK_LAB_DIR="$PWD/../servers" BENCHBOOK_LOCK="$PWD/../machine.lock" """
+
+
+def runs(host: Machine) -> list[Path]:
+    return [one for one in host.folder.glob("lab/fleet/data/tiny/raw/*") if one.suffix != ".part"]
+
+
+def idle(host: Machine) -> bool:
+    return all("sshd" in text for text in host.commands().values())
+
+
+@pytest.fixture(scope="module")
+def rack() -> Iterator[tuple[clones.Clone, Rack, list[str]]]:
+    with tempfile.TemporaryDirectory(prefix="bb-", dir="/var/tmp") as folder:
+        Path(folder).chmod(0o711)
+        (Path(folder) / "rack").mkdir(mode=0o711)
+        clone = clones.make(Path(folder))
+        clone.study(blocks=2, discard_s=0.3, run_s=1)
+        clone.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "Ask")
+        with Rack(Path(folder) / "rack", 100 + rooms.number()) as rack:
+            for name in ("server1", "server2", "server3"):
+                rack.add(name)
+            asked = ["benchbook", "fleet", "tiny", "--anyway", "--setup", SETUP]
+            yield clone, rack, [*asked, "--on", str(rack.inventory(timeout_s=5))]
+
+
+def test_a_lost_host_costs_its_own_session_and_one_that_comes_back_goes_on(rack):
+    clone, hosts, asked = rack
+    process = clone.start(*asked)
+    watched = {name: hosts.hosts[name] for name in ("server2", "server3")}
+
+    def lose(name: str) -> None:
+        if clones.wait_until(lambda: len(runs(watched[name])) >= 3 or process.poll() is not None, 300):
+            watched[name].kill()
+            if name == "server2":
+                hosts.switch_on(watched[name])
+
+    threads = [threading.Thread(target=lose, args=(name,)) for name in watched]
+    for one in threads:
+        one.start()
+    said, _ = process.communicate(timeout=900)
+    for one in threads:
+        one.join()
+    assert process.returncode == 1, said
+    index = YAML(typ="safe").load((clone.path / "data/record/index.yaml").read_text())["studies"]["tiny"]
+    assert len(index["sessions"]) == 2, said
+    assert "server2: tiny: goes on" in said and "server3: lost: " in said
+    assert "server3: its session is lost, at the second attempt" in said
+    assert "2 of 3 sessions are recorded" in said and "tiny, over 2 sessions:" in said
+    for host in ("server1", "server2"):
+        assert clones.wait_until(lambda: idle(hosts.hosts[host]), 10), hosts.hosts[host].commands()  # noqa: B023
+
+
+def test_ctrl_c_ends_what_runs_on_the_hosts(rack):
+    clone, hosts, asked = rack
+    process, host = clone.start(*asked, "--sessions", "1"), hosts.hosts["server1"]
+    assert clones.wait_until(lambda: any("mariadbd" in one for one in host.commands().values()), 300)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert clones.wait_until(lambda: idle(host), 15), host.commands()
+
+
+def test_more_sessions_than_hosts_are_refused_in_words(rack):
+    clone, _, asked = rack
+    code, said = clone.run(*asked, "--sessions", "4")
+    assert code == 2 and "has 3 hosts, and a second session in the same hours is no occasion" in said

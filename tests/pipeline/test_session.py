@@ -1,0 +1,53 @@
+"""A session against a real MariaDB: killed in the middle it goes on and is recorded; given up it counts."""
+
+from __future__ import annotations
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.pipeline.clone import Clone, make, wait_until
+
+pytestmark = pytest.mark.server
+GROUP = 3
+
+
+def recorded(clone: Clone) -> dict:
+    return YAML(typ="safe").load((clone.path / "data/record/index.yaml").read_text())["studies"]
+
+
+def killed_after_a_group(clone: Clone, *argv: str) -> str:
+    before, process = {*clone.runs()}, clone.start(*argv)
+    try:
+        assert wait_until(lambda: len({*clone.runs()} - before) >= GROUP or process.poll() is not None, 300)
+    finally:
+        process.kill()
+        said, _ = process.communicate()
+    assert wait_until(lambda: not clone.processes(), 5)
+    return said
+
+
+def test_what_was_begun_goes_on_and_ends_in_the_record_or_among_those_that_are_not(open_folder):
+    clone = make(open_folder / "session")
+    clone.study(blocks=2, discard_s=0.3, run_s=1)
+    code, said = clone.run("benchbook", "session", "tiny", "--anyway")
+    assert code == 2 and "the tree is edited: studies/tiny.yaml; commit" in said
+    clone.run("git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qam", "Ask")
+
+    said = killed_after_a_group(clone, "benchbook", "session", "tiny", "--anyway")
+    before = clone.runs()
+    assert len(before) == GROUP, said
+    code, said = clone.run("benchbook", "session", "--anyway", "--minutes", "1")
+    assert code == 0 and "tiny: started before, goes on" in said, said
+    assert f"6 runs planned, {GROUP} there already" in said and {*before} <= {*clone.runs()}
+    (session,) = recorded(clone)["tiny"]["sessions"]
+    assert (clone.path / f"data/record/tiny/{session}.tar.xz").is_file()
+
+    # What is recorded makes room: the next session draws its own seed and keeps no run.
+    said = killed_after_a_group(clone, "benchbook", "session", "tiny", "--anyway")
+    assert "a session begins" in said and not {*before} & {*clone.runs()}
+    code, said = clone.run("benchbook", "session", "--give-up", "tiny", "--because", "The host went away.")
+    assert code == 0, said
+    (missed,) = recorded(clone)["tiny"]["not_recorded"]
+    assert missed["why"] == "The host went away." and missed["begun"] in said
+    code, said = clone.run("benchbook", "session", "--give-up", "tiny", "--because", "Again.")
+    assert code == 2 and "no session of it was started here and is not at its end" in said
