@@ -1,16 +1,36 @@
-"""Why a treatment served more or fewer queries than the baseline: one sentence, by rule, or none."""
+"""Why a treatment served more or fewer queries than the baseline: one sentence, by rule, or none.
+
+A cause is named only where it gives the effect's size. On full cores queries a second are what the host left
+of them over the cost of a query, so cores and costs predict a ratio. Where nothing is full, a query's time is
+processor time of the parts and waiting, so these predict the latency that was added.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import pandas as pd
+
+from benchbook.compare import edges
 from benchbook.compare.sentences import listing
-from benchbook.compare.spent import Cell, change, difference, full
+from benchbook.compare.spent import (
+    MOST,
+    NEARLY,
+    PARTS,
+    Cell,
+    Parts,
+    change,
+    decided,
+    difference,
+    estimate,
+    full,
+    gives,
+)
 from benchbook.core.causes import Cause, Estimate
 
-CARRIED = 2 / 3
-"""Least share of an effect that the named cost must make, both as logarithms or as times."""
 WORK = {
     "page_reads": "pages not in its memory",
     "row_reads": "rows and keys",
@@ -23,177 +43,258 @@ WAITED = ("page_reads", "fsyncs", "lock_wait_us")
 """What of it a query waits for."""
 WORTH = 1.1
 """Times by which such work, or a part's cores, must differ at the least."""
-Parts = tuple[str, ...]
+NAMED = 0.1
+"""Share of an added latency from which what makes it is named."""
+IDLE = 0.03
+"""Share of a core from which its idle time is named."""
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """Some of an arm's cores with the parts on them, and whether they are full."""
+
+    cell: Cell
+    name: str
+    parts: Parts
+    cores: float
+    is_full: bool | None
+
+    @property
+    def cost(self) -> pd.Series:
+        return self.cell.cost(self.parts)
+
+    @property
+    def left(self) -> pd.Series:
+        return self.cell.left(self.cores)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A cause in a sentence and in about six words, and what it predicts by block: logarithms or us."""
+
+    sentence: str
+    short: str
+    predicted: pd.Series
+    open: float = 0.0
+    """What it leaves open as a logarithm: cores that are full may be idle for a tenth."""
 
 
 def contrast(base: Cell, treated: Cell, level: float, names: Mapping[str, str]) -> Cause:
-    """Return the cause of one effect; `names` are the arms in words.
-
-    A part that is full in both arms: queries a second follow its cost. In one of them: it is relieved or
-    filled by the other. In none: latency decides. What is open is named in `reason`.
-    """
-    states = {cell.arm: full(cell, level) for cell in (base, treated)}
-    filled = {arm: [parts for parts, is_full in own.items() if is_full] for arm, own in states.items()}
+    """Return the cause of one effect; `names` are the arms in words. What is open is named in `reason`."""
+    limits = [_limits(cell, level, names) for cell in (base, treated)]
     both = [part for part in base.costs if part in treated.costs]
     costs = {part: change(treated.cost([part]), base.cost([part]), level) for part in both}
-    qps = change(treated.qps, base.qps, level)
     found = Cause(
         workload=treated.workload,
         threads=treated.threads,
         treatment=treated.arm,
         quantity=None,
-        qps=qps,
-        full={arm: tuple(part for parts in own for part in parts) for arm, own in filled.items()},
+        qps=change(treated.qps, base.qps, level),
+        full={cell.arm: _full(own) for cell, own in zip((base, treated), limits, strict=True)},
         cost={part: one for part, one in costs.items() if one is not None},
         added_latency_us=difference(treated.latency_us, base.latency_us, level),
-        added_cpu_us=_added_cpu(base, treated, level),
+        added_cpu_us=difference(treated.cost(PARTS), base.cost(PARTS), level),
         sentence=None,
         beside=_beside(base, treated, level),
-        reason=_unsaid(base, treated, states, qps),
     )
-    if found.reason is not None:
-        return found
-    said: dict[str, object]
-    slow = base if found.qps is not None and found.qps.value > 0 else treated
-    if any(filled.values()) and (sentence := _of_capacity(base, treated, filled, level, names)):
-        said = {"quantity": "capacity", "sentence": sentence}
-    elif any(is_full is not False for is_full in states[slow.arm].values()):
-        said = {"reason": "neither the cost of a query on full cores nor latency carries the effect"}
-    else:
-        # What the faster arm fills does not limit the slower one, which has only its latency.
-        only = f" with {names.get(slow.arm, slow.arm)}" if any(filled.values()) else ""
-        sentence, reason = _of_latency(found, only, slow is treated)
-        said = {"quantity": "latency", "sentence": sentence, "reason": reason}
-    return found.model_copy(update=said)
+    if not decided(found.qps):
+        return _withheld(found, "there is no difference of queries a second to explain")
+    if not all(limits):
+        return _withheld(found, "it is not known on which cores all parts ran")
+    is_slower = found.qps is not None and found.qps.value < 0
+    slow, fast = reversed(limits) if is_slower else limits
+    seen = np.log(treated.qps / base.qps).dropna()
+    for one in _of_capacity(slow, fast, is_slower):
+        predicted = one.predicted if is_slower else -one.predicted
+        if gives(predicted, seen, level, one.open):
+            return _said(found, "capacity", one, estimate(predicted.dropna(), level, math.expm1))
+    if (reason := _not_idle(slow, fast)) is not None:
+        return _withheld(found, reason)
+    return _of_latency(found, base, treated, level, slow[0].name if _full(fast) else "")
 
 
-def _unsaid(
-    base: Cell, treated: Cell, states: Mapping[str, Mapping[Parts, bool | None]], qps: Estimate | None
-) -> str | None:
-    """Return why there is nothing to explain, or nothing to explain it with."""
-    if not _is_decided(qps):
-        return "there is no difference of queries a second to explain"
-    if any(len(own) == 0 for own in states.values()):
-        return "it is not known on which cores all parts ran"
-    return None
+def _limits(cell: Cell, level: float, names: Mapping[str, str]) -> list[_Limit]:
+    states = full(cell, level)
+    name = names.get(cell.arm, cell.arm)
+    return [_Limit(cell, name, parts, cores, states[parts]) for parts, cores in cell.rooms if parts in states]
 
 
-def _of_capacity(
-    base: Cell, treated: Cell, filled: Mapping[str, list[Parts]], level: float, names: Mapping[str, str]
-) -> str | None:
-    """Return the first sentence that is carried, where cores are full in an arm; None if none is.
+def _full(own: Sequence[_Limit]) -> Parts:
+    return tuple(part for limit in own if limit.is_full for part in limit.parts)
 
-    Queries a second of an arm whose cores are full are these over their cost of a query. So a change of that
-    cost explains what both arms fill; what only the slower one fills limits it alone.
+
+def _withheld(found: Cause, reason: str) -> Cause:
+    return found.model_copy(update={"reason": reason})
+
+
+def _said(found: Cause, quantity: str, named: _Named, predicted: Estimate | None) -> Cause:
+    told = {"quantity": quantity, "sentence": named.sentence, "short": named.short, "predicted": predicted}
+    return found.model_copy(update=told)
+
+
+def _of_capacity(slow: Sequence[_Limit], fast: Sequence[_Limit], is_slower: bool) -> Iterator[_Named]:
+    """Yield what may limit the slower arm, with the logarithm that it predicts of slower over faster.
+
+    Cores that are full in both arms come first. Where the faster one does not fill its own, they bound it.
     """
-    told = {cell.arm: names.get(cell.arm, cell.arm) for cell in (base, treated)}
-    both = [
-        (one, other) for one in filled[base.arm] for other in filled[treated.arm] if not set(one) & set(other)
-    ]
-    same = [one for one in filled[base.arm] if any(set(one) & set(other) for other in filled[treated.arm])]
-    for one in same:
-        if (said := _cost(base, treated, one, level)) is not None:
-            return f"because {_core(one)} full and a query costs {_them(one)} {said} with {told[treated.arm]}"
-    for one, other in both:
-        limits = base.cost(one), treated.cost(other)
-        if _carries(change(limits[1], limits[0], level), base, treated, level):
-            was, now = (_us(float(limit.mean())) for limit in limits)
-            return (
-                f"because {_core(one)} full with {told[base.arm]} ({was} a query), "
-                f"and that of {_owner(other)} with {told[treated.arm]} ({now})"
-            )
-    if (said := _given(base, treated, filled, told)) is not None:
-        return said
-    is_faster = float(treated.qps.mean()) > float(base.qps.mean())
-    slow = base if is_faster else treated
-    for one in filled[slow.arm]:
-        if one in same or (said := _cost(base, treated, one, level)) is None:
-            continue
-        if is_faster:
-            return (
-                f"because {_core(one)} full with {told[base.arm]} "
-                f"and a query costs {_them(one)} {said} with {told[treated.arm]}"
-            )
-        return (
-            f"because a query costs {_owner(one)} {said} with {told[slow.arm]}, and {_core(one)} full there"
+    pairs = [(one, other) for one in slow if one.is_full for other in fast]
+    for one, other in sorted(pairs, key=lambda pair: (not pair[1].is_full, not _shared(*pair))):
+        if _shared(one, other):
+            yield from _of_shared(one, other, is_slower)
+        elif other.is_full:
+            yield _two_costs(one, other, is_slower)
+    for one in fast:
+        for other in slow:
+            if one.is_full and "server" in one.parts and _shared(one, other):
+                yield from _of_neighbour(other, one)
+
+
+def _shared(one: _Limit, other: _Limit) -> bool:
+    return bool(set(one.parts) & set(other.parts))
+
+
+def _of_shared(slow: _Limit, fast: _Limit, is_slower: bool) -> Iterator[_Named]:
+    """Yield cores, cost, and both as causes, for the same parts' cores in two arms."""
+    cores, cost, open_ = np.log(slow.left / fast.left), -np.log(slow.cost / fast.cost), _open(fast)
+    base, treated = (fast, slow) if is_slower else (slow, fast)
+    where = "" if fast.is_full else f" with {slow.name}"
+    owner, core = _owner(slow.parts), f"because {_core(slow)} full{where}"
+    differ = slow.cores * WORTH <= fast.cores
+    given = f"{owner} has {treated.cores:g} of a core with {treated.name}, not {base.cores:g}"
+    short = f"{' and '.join(slow.parts)} full"
+    if differ:
+        yield _Named(
+            f"{core}, and {given}", f"{short}: {treated.cores:g} of a core, not {base.cores:g}", cores, open_
         )
-    return None
+    if slow.parts == fast.parts:
+        changed = _percent(treated.cost, base.cost)
+        them = "it" if len(slow.parts) == 1 else "them"
+        costs = f"a query costs {them} {changed} with {treated.name}{_idle(fast)}"
+        if not differ:
+            yield _Named(f"{core} and {costs}", f"{short}; a query costs {changed}", cost, open_)
+        else:
+            yield _Named(
+                f"{core}, {given}, and {costs}", f"{short}; a query costs {changed}", cores + cost, open_
+            )
+    else:
+        yield _two_costs(slow, fast, is_slower)
 
 
-def _given(
-    base: Cell, treated: Cell, filled: Mapping[str, list[Parts]], told: Mapping[str, str]
-) -> str | None:
-    """Return the sentence where the slower arm has fewer cores and fills them, or has to share them.
+def _two_costs(slow: _Limit, fast: _Limit, is_slower: bool) -> _Named:
+    """Return as a cause that other parts fill other cores, or share them, with what a query costs each."""
+    base, treated = (fast, slow) if is_slower else (slow, fast)
+    told = [
+        f"{_core(one)} full with {one.name} ({_us(float(one.cost.mean()))} a query{_some(one)})"
+        if one.is_full
+        else f"a query costs {_owner(one.parts)} {_us(float(one.cost.mean()))} with {one.name}{_some(one)}"
+        for one in (base, treated)
+    ]
+    short = ", ".join(
+        f"{' and '.join(one.parts)} {_us(float(one.cost.mean()))}{' (full)' * bool(one.is_full)}"
+        for one in (base, treated)
+    )
+    predicted = np.log(slow.left / slow.cost) - np.log(fast.left / fast.cost)
+    return _Named(f"because {told[0]}, and {told[1]}{_idle(fast)}", short, predicted, _open(fast))
 
-    Both are arranged, by a quota, a set of cores or a neighbour, and seen in what was used.
+
+def _open(fast: _Limit) -> float:
+    """Return what the use of cores leaves open of a prediction; cores far from full only bound it."""
+    return 0.0 if fast.is_full is False else -math.log(NEARLY)
+
+
+def _idle(fast: _Limit) -> str:
+    idle = 1 - float(fast.cell.used(fast.parts, fast.cores).mean())
+    return (
+        f", and {100 * idle:.0f} % of it stays idle with {fast.name}"
+        if idle > IDLE and not fast.is_full
+        else ""
+    )
+
+
+def _some(one: _Limit) -> str:
+    return "" if one.cores == 1 else f" of {one.cores:g} core{'s' if one.cores > 1 else ''}"
+
+
+def _of_neighbour(slow: _Limit, fast: _Limit) -> Iterator[_Named]:
+    """Yield as a cause what a neighbour leaves of the slower arm's cores, alone and with the cost there.
+
+    Both together fill the cores, and programs of no part of the arm use most of what it lacks.
     """
-    slow, fast = (base, treated) if float(treated.qps.mean()) > float(base.qps.mean()) else (treated, base)
-    sizes = {cell.arm: dict(cell.rooms) for cell in (slow, fast)}
-    for one in filled[slow.arm]:
-        was, now = sizes[slow.arm][one], sizes[fast.arm].get(one)
-        if now is not None and now >= WORTH * was:
-            more = f"has {now:g} of a core with {told[fast.arm]}, not {was:g}"
-            return f"because {_core(one)} full with {told[slow.arm]}, and {_owner(one)} {more}"
-    if not slow.has_neighbour or fast.has_neighbour:
-        return None
-    for one in filled[fast.arm]:
-        had, has = (float(cell.cost(one, "busy_cores").mean()) for cell in (fast, slow))
-        taken = float(slow.others.mean()) - float(fast.others.mean())
-        share = math.log(has / had) / math.log(float(slow.qps.mean()) / float(fast.qps.mean()))
-        if "server" in one and share >= CARRIED and taken >= CARRIED * (had - has):
-            return f"because {_core(one)} full with {told[fast.arm]}, and a neighbour takes {taken:.2f} of it"
+    got, had = (one.cell.cost(one.parts, "busy_cores") for one in (slow, fast))
+    others, lost = float(slow.cell.others.mean()), float(had.mean() - got.mean())
+    is_shared = slow.cell.has_neighbour and not fast.cell.has_neighbour and lost > IDLE * fast.cores
+    if (
+        not is_shared
+        or others < lost * (1 - MOST)
+        or float(got.mean()) + others < NEARLY * float(slow.left.mean())
+    ):
+        return
+    left = f"a neighbour leaves it {got.mean():.2f} of that with {slow.name}"
+    said, short = (
+        f"because {_core(fast)} full with {fast.name}, and {left}",
+        f"{' and '.join(fast.parts)} full; {left}",
+    )
+    yield _Named(said, short, np.log(got / had))
+    costs = f"{said}, where a query costs {_percent(slow.cost, fast.cost)}"
+    yield _Named(costs, short, np.log(got / had) - np.log(slow.cost / fast.cost))
+
+
+def _not_idle(slow: Sequence[_Limit], fast: Sequence[_Limit]) -> str | None:
+    """Return why more than latency may limit the slower arm."""
+    if slow[0].cell.has_neighbour or fast[0].cell.has_neighbour:
+        return "what a neighbour takes and the cost of a query don't give the effect"
+    for one in slow:
+        if one.is_full:
+            return f"{_core(one)} full with {one.name}, but the cost of a query there doesn't give the effect"
+        if one.is_full is None:
+            return f"it is open whether {_core(one)} full with {one.name}"
+    others = float(slow[0].cell.others.mean())
+    for one in slow:
+        if edges.is_above(float(one.cell.used(one.parts, one.cores).mean()) + others / one.cores, NEARLY):
+            return f"other programs used {others:.2f} cores with {one.name}, so {_core(one)} perhaps full"
     return None
 
 
-def _cost(base: Cell, treated: Cell, parts: Parts, level: float) -> str | None:
-    """Return how the cost of a query on some cores changed, in words, if that carries the effect."""
-    place = {
-        cell.arm: next((own for own, _ in cell.rooms if set(own) & set(parts)), ())
-        for cell in (base, treated)
+def _of_latency(found: Cause, base: Cell, treated: Cell, level: float, only: str) -> Cause:
+    """Say what an added latency is made of: each part's processor time, and the rest, which is waiting.
+
+    Named is what is decided and makes a tenth or more; withheld if that does not give the latency's size.
+    """
+    latency = (treated.latency_us - base.latency_us).dropna()
+    seen = estimate(latency, level)
+    if seen is None or not decided(seen):
+        return _withheld(found, "nothing is full, and the blocks don't tell how much longer a query takes")
+    added = {f"of the {part}'s processor": _added(base, treated, part) for part in PARTS}
+    made = pd.DataFrame(added).reindex(latency.index)
+    made["of waiting"] = latency - made.sum(axis=1)
+    sizes = {str(what): estimate(made[what], level) for what in made}
+    named = {
+        what: one.value
+        for what, one in sizes.items()
+        if one is not None and decided(one) and not edges.is_below(abs(one.value), NAMED * abs(seen.value))
     }
-    if not all(place.values()):
-        return None
-    found = change(treated.cost(place[treated.arm]), base.cost(place[base.arm]), level)
-    if found is None or not _carries(found, base, treated, level):
-        return None
-    return f"{100 * abs(found.value):.0f} % {'less' if found.value < 0 else 'more'}"
+    predicted = made[list(named)].sum(axis=1)
+    if not named or not gives(predicted, latency, level):
+        return _withheld(found, "nothing is full, and the blocks don't tell what makes a query take longer")
+    most = sorted(named, key=lambda what: -named[what] * seen.value)
+    told = listing([f"{_signed(named[what])} {what}{_waited(found, what)}" for what in most])
+    way = "more" if seen.value > 0 else "less"
+    full_of = f" with {only}" if only else ""
+    first = most[0].removeprefix("of ").removeprefix("the ")
+    short = f"{_us(seen.value)} {way} a query, most of it {first}"
+    sentence = f"because nothing is full{full_of} and a query takes {_us(seen.value)} {way}: {told}"
+    return _said(found, "latency", _Named(sentence, short, predicted), estimate(predicted, level))
 
 
-def _carries(cost: Estimate | None, base: Cell, treated: Cell, level: float) -> bool:
-    """Say whether a change of cost goes against that of queries a second, and makes half of it or more."""
-    qps = change(treated.qps, base.qps, level)
-    if cost is None or qps is None or not (_is_decided(cost) and _is_decided(qps)):
-        return False
-    return -math.log1p(cost.value) / math.log1p(qps.value) >= CARRIED
+def _added(base: Cell, treated: Cell, part: str) -> pd.Series:
+    """Return the processor time that a part spends more on a query, us; an arm without it spends none."""
+    now, was = (cell.cost([part]) if part in cell.costs else 0 * cell.qps for cell in (treated, base))
+    return now - was
 
 
-def _of_latency(found: Cause, only: str, is_slower: bool) -> tuple[str | None, str | None]:
-    """Return the sentence where nothing is full, or why there is none; `only` names the arm if it is one."""
-    latency, cpu = found.added_latency_us, found.added_cpu_us
-    if latency is None or not _is_decided(latency):
-        return None, "nothing is full, and the blocks don't tell how much longer a query takes"
-    way = "more" if latency.value > 0 else "less"
-    said = f"because nothing is full{only} and a query takes {_us(latency.value)} {way}"
-    share = cpu.value / latency.value if cpu is not None and _is_decided(cpu) else 0.0
-    if cpu is not None and share >= CARRIED and share <= 1 / CARRIED:
-        return f"{said}, with {_us(cpu.value)} {way} processor time", None
-    if not _is_small(latency, cpu):
-        return None, "nothing is full, and the blocks don't tell whether added latency is processor time"
+def _waited(found: Cause, what: str) -> str:
     named = [text for text in found.beside if any(WORK[name] in text for name in WAITED)]
-    return f"{said}, waiting{f', while {named[0]}' if named else ' and not at work on a processor'}", None
-
-
-def _is_small(latency: Estimate, cpu: Estimate | None) -> bool:
-    """Say whether processor time can't make a third of an added latency, whatever it is in its interval."""
-    if cpu is None or cpu.low is None or cpu.high is None:
-        return False
-    return max(abs(cpu.low), abs(cpu.high)) < (1 - CARRIED) * abs(latency.value)
-
-
-def _added_cpu(base: Cell, treated: Cell, level: float) -> Estimate | None:
-    if not base.costs or not treated.costs:
-        return None
-    return difference(treated.cost(list(treated.costs)), base.cost(list(base.costs)), level)
+    return f" ({named[0]})" if named and what == "of waiting" else ""
 
 
 def _beside(base: Cell, treated: Cell, level: float) -> tuple[str, ...]:
@@ -203,8 +304,7 @@ def _beside(base: Cell, treated: Cell, level: float) -> tuple[str, ...]:
         if not {"server"} <= base.costs.keys() & treated.costs.keys():
             continue
         was, now = base.cost(["server"], name), treated.cost(["server"], name)
-        grown = difference(now, was, level)
-        if grown is None or not _is_decided(grown):
+        if not decided(difference(now, was, level)):
             continue
         low, high = sorted((float(was.mean()), float(now.mean())))
         if high >= WORTH * low and high >= 0.005:
@@ -212,27 +312,29 @@ def _beside(base: Cell, treated: Cell, level: float) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _is_decided(found: Estimate | None) -> bool:
-    return (
-        found is not None and found.low is not None and found.high is not None and found.low * found.high > 0
-    )
-
-
-def _core(parts: Parts) -> str:
-    """Return the cores of some parts in words, with their verb."""
-    return f"the {parts[0]}'s core is" if len(parts) == 1 else f"the core of {listing(list(parts))} is"
-
-
-def _them(parts: Parts) -> str:
-    return "it" if len(parts) == 1 else "them"
+def _core(one: _Limit) -> str:
+    """Return some cores in words, with their verb."""
+    noun = "cores are" if one.cores > 1 else "core is"
+    if len(one.parts) == 1:
+        return f"the {one.parts[0]}'s {noun}"
+    return f"the {noun.split()[0]} of {listing(list(one.parts))} {noun.split()[1]}"
 
 
 def _owner(parts: Parts) -> str:
     return f"the {parts[0]}" if len(parts) == 1 else listing(list(parts))
 
 
+def _percent(now: pd.Series, was: pd.Series) -> str:
+    change_of = float(np.expm1(np.log(now / was).mean()))
+    return f"{100 * abs(change_of):.0f} % {'less' if change_of < 0 else 'more'}"
+
+
 def _us(value: float) -> str:
     return f"{abs(value):.1f} µs" if abs(value) < 10 else f"{abs(value):.0f} µs"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else '−'}{_us(value)}"
 
 
 def _number(value: float) -> str:

@@ -16,8 +16,12 @@ import pandas as pd
 from benchbook.compare import because, physics
 from benchbook.compare.doubts import doubt
 from benchbook.compare.spent import PARTS, Cell, described
+from benchbook.core import engines
 from benchbook.core.causes import Causes
 from benchbook.core.study import Study
+
+ROW_BYTES = 206
+"""The least that a row of sysbench takes."""
 
 
 def findings(
@@ -60,14 +64,9 @@ def findings(
 
 def doubts_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a doubt for each law of physics that a study breaks; `found` is what `findings` made."""
-    laws = found["causes"]["physics"] if found else ()
     return [
-        doubt(
-            "Books that don't add up",
-            f"By physics {law['law']}, but {law['detail']}: no effect here is sure.",
-        )
-        for law in laws
-        if law["passed"] is False
+        doubt("Books that don't add up", f"By physics {told}: no effect here is sure.")
+        for told in physics.broken(found)
     ]
 
 
@@ -100,8 +99,26 @@ def _cell(
     busy = (
         own["cpu_machine_pct"].where(own["order"] == "runs") / 100 * (_machine(told).get("cores") or math.nan)
     )
-    series = own["qps"], own["steal_pct"], busy
-    return Cell(workload, threads, arm, is_closed, *series, bool(told.get("neighbour")), by_part, rooms)
+    turn_ms = own["turn_ms"].iloc[0]
+    return Cell(
+        *(workload, threads, arm, is_closed),
+        *(own["qps"], own["steal_pct"], busy),
+        has_neighbour=bool(told.get("neighbour")),
+        has_errors=bool(own[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
+        turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
+        begins=engines.begins(study, study.deployed(arm)),
+        fits=_fits(study, told),
+        costs=by_part,
+        rooms=rooms,
+    )
+
+
+def _fits(study: Study, facts: Mapping[str, Any]) -> bool:
+    """Tell whether a server's pool surely holds all rows: it has twice what the rows take at the least."""
+    asked = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}
+    pool = str(asked.get("got"))
+    rows = study.dataset.tables * study.dataset.table_size
+    return pool.isdigit() and int(pool) >= 2 * ROW_BYTES * rows
 
 
 def _machine(facts: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from benchbook.compare import edges
+from benchbook.compare.intervals import MIN_BLOCKS
 from benchbook.compare.sentences import listing
 from benchbook.compare.spent import Cell, change, estimate
 from benchbook.core.causes import Law
@@ -12,56 +15,88 @@ SLACK = 0.02
 """Share by which clocks that are read one after the other may differ."""
 BYTES = 0.01
 """Share by which the bytes of a query may differ between arms with the same statements."""
+OWN = 0.05
+"""Threads of a part's own, such as those that write in the background, which may wait too."""
+PAGES = 0.01
+"""Pages a query from which data that fit were read from the disk all the same."""
+
+Told = Iterator[str | None]
 
 
 def laws(cells: Sequence[Cell], baseline: str, level: float) -> Iterator[Law]:
     """Yield each law with what breaks it; None passed where nothing recorded can tell.
 
-    Utilisation law: queries a second times the cost of a query is busy cores, which are no more than there
-    are. Bytes of a query: the same statements carry the same bytes to and from the server, whatever is
-    between.
+    Utilisation law: queries a second times the cost of a query is busy cores, no more than there are. Little
+    (1961): queries a second times the time that a query is at work in a part, or waits there for a core, are
+    its queries at once, no more than there are threads. The same statements carry the same bytes. What fits
+    in memory is not read from the disk, and what was not read before is.
     """
-    yield _law("busy cores are no more than there are", *_used(cells, level))
-    yield _law("a query carries the same bytes in all arms", *_bytes(cells, baseline, level))
-
-
-def _law(name: str, broken: Sequence[str], checked: int) -> Law:
-    if not checked:
-        return Law(law=name, passed=None, detail="nothing recorded can tell")
-    return Law(law=name, passed=not broken, detail=listing(list(broken)) if broken else f"{checked} checked")
-
-
-def _used(cells: Sequence[Cell], level: float) -> tuple[list[str], int]:
-    broken, checked = [], 0
-    for cell in cells:
-        for parts, cores in cell.rooms:
-            used = estimate(cell.used(parts, cores), level)
-            if used is None:
-                continue
-            checked += 1
-            if used.value > 1 + SLACK:
-                where = f"{cell.arm}, {cell.workload}, {cell.threads} threads"
-                broken.append(
-                    f"{listing(list(parts))} used {100 * used.value:.0f} % of their cores ({where})"
-                )
-    return broken, checked
-
-
-def _bytes(cells: Sequence[Cell], baseline: str, level: float) -> tuple[list[str], int]:
-    broken, checked = [], 0
     bases = {(cell.workload, cell.threads): cell for cell in cells if cell.arm == baseline}
-    for cell in cells:
-        base = bases.get((cell.workload, cell.threads))
-        if base is None or base is cell or not {"server"} <= base.costs.keys() & cell.costs.keys():
+    checks: Mapping[str, Callable[[Cell], Told]] = {
+        "busy cores are no more than there are": lambda cell: _used(cell, level),
+        "a part has no more queries at once than there are threads": lambda cell: _at_once(cell, level),
+        "a query carries the same bytes in all arms": lambda cell: _bytes(
+            cell, bases.get((cell.workload, cell.threads)), level
+        ),
+        "data that fit in memory are not read from the disk": lambda cell: _read(cell, "warm"),
+        "what was not read before is read from the disk": lambda cell: _read(cell, "cold"),
+    }
+    for law, check in checks.items():
+        told = [
+            found and f"{found} ({cell.arm}, {cell.workload}, {cell.threads} threads)"
+            for cell in cells
+            for found in check(cell)
+        ]
+        broken = [found for found in told if found]
+        detail = (
+            listing(broken) if broken else f"{len(told)} checked" if told else "nothing recorded can tell"
+        )
+        yield Law(law=law, passed=not broken if told else None, detail=detail)
+
+
+def broken(findings: Mapping[str, Any]) -> list[str]:
+    """Say of findings.json which laws the books of its study break; such a study has no headline."""
+    known = (findings.get("causes") or {}).get("physics", ())
+    return [f"{law['law']}, but {law['detail']}" for law in known if law["passed"] is False]
+
+
+def _used(cell: Cell, level: float) -> Told:
+    """At the end of a turn each thread may have a query under way, whose cost falls behind it."""
+    for parts, cores in cell.rooms:
+        busy = estimate(cell.cost(parts, "busy_cores"), level)
+        if busy is None:
             continue
-        for way in ("received_bytes", "sent_bytes"):
-            found = change(cell.cost(["server"], way), base.cost(["server"], way), level)
-            if found is None:
-                continue
-            checked += 1
-            low = found.value if found.low is None else found.low
-            high = found.value if found.high is None else found.high
-            if low > BYTES or high < -BYTES:
-                where = f"{cell.arm}, {cell.workload}, {cell.threads} threads"
-                broken.append(f"{100 * found.value:+.1f} % {way.replace('_', ' ')} ({where})")
-    return broken, checked
+        behind = cell.threads * float(cell.cost(parts).mean()) / (1e3 * cell.turn_ms) if cell.turn_ms else 0.0
+        is_broken = edges.is_above(busy.value, cores * (1 + SLACK) + behind)
+        yield f"{listing(list(parts))} used {busy.value:.2f} of {cores:g} cores" if is_broken else None
+
+
+def _at_once(cell: Cell, level: float) -> Told:
+    # Between its turns an arm's threads wait for the other arms'.
+    for part in cell.costs if cell.is_closed and cell.turn_ms is None else ():
+        waited = estimate(cell.qps * (cell.cost([part]) + cell.cost([part], "wait_us")) / 1e6, level)
+        if waited is not None:
+            is_broken = edges.is_above(waited.value, cell.threads * (1 + SLACK) + OWN)
+            yield f"{waited.value:.2f} queries at once in the {part}" if is_broken else None
+
+
+def _bytes(cell: Cell, base: Cell | None, level: float) -> Told:
+    if base is None or base is cell or cell.has_errors or base.has_errors:
+        return
+    if not {"server"} <= base.costs.keys() & cell.costs.keys():
+        return
+    for way in ("received_bytes", "sent_bytes"):
+        found = change(cell.cost(["server"], way), base.cost(["server"], way), level)
+        if found is None or found.n < MIN_BLOCKS:
+            continue
+        low, high = (found.value if end is None else end for end in (found.low, found.high))
+        is_broken = edges.is_outside(low, high, -BYTES, BYTES)
+        yield f"{100 * found.value:+.1f} % {way.replace('_', ' ')}" if is_broken else None
+
+
+def _read(cell: Cell, begins: str) -> Told:
+    pages = cell.cost(["server"], "page_reads")
+    if cell.begins != begins or pages.empty or pages.isna().any() or (begins == "warm" and not cell.fits):
+        return
+    is_broken = pages.mean() > PAGES if begins == "warm" else not (pages > 0).all()
+    yield f"{pages.mean():.3f} pages a query" if is_broken else None

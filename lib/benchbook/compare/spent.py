@@ -9,12 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from benchbook.compare.intervals import t_interval
+from benchbook.compare import edges
+from benchbook.compare.intervals import MIN_BLOCKS, NO_SPREAD, t_interval
 from benchbook.core.causes import CellCosts, Estimate, PartCost, Place
 
 FULL, NEARLY = 0.95, 0.9
 """Share of a part's cores from which they are full, with no end below the other; under that they are not."""
+EXACT, MOST = 0.1, 1 / 3
+"""Shares of an effect by which what is predicted may miss it: whatever its interval, and at the most."""
 PARTS = ("client", "proxy", "server")
+Parts = tuple[str, ...]
 COLUMNS = (
     "cpu_us", "system_us", "voluntary", "involuntary", "wait_us", "received_bytes", "sent_bytes",
     "read_bytes", "written_bytes", "major_faults", "row_reads", "page_reads", "log_bytes", "fsyncs",
@@ -27,6 +31,7 @@ class Cell:
     """What an arm's blocks gave at one workload and level: values by block, in the order of blocks.
 
     `busy` are the machine's cores, by all programs; a neighbour is another program on the server's cores.
+    With errors a statement may have been sent again. `begins` is cold, warm or unknown; `fits`: all data fit.
     `costs` has by part a frame of the table `costs`; `rooms` the parts on each set of cores, and its size.
     """
 
@@ -38,8 +43,12 @@ class Cell:
     steal: pd.Series
     busy: pd.Series
     has_neighbour: bool
+    has_errors: bool
+    turn_ms: float | None
+    begins: str | None
+    fits: bool
     costs: dict[str, pd.DataFrame]
-    rooms: tuple[tuple[tuple[str, ...], float], ...]
+    rooms: tuple[tuple[Parts, float], ...]
 
     @property
     def others(self) -> pd.Series:
@@ -58,8 +67,11 @@ class Cell:
 
     def used(self, parts: Sequence[str], cores: float) -> pd.Series:
         """Return which share of what the host left of some cores the parts on them used."""
-        left = cores * (1 - self.steal.fillna(0.0) / 100)
-        return self.cost(parts, "busy_cores") / left
+        return self.cost(parts, "busy_cores") / self.left(cores)
+
+    def left(self, cores: float) -> pd.Series:
+        """Return how many of some cores the host left to this machine."""
+        return cores * (1 - self.steal.fillna(0.0) / 100)
 
 
 def estimate(
@@ -87,7 +99,46 @@ def difference(treated: pd.Series, base: pd.Series, level: float) -> Estimate | 
     return None if both.empty else estimate(both.iloc[:, 0] - both.iloc[:, 1], level)
 
 
-def full(cell: Cell, level: float) -> dict[tuple[str, ...], bool | None]:
+def decided(found: Estimate | None) -> bool:
+    """Tell whether a difference is above or below zero with its whole interval."""
+    return found is not None and None not in (found.low, found.high) and edges.side(*_ends(found)) != 0
+
+
+def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.0) -> bool:
+    """Tell whether what is predicted by block gives the size of what is seen, and not its direction alone.
+
+    They differ by a tenth at the most. Or by a third, and each lies in the interval of the other, or what is
+    seen in that of what is predicted, widened by `slack`, which leaves zero out. Given cores have no spread.
+    """
+    both = pd.concat([predicted, seen], axis=1, join="inner").dropna()
+    if len(both) < MIN_BLOCKS:
+        return False
+    one, other = (estimate(both.iloc[:, column], level) for column in (0, 1))
+    if one is None or other is None or not decided(other) or one.value * other.value <= 0:
+        return False
+    ends = (one.value, one.value) if both.iloc[:, 0].std() < NO_SPREAD else _ends(one)
+    if edges.side(*ends) == 0:
+        return False
+    missed = abs(one.value - other.value) / abs(other.value)
+    if edges.is_below(missed, EXACT) or edges.is_above(missed, MOST):
+        return missed < MOST
+    wide = ends[0] - slack, ends[1] + slack
+    if slack and edges.side(*wide) and _holds(wide, other.value):
+        return True
+    is_near = ends[0] == ends[1] or _holds(ends, other.value)
+    return is_near and _holds(_ends(other), one.value)
+
+
+def _ends(found: Estimate) -> tuple[float, float]:
+    assert found.low is not None and found.high is not None
+    return found.low, found.high
+
+
+def _holds(ends: tuple[float, float], value: float) -> bool:
+    return edges.is_above(value, ends[0]) and edges.is_below(value, ends[1])
+
+
+def full(cell: Cell, level: float) -> dict[Parts, bool | None]:
     """Return for each set of cores, by the parts on it, whether it was full."""
     return {place.parts: place.is_full for place in places(cell, level)}
 

@@ -75,6 +75,10 @@ class Cause(Model):
     """Processor time of all parts together."""
     sentence: str | None
     """What follows the effect in words, beginning with `because`; null where `reason` says why."""
+    short: str | None = None
+    """The same in about six words."""
+    predicted: Estimate | None = None
+    """What the named cause gives by itself: the change of queries a second, or us a query takes longer."""
     beside: tuple[str, ...] = ()
     """What else of the server's work for a query differed, in words."""
     reason: str | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchbook.compare import sentences, words
+from benchbook.compare import physics, sentences, words
 from benchbook.compare.doubts import leaves_zero_out
 from benchbook.show import numbers
 from benchbook.show.lines import Effect, Line, brief, effects_of
@@ -37,6 +37,8 @@ class Said:
 
 def said(findings: Mapping[str, Any]) -> list[Said]:
     """Return the sentences that answer a study's title: its ladder, its levels, then each contrast."""
+    if broken := physics.broken(findings):
+        return [Said(f"The books don't add up, so no effect is an answer: {broken[0]}.", "#why")]
     contrasts: dict[tuple[str, str, str], list[Finding]] = {}
     for found in findings["findings"]:
         contrasts.setdefault((found["baseline"], found["treatment"], found["metric"]), []).append(found)

@@ -1,15 +1,17 @@
-"""What a query cost each part of an arm, as a figure under the answer and a table; why no cause is named."""
+"""Why effects are what they are: the sentences, what a query cost each part as a figure and a table.
+
+Nothing where no cause is known: what can't be explained is not guessed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from benchbook.compare import words
+from benchbook.compare import physics, words
 from benchbook.core.causes import Cause, Causes, Estimate
 from benchbook.show import numbers
 from benchbook.show.figures.causes import costs_of_a_query
-from benchbook.show.markup import Html
 from benchbook.show.shape import shaped
 from benchbook.show.table import Column, Table, long, number
 
@@ -25,15 +27,27 @@ def of(findings: Mapping[str, Any]) -> Causes | None:
     return None if known is None else Causes.model_validate(known)
 
 
-def shown(findings: Mapping[str, Any]) -> list[object]:
-    """Return the figure for the place under a study's answer; nothing where nothing was seen."""
+def known(findings: Mapping[str, Any]) -> list[Cause]:
+    """Return the causes that have a sentence, in the study's order; none where the books break physics."""
     found = of(findings)
-    if found is None or not found.contrasts:
+    if found is None or physics.broken(findings):
         return []
-    explained = [one for one in found.contrasts if one.qps is not None]
-    if not explained:
+    return [one for one in found.contrasts if one.sentence]
+
+
+def shown(findings: Mapping[str, Any]) -> list[object]:
+    """Return sentences and figure for the place under a study's answer; nothing where nothing was seen."""
+    found = of(findings)
+    explained = [one for one in found.contrasts if one.qps is not None] if found else []
+    if found is None or not explained:
         return []
-    return [*_unexplained(found, explained), costs_of_a_query(found, explained, findings)]
+    told: dict[str, list[str]] = {}
+    for one in known(findings):
+        told.setdefault(one.sentence or "", []).append(_where(one, findings))
+    lines = {numbers.listing(places): sentence for sentence, places in told.items()}
+    reasons = [] if lines else list(dict.fromkeys(one.reason for one in explained if one.reason))
+    given = {"lines": lines, "broken": physics.broken(findings), "reason": numbers.listing(reasons[:2])}
+    return [shaped("causes.html.j2", **given), costs_of_a_query(found, explained, findings)]
 
 
 def tables(findings: Mapping[str, Any]) -> list[Table]:
@@ -67,13 +81,12 @@ def tables(findings: Mapping[str, Any]) -> list[Table]:
     return [Table("costs-of-a-query", "What a query cost each part", columns, rows, _CAPTION)]
 
 
-def _unexplained(found: Causes, explained: Sequence[Cause]) -> list[Html]:
-    """Return why no cause is named, where none is; the sentences themselves stand with the effects."""
-    broken = [law for law in found.physics if law.passed is False]
-    if not broken and any(one.sentence for one in explained):
-        return []
-    reasons = list(dict.fromkeys(one.reason for one in explained if one.reason))
-    return [shaped("causes.html.j2", broken=broken, reason=numbers.listing(reasons[:2]))]
+def _where(cause: Cause, findings: Mapping[str, Any]) -> str:
+    names = [
+        words.labels(findings, kind).get(name, name)
+        for kind, name in (("arms", cause.treatment), ("workloads", cause.workload))
+    ]
+    return ", ".join([*names, numbers.count(cause.threads, "thread")])
 
 
 def _value(found: Estimate | None) -> object:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchbook.compare import sentences, words
+from benchbook.compare import physics, sentences, words
 from benchbook.show import answer, numbers, setting
 from benchbook.show.doubts import differing, doubts
 from benchbook.show.lines import ONE_SESSION
@@ -87,6 +87,8 @@ def headline(findings: Mapping[str, Any], with_levels: bool = True) -> list[obje
             return [f"{told}This describes runs and decides nothing: {_too_few(blocks['planned'], needed)}."]
         shown = f"{blocks['complete']} of the {needed} that the first look needs are complete"
         return [f"Nothing is decided yet: {shown}."]
+    if broken := physics.broken(findings):
+        return [f"The books don't add up, so no effect is an answer: {broken[0]}."]
     groups: dict[tuple[str, str, str], dict[object, Finding]] = {}
     for found in findings["findings"]:
         key = found["baseline"], found["treatment"], found["metric"]

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchbook.compare import machines, words
+from benchbook.compare import machines, physics, words
 from benchbook.compare.claims.grades import nearest
 from benchbook.core import traits
 from benchbook.core.pooled import Processor
-from benchbook.show import numbers, opposite, why
+from benchbook.show import causes, numbers, opposite
 from benchbook.show.lines import ONE_SESSION, Effect, Line, counted, effects_of, over_sessions
 from benchbook.show.markup import slug
 from benchbook.show.standing import Measured, Overview
@@ -126,9 +126,11 @@ def groups(seen: Overview, folders: Mapping[str, str], pooled: Pooled | None = N
 def _why(studies: Sequence[Measured]) -> dict[str, str]:
     """Return the first cause that is known of an effect, and the way to all of its study."""
     for study in studies:
-        for cause in why.known(study.found):
-            if told := why.brief(cause):
-                return {"why": told, "why_way": f"{study.page}#why"}
+        if physics.broken(study.found):
+            return {"why": "the books don't add up", "why_way": f"{study.page}#why"}
+        for cause in causes.known(study.found):
+            if cause.short:
+                return {"why": cause.short, "why_way": f"{study.page}#why"}
     return {}
 
 
@@ -197,7 +199,7 @@ def _parts(one: Mapping[str, Any]) -> Iterator[Effect]:
 
 def _study(seen: _Seen, study: Measured) -> Row:
     contrasts: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for found in study.found["findings"]:
+    for found in () if physics.broken(study.found) else study.found["findings"]:
         key = found["treatment"], found["baseline"], found["metric"]
         contrasts.setdefault(key, []).append(found)
     lines = [
