@@ -9,6 +9,8 @@ import pytest
 from pydantic import BaseModel
 from ruamel.yaml import YAML
 
+from benchbook.core import load
+from benchbook.core.errors import InputErrors
 from benchbook.core.params import Params
 from benchbook.core.study import Study
 from benchbook.core.study_base import described
@@ -77,8 +79,9 @@ def test_the_finding_in_readme_is_one_of_the_record():
     assert quoted and any(" ".join(quoted) in text for text in known)
 
 
-def test_no_line_of_readme_is_too_long_to_read():
-    assert max(map(len, page("README.md").splitlines())) <= 200
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_no_line_is_too_long_to_read(name: str):
+    assert max(map(len, page(name).splitlines())) <= 200
 
 
 @pages
@@ -172,3 +175,59 @@ def test_the_changelog_is_one_that_readers_know():
     assert re.search(r"^## \[?Unreleased\]?|^## \[?\d+\.\d+\.\d+", text, re.M)
     kinds = set(re.findall(r"^### (\w+)", text, re.M))
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def documents() -> list[Path]:
+    return sorted((tree.ROOT / "docs").glob("*.md"))
+
+
+def test_the_documents_are_short_enough_to_be_read():
+    """One page a question, and nothing on two of them: with 196 kB nobody could say where a thing stood."""
+    assert sum(len(file.read_bytes()) for file in documents()) <= 120_000
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings)
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def test_links_of_documents_lead_to_a_page_and_its_heading():
+    dead = []
+    for file in [*documents(), tree.ROOT / "README.md", tree.ROOT / "studies" / "README.md"]:
+        for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", file.read_text(encoding="utf-8")):
+            leads = (file.parent / link).resolve() if link else file
+            is_there = "://" in link or (
+                leads.exists() and (not anchor or anchor in anchors(leads.read_text(encoding="utf-8")))
+            )
+            dead += [] if is_there else [f"{file.name}: {link}#{anchor}"]
+    assert not dead
+
+
+def snippets() -> list[tuple[str, dict[str, object]]]:
+    """Return what documents show of study files: each with the name of its page."""
+    found = []
+    for file in documents():
+        for block in re.findall(r"^```yaml\n(.*?)^```", file.read_text(encoding="utf-8"), re.M | re.S):
+            shown = YAML(typ="safe").load(block)
+            if isinstance(shown, dict) and set(shown) <= set(Study.model_fields):
+                found.append((file.name, shown))
+    return found
+
+
+def test_what_documents_show_of_a_study_file_is_taken(tmp_path: Path):
+    """A part of a file is laid over `quick`, whose A/A pair and claims are of its own arms."""
+    quick = YAML(typ="safe").load((tree.ROOT / "studies" / "quick.yaml").read_text(encoding="utf-8"))
+    arms = {"direct": {}, "haproxy": {"access": "haproxy"}}
+    plan = {"blocks": 5, "discard_s": 1, "run_s": 5}
+    whole = {**quick, "aa": None, "claims": [], "arms": arms, "plan": plan}
+    assert len(snippets()) >= 8
+    for page_name, shown in snippets():
+        file = tmp_path / "shown.yaml"
+        with file.open("w", encoding="utf-8") as out:
+            YAML().dump({**whole, **shown}, out)
+        try:
+            load.study_file(file)
+        except InputErrors as error:
+            pytest.fail(f"docs/{page_name}: {error}")

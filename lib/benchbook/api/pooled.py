@@ -25,7 +25,7 @@ class Pooled:
 
     @property
     def headlines(self) -> list[str]:
-        """A sentence for each effect that a reader is told."""
+        """A sentence for each effect that a reader sees."""
         return [effect.headline for contrast in self.data.contrasts for effect in contrast.told]
 
     @cached_property

@@ -1,10 +1,12 @@
-"""The page of `studies/`, which leads from a question to its studies: made from them and their plans."""
+"""The page of `studies/`: from a question to its studies, from a published claim to what tests it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchbook.core import load, paths, sizes
+from benchbook.core import load, paths, sizes, source
+from benchbook.core.source import Source
+from benchbook.core.study import Study
 from benchbook.plan import schedule
 
 INTRODUCTION = """# The studies, a folder for each question
@@ -13,11 +15,17 @@ INTRODUCTION = """# The studies, a folder for each question
 is known by its name alone, whatever folder its file lies in; one of your own may lie beside `quick.yaml`.
 A second name in a row is the same study at the sizes of its source. "Measuring" is what `make plan`
 computes: discards and runs of all blocks and the starts of their servers, without repeats; pilots and
-loading are extra.
-[docs/comparisons.md](../docs/comparisons.md) leads from a published claim to its studies.
+loading are extra. [Which study puts which claim to a test](#published-claims) stands below.
 
-This page is made from the studies by `benchbook reference`.
+This page is made from studies and sources by `benchbook reference`.
 """
+CLAIMS = """## Published claims
+
+A study that *judges* a claim gives a verdict on it once it is measured; one that *illustrates* it shows what
+something that stands in for the document's machines and programs does, and gives none. Whether a document's
+own tables bear a claim out, its page on the site says.
+"""
+NONE = "the document's own tables alone"
 PLACES = {
     "local": "[one machine](../docs/one-machine-lab.md)",
     "ssh": "[hosts](../docs/ssh.md)",
@@ -27,7 +35,7 @@ PLACES = {
 
 
 def build() -> str:
-    """Return the page in Markdown: the studies in no folder, then a table for each folder."""
+    """Return the page in Markdown: the studies of each folder, then the claims of each source."""
     folder = paths.root() / "studies"
     places: dict[str, list[str]] = {}
     for name in sizes.wholes():
@@ -37,7 +45,9 @@ def build() -> str:
     for place in sorted(places):
         heading = [] if place == "." else [f"## [{place}]({place})\n"]
         parts.append("\n".join([*heading, *_rows(places[place]), ""]))
-    return "\n".join(parts)
+    answers = _answers()
+    documents = {name: source.load(name) for name in source.names()}
+    return "\n".join([*parts, CLAIMS, *(_claimed(*one, answers) for one in documents.items())])
 
 
 def _rows(names: list[str]) -> Iterator[str]:
@@ -51,3 +61,41 @@ def _rows(names: list[str]) -> Iterator[str]:
             shown.append(f"`{size}`")
             times.append(schedule.duration(size, load.study(size)))
         yield f"| {study.title} | {'<br>'.join(shown)} | {PLACES[study.site.kind]} | {'<br>'.join(times)} |"
+
+
+def _answers() -> dict[str, dict[str, list[str]]]:
+    """Return for each claim the studies that judge or illustrate it, at another size where that differs."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in sizes.wholes():
+        whole = _claims(load.study(name))
+        asked = [(name, claim, how) for claim, how in whole.items()]
+        for size in sizes.names(name):
+            own = _claims(load.study(size)).items()
+            asked += [(size, claim, how) for claim, how in own if whole.get(claim) != how]
+        for study, claim, how in asked:
+            found.setdefault(claim, {}).setdefault(how, []).append(study)
+    return found
+
+
+def _claims(study: Study) -> dict[str, str]:
+    """Return the claims of a study, each with what the study does with it."""
+    shown = {claim: "illustrates" for arm in study.arms.values() for claim in arm.illustrates}
+    return {**shown, **dict.fromkeys(study.claims, "judges")}
+
+
+def _claimed(name: str, document: Source, answers: dict[str, dict[str, list[str]]]) -> str:
+    lines = [
+        f"### {document.title}",
+        "",
+        f"`data/published/{name}`: {document.subject}",
+        "",
+        "| claim | what was published | judged by | illustrated by |",
+        "|---|---|---|---|",
+    ]
+    for claim, one in document.claims.items():
+        known = answers.get(f"{name}/{claim}", {})
+        judged, illustrated = (
+            "<br>".join(f"`{study}`" for study in known.get(how, ())) for how in ("judges", "illustrates")
+        )
+        lines.append(f"| `{claim}` | {one.claim} | {judged if known else NONE} | {illustrated} |")
+    return "\n".join(lines) + "\n"

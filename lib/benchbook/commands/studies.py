@@ -88,13 +88,12 @@ reference_options = schema_options
 
 def reference(arguments: argparse.Namespace) -> int:
     """Write the pages that are made from code and studies; return an exit code."""
-    from benchbook.commands import comparisons, questions
+    from benchbook.commands import questions
     from benchbook.core import reference, schema
 
     pages = {
         "studies/README.md": questions.build(),
         "docs/parameters.md": reference.build(),
-        "docs/comparisons.md": comparisons.build(),
     }
     return max(
         schema.keep(paths.root() / name, text, "reference", arguments.check) for name, text in pages.items()

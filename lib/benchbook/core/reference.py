@@ -14,14 +14,16 @@ INTRODUCTION = """# Parameters
 
 Every key that a study file or `params.yaml` may hold. A name that ends in `_s`, `_ms`, `_pct` or `_mib` is in
 seconds, milliseconds, percent or MiB. NAME stands for a name of your own: lower-case letters, digits, `_` and
-`-`, a letter first, 40 at most. A key that isn't here is refused, and null where it isn't named as a value.
+`-`, a letter first, 40 at most. *Settings* are numbers, texts, true or false by name. In parentheses stands
+what a key is when it is left out; without them it is null, empty or a section with its own defaults. A key
+that isn't here is refused, and null where it isn't named as a value.
 
 This page is made from the code by `benchbook reference`.
 """
 
 
 def build() -> str:
-    """Return the page in Markdown: a table for each section with key, value, default and meaning."""
+    """Return the page in Markdown: a table for each section with key, value (and default) and meaning."""
     pages = [*_page("studies/NAME.yaml", Study), *_page("params.yaml", Params)]
     return "\n".join([INTRODUCTION, *pages])
 
@@ -30,29 +32,35 @@ def _page(file: str, model: type[BaseModel]) -> Iterator[str]:
     whole = model.model_json_schema()
     yield f"## `{file}`\n\n{model.__doc__}\n"
     yield _table(whole, whole)
-    yield from _sections(whole, whole, "")
+    places: dict[str, tuple[list[str], dict[str, Any], bool]] = {}
+    for place, shown, is_described in _sections(whole, whole, ""):
+        places.setdefault(shown["title"], ([], shown, is_described))[0].append(place)
+    for names, shown, is_described in places.values():
+        heading = ", ".join(f"`{place}`" for place in names)
+        # What the key's own row says is not said again under the heading.
+        yield f"### {heading}\n" + ("" if is_described else f"\n{_said(whole, shown)}\n")
+        yield _table(whole, shown)
 
 
-def _sections(whole: dict[str, Any], outer: dict[str, Any], path: str) -> Iterator[str]:
-    """Yield heading and table of every section inside another one, in the order of the keys."""
+def _sections(whole: dict[str, Any], outer: dict[str, Any], path: str) -> Iterator[tuple[str, Any, bool]]:
+    """Yield the place of every section inside another one in the order of the keys, the section, and
+    whether its key has a row that describes it."""
     for key, node in outer["properties"].items():
-        section, may_be_null = _resolved(whole, node)
+        section, _ = _resolved(whole, node)
         inside, _ = _resolved(whole, _inside(section))
         is_named = "properties" in inside
         if is_named or "properties" in section:
             place, shown = f"{path}{key}{'.NAME' if is_named else ''}", inside if is_named else section
-            yield f"### `{place}`{', or null' if may_be_null else ''}\n"
-            yield f"{_said(whole, shown)}\n"
-            yield _table(whole, shown)
+            yield place, shown, not is_named and "description" in node
             yield from _sections(whole, shown, f"{place}.")
 
 
 def _table(whole: dict[str, Any], section: dict[str, Any]) -> str:
-    rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    rows = ["| key | value | meaning |", "|---|---|---|"]
     for key, node in section["properties"].items():
-        default = "required" if key in section.get("required", ()) else f"`{_yaml(node['default'])}`"
+        default = " (required)" if key in section.get("required", ()) else _default(node["default"])
         meaning = _said(whole, node).replace("|", "\\|")
-        rows.append(f"| `{key}` | {_value(whole, node)} | {default} | {meaning} |")
+        rows.append(f"| `{key}` | {_value(whole, node)}{default} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 
@@ -66,27 +74,29 @@ def _value(whole: dict[str, Any], node: dict[str, Any]) -> str:
     shape, may_be_null = _resolved(whole, node)
     kind = str(shape.get("type"))
     if shape.get("additionalProperties") is True:
-        words = "the keys of this file that differ"
+        words = "keys of this file"
     elif "oneOf" in shape:
         words = " or ".join(_value(whole, branch) for branch in shape["oneOf"])
-    elif "anyOf" in shape:
-        words = "number, text, true or false"
     elif "enum" in shape:
-        words = " or ".join(f"`{choice}`" for choice in shape["enum"])
+        words = ", ".join(f"`{choice}`" for choice in shape["enum"])
     elif kind == "array":
-        words = f"list: {_value(whole, shape['items'])}" + (
-            " (at least one)" if shape.get("minItems") else ""
-        )
+        words = f"list: {_value(whole, shape['items'])}"
     elif kind == "object" and "properties" in shape:
         words = "section"
     elif kind == "object":
-        inside = _inside(shape)
-        named = "properties" in _resolved(whole, inside)[0]
-        words = "sections by name" if named else f"values by name: {_value(whole, inside)}"
+        words = _named(whole, _inside(shape))
     else:
-        plain = {"integer": "integer", "number": "number", "string": "text", "boolean": "true or false"}[kind]
+        plain = {"integer": "integer", "number": "number", "string": "text", "boolean": "true, false"}[kind]
         words = " ".join([plain, *_limits(shape)])
-    return words + (", or null" if may_be_null else "")
+    return words + (", null" if may_be_null else "")
+
+
+def _named(whole: dict[str, Any], inside: dict[str, Any]) -> str:
+    """Say what stands behind names of one's own."""
+    if "anyOf" in inside:
+        return "settings"
+    words = _value(whole, inside)
+    return "sections by name" if words == "section" else f"by name: {words}"
 
 
 def _inside(section: dict[str, Any]) -> dict[str, Any]:
@@ -98,10 +108,11 @@ def _inside(section: dict[str, Any]) -> dict[str, Any]:
 
 
 def _limits(shape: dict[str, Any]) -> list[str]:
+    if "minimum" in shape and "maximum" in shape:
+        return [f"{shape['minimum']:g} to {shape['maximum']:.10g}"]
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    limits = [f"{sign} {shape[name]}" for name, sign in signs.items() if name in shape]
-    lengths = [str(shape[name]) for name in ("minLength", "maxLength") if name in shape]
-    return [" and ".join(limits)] * bool(limits) + [f"of {' to '.join(lengths)} characters"] * bool(lengths)
+    limits = [f"{sign} {shape[name]:g}" for name, sign in signs.items() if name in shape]
+    return [", ".join(limits)] * bool(limits)
 
 
 def _resolved(whole: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -114,9 +125,8 @@ def _resolved(whole: dict[str, Any], node: dict[str, Any]) -> tuple[dict[str, An
     return node, False
 
 
-def _yaml(value: Any) -> str:
-    if isinstance(value, dict | list):
-        return str(value).replace("'", "")
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
-    return str(value)
+def _default(value: Any) -> str:
+    """Return a default as YAML has it; nothing for null, what is empty, and a section."""
+    if isinstance(value, dict) or value is None or value == []:
+        return ""
+    return f" (`{str(value).lower() if isinstance(value, bool) else value}`)"

@@ -85,12 +85,11 @@ class Arm(Model):
     """One full setting of everything that is varied."""
 
     name: str | None = Field(None, min_length=1, max_length=40, pattern=r"^\S(.*\S)?$", examples=["TiDB 6.6"])
-    """What sentences, tables and figures call this arm, as a sentence writes it inside: `TiDB 6.6`, `the c2
-    machine`. In data, run ids and files it keeps its key; null: as its key and its access say."""
+    """What readers see in place of the key, as inside a sentence: `TiDB 6.6`, `the c2 machine`. Data, run
+    ids and files keep the key."""
     access: Access = "direct"
-    """How the client reaches the server: `direct`, over TCP; `socket`, over the server's Unix socket on this
-    machine; `service`, a virtual address that the kernel rewrites; a proxy by its name; or `load_balancer`, a
-    proxy in front of the service."""
+    """How the client reaches the server: `direct` over TCP, `socket` over its Unix socket, `service` by a
+    virtual address that the kernel rewrites, a proxy, or `load_balancer`, a proxy in front of the service."""
     network: Literal["host", "pod"] = "host"
     """`host`: loopback; `pod`: a network namespace of its own behind a virtual cable and a bridge."""
     cpu: dict[Literal["server", "proxy", "client"], Cpu] = Field({})
@@ -111,13 +110,12 @@ class Arm(Model):
     load: Load | None = None
     """Connections beside sysbench's: idle ones, or new ones each second; null: none."""
     clients: int = Field(1, ge=1, le=16, examples=[3])
-    """sysbench processes of one run, which begin together and share threads and rate; their counts are added
-    and their latencies merged. Client i uses server i modulo `servers`."""
+    """sysbench processes of one run, which begin together and share threads and rate. Client i uses server i
+    modulo `servers`."""
     servers: int = Field(1, ge=1, le=16, examples=[3])
     """Servers of this arm, each with the same prepared data; the study's other arms use the first."""
     options_by: Literal["arguments", "file"] = "arguments"
-    """How sysbench gets its options: as `arguments`, or from a `file` that is kept with the run. A script's
-    own options are arguments always, since sysbench ignores them in a file."""
+    """How sysbench gets its options: as `arguments`, or from a `file` that is kept with the run."""
     capture: bool = False
     """The proxy records all traffic to disk while this arm is measured; only with `access: tiproxy`."""
     placement: Placement | None = None

@@ -49,9 +49,8 @@ class Cluster(Model):
     replicas: int = Field(REPLICAS, ge=1, le=7, examples=[3])
     """Stores that each row is on (`max-replicas` of PD); no more than `stores`."""
     zones_ms: float | None = Field(None, ge=0, le=100, examples=[0.5])
-    """Milliseconds added each way between zones. Each store is in a zone of its own, a network namespace; PD
-    is in the first, and TiDB are shared out. 0 leaves the hops in place, as a baseline needs them; null makes
-    no zones."""
+    """Milliseconds added each way between zones: one for each store, PD in the first, TiDB shared out. 0
+    leaves the hops in place, as a baseline needs them; null makes no zones."""
     pd_settings: dict[Item, Scalar] = Field({}, examples=[{"schedule.leader-schedule-limit": 4}])
     """Settings of PD by its own names; each is read back and compared."""
     store_settings: dict[Item, Scalar] = Field({}, examples=[{"raftstore.raft-base-tick-interval": "1s"}])

@@ -47,7 +47,7 @@ class Pool(Model):
     certain numbers only: `c2-standard-16` 2, 4 or 8."""
     ssd_interface: Literal["nvme", "scsi"] = "nvme"
     """How local SSDs are attached: `nvme` as raw blocks (`--local-nvme-ssd-block`), or `scsi`
-    (`--local-ssd-count`), which GKE formats and mounts itself before the DaemonSet mounts them again."""
+    (`--local-ssd-count`)."""
     cpu_manager: Literal["none", "static"] = "none"
     """CPU manager of the nodes' kubelets: `static` gives guaranteed pods with whole cores their own cores."""
     is_dedicated: bool = True

@@ -53,9 +53,8 @@ class HostProxy(Model):
     version: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["1.0.0"])
     """Version that must be found, from the left; null accepts any and records it."""
     settings: dict[Word, int | str | bool] = Field({}, examples=[{"proxy.conn-buffer-size": 131072}])
-    """Settings in the proxy's own words: of TiProxy items of its file, of HAProxy `maxconn`, `nbthread`,
-    `cpu-map`, `retries`, `balance`, and the timeouts for `connect`, `client` and `server`, of PgBouncer
-    those of its pools, such as `default_pool_size`."""
+    """Settings in the proxy's own words: items of TiProxy's file, HAProxy's `maxconn`, `nbthread`,
+    `cpu-map`, `retries`, `balance` and timeouts, PgBouncer's pools, such as `default_pool_size`."""
 
     @field_validator("settings")
     @classmethod

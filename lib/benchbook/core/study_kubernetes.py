@@ -25,8 +25,7 @@ class Images(Model):
     """Image references; every image must hold `sh`, `sleep` and `cp`."""
 
     server: Image = "mariadb:10.11"
-    """Image of the server: `mariadbd` and `mariadb-install-db`, or `tidb-server`, must be in its PATH; of a
-    PostgreSQL any with `setpriv` and its programs in PATH or where Debian has them, such as `postgres:15`."""
+    """Image of the server, with its programs in the PATH (docs/kubernetes.md), such as `postgres:15`."""
     client: Image = "localhost/benchbook-client:1"
     """Image of client and neighbour: `sysbench` and `python3`; `tools/images/client` builds one."""
     proxy: Image = "haproxy:2.6"
@@ -145,18 +144,18 @@ class Kubernetes(Model):
     client: Resources = Resources()
     """What the client's pod gets."""
     client_in: Literal["pod", "server"] = "pod"
-    """Where sysbench runs: in a `pod` of its own, or in the `server`'s container, within the server's
-    requests and limits and over its socket; the server's image must then hold `sysbench` and `python3`."""
+    """Where sysbench runs: in a `pod` of its own, or in the `server`'s container and over its socket; that
+    image must then hold `sysbench` and `python3`."""
     cpu_manager: Literal["none", "static"] | None = None
     """CPU manager that the kubelets of the servers' nodes must have; null accepts any and records it."""
     split_cores: bool = False
-    """Keep servers on the first half of their node's cores, clients and proxies on the other, as `site.cpus`
-    does on one machine: for a cluster whose parts share a node. Done from inside the pods, with `taskset`."""
+    """Keep servers on the first half of their node's cores, clients and proxies on the other: for a cluster
+    whose parts share a node."""
     client_network: Literal["pod", "host"] = "pod"
     """Network of the client's pod."""
     outside: Name | None = Field(None, examples=["outside"])
-    """Name of an inventory (docs/ssh.md) whose hosts with the role `client` make the load of arms with
-    `access: load_balancer`: they must be outside the cluster, where no kube-proxy is. Null: no such arms."""
+    """Name of an inventory (docs/ssh.md) whose client hosts, outside the cluster, make the load of arms with
+    `access: load_balancer`; null: no such arms."""
     nodes: dict[Role, Selector] = Field({}, examples=[{"server": {"pool": "c2"}}])
     """Labels that the nodes of `server`, `proxy`, `client`, `pd` and `tikv` must have."""
     tolerations: tuple[Toleration, ...] = ()

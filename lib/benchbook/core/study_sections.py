@@ -69,9 +69,8 @@ class Site(Model):
     """`split` keeps the server on one half of the cores and client and proxy on the other; `shared` pins
     nothing."""
     priority: Literal["raised", "ordinary"] = "raised"
-    """On this machine: `raised` lets what is measured go before other programs (nice −10, nine times the
-    weight of an ordinary one, where rights allow), so that a neighbour's burst doesn't fall on one arm;
-    `ordinary` leaves it as it is, for a machine that others need meanwhile."""
+    """On this machine: `raised` lets what is measured go before other programs (nice −10, where rights
+    allow); `ordinary` leaves them their share, for a machine that others need meanwhile."""
     existing: Existing | None = None
     """The endpoint, for `kind: existing`; null for other kinds."""
     sysbench: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["1.0.17"])
@@ -123,8 +122,8 @@ class Engine(Model):
     """The database server."""
 
     name: EngineName = "mariadb"
-    """Engine: `mariadb` and `postgresql` (15 or newer) are the servers of the OS package, `tidb` is built
-    from its Go module with its embedded storage, `mysql` is a MySQL or Percona Server that is installed."""
+    """The engine (docs/one-machine-lab.md): `mariadb` and `postgresql` of the OS package, `tidb` built from
+    its Go module, `mysql` an installed MySQL or Percona Server."""
     version: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["10.11"])
     """Version that must be found, from the left: "10.11" accepts 10.11.6. Null accepts any and records it; of
     TiDB it builds the newest."""
@@ -181,7 +180,7 @@ class Workload(Model):
 
     script: Script | None = None
     """Name of a script that sysbench ships, or path of a Lua file from the repository's root
-    (docs/own-workloads.md); null takes the workload's name."""
+    (docs/writing-a-study.md); null takes the workload's name."""
     options: dict[str, int | float | str | bool] = Field({})
     """Options of a script of your own, by name; true and false become on and off."""
     rand_type: Literal["uniform", "gaussian", "special", "pareto"] = "uniform"
@@ -192,8 +191,8 @@ class Workload(Model):
     ps_mode: Literal["auto", "disable"] = "auto"
     """Prepared statements on the server (`auto`) or none (`disable`)."""
     rate: RateOrShare = Field(0, examples=[500])
-    """Transactions a second offered with exponential arrivals; 0 runs as fast as it goes (closed loop), and
-    `{share: 0.7}` is 70 % of the slower arm's saturation. With a rate, latency is what is compared."""
+    """Transactions a second offered; 0 runs as fast as it goes (closed loop), `{share: 0.7}` is 70 % of the
+    slower arm's saturation. With a rate, latency is compared."""
     skip_trx: bool = False
     """Leave out BEGIN and COMMIT."""
     range_size: int = Field(100, ge=1, le=1_000_000, examples=[100])
@@ -222,7 +221,7 @@ class Workload(Model):
     """Rows of each of these ranges."""
     ignore_errors: Annotated[tuple[int, ...], AfterValidator(distinct)] = (1213, 1020, 1205)
     """MySQL error numbers after which a transaction is tried again: deadlock and lock wait by default.
-    PostgreSQL's driver has no such option and always tries deadlocks, duplicates and conflicts again."""
+    PostgreSQL's driver has no such option."""
 
     @field_validator("ignore_errors")
     @classmethod
@@ -258,17 +257,16 @@ class Plan(Model):
     blocks: int = Field(ge=1, le=1000, examples=[5])
     """Passes over all cells; verdicts are looked for at 5, 10 and 20."""
     order: Literal["turns", "runs"] | None = None
-    """`turns`: the arms of a group are connected at once and run one at a time, some 50 ms each; `runs`:
-    whole runs one after another. Null takes turns where they give the same answer, else whole runs, and says
-    why."""
+    """`turns` of some 50 ms between arms that are connected at once, or whole `runs`. Null takes turns where
+    they give the same answer, and says why not elsewhere (docs/turns.md)."""
     turn_ms: int | None = Field(None, ge=20, le=500, examples=[50])
     """Milliseconds of a turn; null takes 50, or more where the pilots show that ten transactions need it."""
     ladder: Annotated[tuple[Name, ...], Field(min_length=3), AfterValidator(distinct)] | None = None
-    """Arms that are ordered, such as versions or sizes, from first to last: each is compared with the first
-    and with its neighbour, and all pairs with each other; null: arms have no order."""
+    """Arms in their order, such as versions or sizes: each is also compared with its neighbour, and all
+    pairs with each other; null: arms have no order."""
     stop: Literal["all", "decided"] = "all"
-    """`all` measures every block; `decided` stops at a look (5, 10, 20 blocks) where each claim has its
-    verdict and each other contrast its label, so that a clear effect costs few blocks."""
+    """`all` measures every block; `decided` stops at a look (5, 10, 20 blocks) at which each claim has its
+    verdict and each contrast its label."""
     discard_s: Seconds = Field(ge=0, le=86_400, examples=[15])
     """Seconds at the start of each run that are not counted; in turns of each arm's own seconds, of which
     there may be half of one."""
