@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 from ruamel.yaml import YAML
 
-from benchbook.core import load
+from benchbook.compare import pooled
+from benchbook.core import load, paths, record
 from benchbook.core.errors import InputErrors
 from benchbook.core.params import Params
 from benchbook.core.study import Study
@@ -64,19 +68,29 @@ def test_every_target_is_explained_where_help_finds_it():
     assert targets() - {"help"} <= set(explained)
 
 
-def answers(part: object) -> list[str]:
-    """Return every answer that the index of the record has, at whatever depth."""
-    if not isinstance(part, dict):
-        return []
-    own = [part["answer"]] if isinstance(part.get("answer"), str) else []
-    return [*own, *(text for one in part.values() for text in answers(one))]
+def held(file: Path, name: str) -> dict[str, Any]:
+    """Return a file of the study's folder as a recorded session holds it."""
+    with tarfile.open(file) as archive:
+        member = next(one for one in archive if one.name.endswith(f"/{name}") and one.name.count("/") == 3)
+        return dict(json.load(archive.extractfile(member)))  # type: ignore[arg-type]
 
 
-def test_the_finding_in_readme_is_one_of_the_record():
+def test_the_finding_in_readme_is_what_the_sessions_of_the_record_say_together():
+    """One session's answer holds for an hour of one machine."""
     quoted = re.findall(r"^> (.*)$", page("README.md"), re.M)
-    index = YAML(typ="safe").load(page("data/record/index.yaml"))
-    known = [" ".join(text.replace("\xa0", " ").split()) for text in answers(index)]
-    assert quoted and any(" ".join(quoted) in text for text in known)
+    known = record.read().studies["quick"]
+    brought = [
+        pooled.brought(
+            *(one, entry.measured, entry.design, held(file, "findings.json")),
+            facts=held(file, "facts.json")["arms"],
+            superseded=entry.superseded.reason if entry.superseded else None,
+        )
+        for one, entry in known.sessions.items()
+        for file in [paths.recorded("quick", one).archive]
+    ]
+    made = pooled.pool("quick", brought, known.sessions[known.newest].design)
+    said = [found.headline.replace("\xa0", " ") for one in made.contrasts for found in one.levels]
+    assert quoted and set(quoted) <= {*said}, f"write into README.md: {said[: len(quoted)]}"
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
