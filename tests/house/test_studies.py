@@ -25,6 +25,7 @@ FULL = sorted(
 WITHOUT = {
     *("lab-latency", "lab-ladder", "lab-connections", "lab-disk", "lab-network-workloads", "lab-system"),
     *("lab-threads", "lab-socket", "lab-cluster-zones", "lab-cluster-howto"),
+    *(f"lab-tiproxy-{what}" for what in ("workloads", "cpu", "rows", "idle", "short", "capture", "scaling")),
 }
 MINUTES = 20
 

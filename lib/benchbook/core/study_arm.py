@@ -124,7 +124,7 @@ class Arm(Model):
     """Hosts of this arm's parts by their names in the inventory, with `site.kind: ssh`; a part left out is on
     the first host that has its role."""
     proxy: HostProxy | None = None
-    """Version and settings of this arm's proxy, with `site.kind: ssh`; null: as the site has them."""
+    """Version and settings of this arm's proxy, with `site.kind` local or ssh; null: as the site has them."""
     numa: Numa | None = None
     """NUMA nodes of the parts of a cluster that `tiup` makes; null binds nothing."""
     parts: PartSettings | None = None

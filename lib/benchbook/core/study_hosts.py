@@ -48,7 +48,7 @@ class Tiup(Model):
 
 
 class HostProxy(Model):
-    """The proxy of one arm on hosts."""
+    """The proxy of one arm, on this machine and on hosts."""
 
     version: str | None = Field(None, pattern=r"^[0-9]+(\.[0-9A-Za-z]+)*$", examples=["1.0.0"])
     """Version that must be found, from the left; null accepts any and records it."""
@@ -124,7 +124,7 @@ def refused(
                 f"arms.{name}.parts: settings of a TiDB cluster; write site.tiup or site.kubernetes.tidb, or "
                 "remove it"
             )
-        if arm.proxy is not None and kind == "ssh":
+        if arm.proxy is not None and "proxy" in supported.MAKES[kind]:
             if proxy is None:
                 able = " or ".join(one for one, of in traits.proxies().items() if kind in of.sites)
                 yield f"arms.{name}.proxy: access is {arm.access}; write {able}, or remove it"

@@ -20,12 +20,12 @@ _OF_NETWORKS |= {"cpu.quota", "neighbour", "network", "qos"}
 MAKES: dict[str, frozenset[str]] = {
     "existing": _OF_CLIENTS | {"endpoint"},
     "kubernetes": _OF_NETWORKS | {"parts", "placement"},
-    "local": _OF_MACHINES | _OF_NETWORKS | {"access: socket", "zones"},
+    "local": _OF_MACHINES | _OF_NETWORKS | {"access: socket", "proxy", "zones"},
     "ssh": _OF_MACHINES | {"hosts", "numa", "parts", "proxy"},
 }
 LEAVES_OUT = "ssh"
 """The kind of site that leaves an arm out which it does not make."""
-_OF_ONE = frozenset({"access: socket", "endpoint", "hosts", "placement", "proxy"})
+_OF_ONE = frozenset({"access: socket", "endpoint", "hosts", "placement"})
 # Why a kind does not make something, and what to write instead, where there is more to say than which does.
 _INSTEAD = {
     ("cpu.cores", "kubernetes"): ("a pod chooses no cores", "write quota"),
@@ -39,7 +39,7 @@ _WHY = {
     "hosts": "they are names of an inventory",
     "numa": "it binds parts of a cluster on hosts",
     "placement": "nodes are a cluster's",
-    "proxy": "it is about a proxy on a host",
+    "proxy": "its proxies are not started by their settings",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -295,12 +296,14 @@ def test_an_arm_that_cannot_be_made_says_why_before_anything_starts(arranged, mo
     arms = {
         "direct": {},
         "tiproxy": {"access": "tiproxy"},
+        "old": {"access": "haproxy", "proxy": {"version": "1.4"}},
         "far core": {"cpu": {"server": {"cores": [absent]}}},
     }
     arms = {name.replace(" ", "_"): arm for name, arm in arms.items()}
     with arranged(**arms) as site:
         assert site.missing("direct") is None and site.able == ["direct"]
         assert "tiproxy is not in the PATH" in site.missing("tiproxy")
+        assert re.match(r"haproxy 1\.4: \d\.\d.* is here; put .* into BENCHBOOK_HAPROXY", site.missing("old"))
         assert f"core {absent} is not there" in site.missing("far_core")
         lacking = abilities.Ability("iptables NAT", False, "no such table", "load it", is_needed=False)
         known = (*abilities_but("iptables NAT"), lacking)
@@ -403,6 +406,16 @@ def test_what_a_killed_owner_leaves_is_removed_and_nothing_of_others(
     assert cookies.read_text() == before
     assert network.present(FOREIGN) == theirs
     assert clean.down(folder).is_clean
+
+
+def test_a_proxy_has_the_settings_of_its_arm_and_arms_that_differ_in_them_have_their_own(arranged) -> None:
+    few = {"access": "haproxy", "proxy": {"version": "2", "settings": {"maxconn": 77}}}
+    with arranged(plain={"access": "haproxy"}, few=few) as site:
+        taken = {}
+        for arm in ("plain", "few"):
+            ask(site.up(arm), "SELECT 1")
+            taken[arm] = site.facts(arm)["proxy"]["max_connections"]
+        assert taken == {"plain": 4096, "few": 77}
 
 
 @pytest.mark.skipif(tiproxy.find() is None, reason=f"no TiProxy in the PATH or in {tiproxy.VARIABLE}")

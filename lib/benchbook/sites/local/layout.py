@@ -122,7 +122,8 @@ def _chain(
         hops.append(behind)
     if traits.between(arm.access) is not None:
         # Memory that a proxy took for one arm's connections must not be seen in another's.
-        key = (arm.access, cores, quota, behind, arm.load)
+        said = arm.proxy.model_dump_json(exclude_defaults=True) if arm.proxy is not None else ""
+        key = (arm.access, cores, quota, behind, said, arm.load)
         hops.append(share(key, arm.access, True, where=_weighed(quota), cpus=cores, to=behind))
     cores, quota = rooms["client"]
     client = Part("client", "client", 0, _weighed(quota), cpus=cores)

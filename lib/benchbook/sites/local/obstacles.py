@@ -54,7 +54,7 @@ def _of_arm(arm: Arm, chain: Chain) -> Iterator[str]:
         if is_asked:
             yield from _lacking(*NEEDED_BY[need])
     proxy = traits.between(arm.access)
-    if proxy is not None and (reason := load(proxy.code).obstacle()):
+    if proxy is not None and (reason := load(proxy.code).obstacle(arm.proxy)):
         yield reason
     elif arm.capture and not capture.is_able(found := Path(here.find(arm.access) or "").resolve()):
         yield f"{found} can't capture traffic; TiProxy can since 1.3.0"

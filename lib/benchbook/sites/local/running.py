@@ -21,6 +21,7 @@ from benchbook.sites.machine import prepared, steps
 from benchbook.sites.machine.here import Here
 from benchbook.sites.processes.before_exec import Where
 from benchbook.sites.processes.tcp_bytes import Hop
+from benchbook.sites.proxies.proxy import NOTHING
 
 
 class Parts:
@@ -166,7 +167,8 @@ class Parts:
             return Delay(self.machine, place, behind[0], part.where.latency_ms or 0.0)
         of = traits.between(part.kind)
         assert of is not None
-        proxy = load(of.code)(self.machine, place, behind)
+        arm = next(name for name, one in self.chains.items() if part in one.hops)
+        proxy = load(of.code)(self.machine, place, behind, self.chains[arm].arm.proxy or NOTHING, arm)
         there = self._first.get(part.name, part)
         if there != part:
             assert there.to is not None

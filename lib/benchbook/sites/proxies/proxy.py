@@ -19,6 +19,7 @@ from benchbook.sites.machine.contract import Machine
 from benchbook.sites.machine.supervised import Supervised
 
 NOTHING = HostProxy()
+WAY_ON_HOSTS = "`programs` in the inventory"
 
 
 class Proxy(Supervised):
@@ -45,10 +46,17 @@ class Proxy(Supervised):
         self.servers, self.asked, self.arm = tuple(servers), asked, arm
 
     @classmethod
-    def obstacle(cls) -> str | None:
-        """Return why this machine has no such proxy and what to do about it, or None."""
+    def obstacle(cls, asked: HostProxy | None = None) -> str | None:
+        """Return why this machine has no such proxy, or none of the version asked for, or None."""
         program = cls.traits.programs[0]
-        return None if here.find(program) else cls._missing(f"its path into {here.variable(program)}")
+        if here.find(program) is None:
+            return cls._missing(f"its path into {here.variable(program)}")
+        version = asked.version if asked is not None else None
+        if version is None or sql.is_version((found := cls.installed()) or "", version):
+            return None
+        return (
+            f"{program} {version}: {found} is here; put the path of {version} into {here.variable(program)}"
+        )
 
     @classmethod
     def installed(cls) -> str | None:
@@ -64,11 +72,9 @@ class Proxy(Supervised):
         program = self.traits.programs[0]
         if (found := self.machine.program(program)) is not None:
             return found
-        is_here = self.machine.host is None
-        way = here.variable(program) if is_here else "`programs` in the inventory"
+        place = f"{self.machine.host}: " if self.machine.host is not None else ""
         raise SiteError(
-            f"{'' if is_here else self.machine.host + ': '}{self._missing(f'its path into {way}')}, or leave "  # type: ignore[operator]
-            f"the arms with `access: {self.traits.name}` out"
+            f"{place}{self._missing(self._way)}, or leave the arms with `access: {self.traits.name}` out"
         )
 
     @property
@@ -97,10 +103,16 @@ class Proxy(Supervised):
         found = match[1] if match else None
         if not sql.is_version(found or "", self.asked.version):
             raise SiteError(
-                f"arms.{self.arm}.proxy.version: asked {self.asked.version}, {self.machine.host} has "
-                f"{found}; put that version there, or its path under `programs` in the inventory"
+                f"arms.{self.arm}.proxy.version: asked {self.asked.version}, "
+                f"{self.machine.host or 'this machine'} has {found}; put that version there, or {self._way}"
             )
         return found
+
+    @property
+    def _way(self) -> str:
+        """What tells its program apart from the one in the PATH."""
+        is_here = self.machine.host is None
+        return f"its path into {here.variable(self.traits.programs[0]) if is_here else WAY_ON_HOSTS}"
 
     @classmethod
     def _missing(cls, way: str) -> str:

@@ -15,5 +15,6 @@ TRAITS = traits.Proxy(
     relays_tls=False,
     # Any item of its file: it refuses those it does not know.
     refused=lambda _: None,
+    spreads=True,
     captures=True,
 )
