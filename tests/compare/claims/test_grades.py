@@ -68,6 +68,9 @@ def graded(make_study):
         (facts(haproxy="2.6.12-1+deb12u4"), "kin", "haproxy 2.6.12-1+deb12u4 for 2.9.0"),
         (facts(engine="mariadb", tidb="10.11.6"), "kin", "mariadb is not in the document"),
         (facts(storage="embedded (unistore)"), "kin", "embedded storage is not in the document"),
+        # Both arms have the cluster, so that what is compared does not depend on which one it is.
+        (facts(tidb="5.0.0"), "close", "tidb 5.0.0 for 8.0.0, on both sides"),
+        (facts(storage="unistore, not TiKV: 3 stores"), "close", "unistore, not TiKV"),
         ({}, "kin", "no facts"),
     ],
 )
@@ -75,6 +78,31 @@ def test_closeness_follows_from_programs_and_their_versions(graded, given, near,
     found = graded(session(-0.1, facts=given)) if given else graded()
     assert found.closeness == near
     assert why in found.because
+
+
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [
+        # Along a key nothing is compared but its levels; a plain value belongs to programs and versions.
+        ({"kind": "trend", "along": "threads", "direction": "rises", "cells": {"arm": "tiproxy"}}, "close"),
+        ({"kind": "value", "band": {"above": 5}, "cells": {"arm": "tiproxy"}}, "kin"),
+    ],
+)
+def test_a_course_is_near_with_another_version_where_a_value_is_not(make_study, given, near):
+    told = {"claim": "So it is.", "stands": "Here", "metric": "qps"}
+    asked = Claim.model_validate({**told, **given})
+    study = make_study(arms=ARMS, threads=(4, 8))
+    seen = grades.closeness(asked, source.load("tiproxy-haproxy"), study, facts(tidb="5.0.0"))
+    assert seen[0] == near
+
+
+def test_the_size_of_what_a_distance_costs_is_made_and_its_course_is_not(make_study):
+    arms = {"haproxy": {"zones": {"latency_ms": 0}}, "tiproxy": {"zones": {"latency_ms": 1}}}
+    study = make_study(arms=arms, threads=(4, 8))
+    document = source.load("tiproxy-haproxy")
+    course = {"kind": "trend", "along": "threads", "direction": "shrinks", "band": None}
+    assert grades.closeness(claim(), document, study, facts())[0] == "made"
+    assert grades.closeness(claim(**course), document, study, facts())[0] == "close"
 
 
 def test_the_same_programs_in_the_same_kind_of_place_are_the_same(make_study):

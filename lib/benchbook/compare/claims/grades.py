@@ -21,6 +21,7 @@ from benchbook.compare.intervals import t_quantile
 from benchbook.compare.occasions import Value, averaged, occasions
 from benchbook.compare.random_effects import pool
 from benchbook.core.claim import Claim
+from benchbook.core.engines import engine_of
 from benchbook.core.pooled import Session
 from benchbook.core.source import Source
 from benchbook.core.study import Study
@@ -42,6 +43,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 SEEN = OUTCOMES[:4]
 FEWEST_OCCASIONS, FEWEST_PROCESSORS = 3, 2
 Facts = Mapping[str, Mapping[str, Any]]
+STORE = "unistore"
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 
 
@@ -120,13 +122,14 @@ def closeness(claim: Claim, source: Source, study: Study, facts: Facts) -> tuple
         return "another question", str(error)
     pairs = [(one.baseline.at[0], one.cell.at[0]) for one in asked.items if one.baseline is not None]
     dials = sorted({dial for pair in pairs for dial in _dials(study, *pair)} - set(claim.baseline or {}))
-    if dials:
+    if dials and claim.kind != "trend":
         return "made", f"how large it is follows from {', '.join(dials)}, which the study sets"
     arms = list(dict.fromkeys(arm for one in asked.items for arm in _arms(one)))
     near: Closeness = "same"
     reasons = []
-    for program, version in dict.fromkeys(part for arm in arms for part in _programs(facts.get(arm, {}))):
-        how, why = _program(program, version, source)
+    of_arms = [_programs(facts.get(arm, {})) for arm in arms]
+    for part in dict.fromkeys(part for parts in of_arms for part in parts):
+        how, why = _program(*part, source, _is_compared(claim, part, of_arms))
         near = max(near, how, key=CLOSENESS.index)
         reasons += [why] if why else []
     if not reasons and not any(facts.get(arm) for arm in arms):
@@ -283,23 +286,44 @@ def _dials(study: Study, baseline: str, treatment: str) -> set[str]:
     one, other = study.arms[baseline], study.arms[treatment]
     found = {key for key in ("zones", "neighbour") if getattr(one, key) != getattr(other, key)}
     quotas = [{part: cpu.quota for part, cpu in arm.cpu.items() if cpu.quota} for arm in (one, other)]
-    return found | ({"cpu quotas"} if quotas[0] != quotas[1] else set())
+    clusters = [engine_of(study, name).cluster for name in (baseline, treatment)]
+    apart = [cluster.zones_ms if cluster is not None else None for cluster in clusters]
+    found |= {"cpu quotas"} if quotas[0] != quotas[1] else set()
+    return found | ({"zones"} if apart[0] != apart[1] else set())
 
 
 def _arms(one: kinds.Item) -> tuple[str, ...]:
     return tuple(cell.at[0] for cell in (one.baseline, one.cell) if cell is not None)
 
 
+def _is_compared(claim: Claim, part: tuple[str, str], of_arms: Sequence[Sequence[tuple[str, str]]]) -> bool:
+    """Tell whether a claim is about a program: where its arms differ in it, or where it is a plain value.
+
+    What all arms have in common, and what stays the same along a key, is what they are compared in.
+    """
+    if claim.kind == "value":
+        return True
+    is_along = claim.baseline is None and claim.kind in ("trend", "proportional", "peak")
+    return not is_along and any(part not in parts for parts in of_arms)
+
+
 def _programs(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return programs and versions that an arm is made of; embedded storage is a program of its own."""
+    """Return programs and versions that an arm is made of; a store that is not TiKV is one of its own."""
     engine, proxy = facts.get("engine") or {}, facts.get("proxy") or {}
-    name = "embedded storage" if "embedded" in str(engine.get("storage") or "") else ""
+    storage = str(engine.get("storage") or "")
+    name = "embedded storage" if "embedded" in storage else STORE if storage.startswith(STORE) else ""
     found = [(part.get("name"), part.get("version")) for part in (engine, proxy) if part.get("name")]
     return [(str(program), str(version or "")) for program, version in found] + ([(name, "")] if name else [])
 
 
-def _program(program: str, version: str, source: Source) -> tuple[Closeness, str]:
-    """Return how close a program is to one that a document names, and why it is not the same."""
+def _program(program: str, version: str, source: Source, is_compared: bool) -> tuple[Closeness, str]:
+    """Return how close a program is to one that a document names, and why it is not the same.
+
+    Of what is compared another minor version is another program; of what surrounds it, on both sides, any
+    version is near, and so is unistore, which speaks TiKV's protocol.
+    """
+    if program == STORE and not is_compared:
+        return "close", f"{STORE}, not TiKV"
     theirs = {name.casefold().replace(" ", ""): told for name, told in source.versions.items()}
     if program not in theirs:
         return "kin", f"{program} is not in the document"
@@ -309,4 +333,5 @@ def _program(program: str, version: str, source: Source) -> tuple[Closeness, str
         return "same", ""
     if own and own[0].split(".")[:2] in [one.split(".")[:2] for one in versions]:
         return "close", f"{program} {own[0]} for {', '.join(versions)}"
-    return "kin", f"{program} {version or 'of an unknown version'} for {theirs[program] or 'an unknown one'}"
+    told = f"{program} {version or 'of an unknown version'} for {theirs[program] or 'an unknown one'}"
+    return ("kin", told) if is_compared else ("close", f"{told}, on both sides")
