@@ -269,6 +269,18 @@ def test_files_outside_its_folder_are_refused(name: str, agents: Agents):
         assert "not below the agent's folder" in agents.ask(**request, name=name)["error"]
 
 
+def test_what_is_held_stands_still_until_it_is_let_go_and_says_when_that_was(agents: Agents):
+    agents.serve()
+    started = agents.ok("start", job="j", argv=["true"], out="out", held=True, note="begun")
+    deadline = time.monotonic() + 10
+    while procfs.stat(started["pid"])["state"] != "T":
+        assert time.monotonic() < deadline
+    let_go = time.monotonic()
+    agents.ok("signal", job="j", signum=int(signal.SIGCONT))
+    assert agents.ok("wait", job="j", up_to_s=10)["code"] == 0
+    assert float(agents.ok("read", name="begun")) >= let_go
+
+
 def test_only_named_kernel_settings_may_be_changed(agents: Agents):
     agents.serve()
     assert "not a setting" in agents.ask("sysctl", name="kernel/core_pattern", value=1)["error"]

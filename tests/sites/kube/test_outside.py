@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.contract import Start
+from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import layout, outside, plan
-from benchbook.sites.kube.api import Cluster
 from tests import rooms
 from tests.sites import kubernetes_study, ssh_hosts
 from tests.sites.ssh_hosts import Rack
@@ -79,7 +79,7 @@ def test_a_client_outside_makes_its_load_there_and_is_watched_there(
     spin = "import os, time; print(os.readlink('/proc/self/ns/net'))\nwhile time.process_time() < 1.6: pass"
     try:
         client = clients.client(Start(["python3", "-c", spin], out, err))
-        watch = outside.OutsideWatch(Cluster(), "none", (client,), (), table)
+        watch = RemoteWatch({"client": client.host}, {}, (client,), table)
         watch.start()
         assert client.wait(60) == 0
         watch.stop()
@@ -88,7 +88,7 @@ def test_a_client_outside_makes_its_load_there_and_is_watched_there(
     here = Path("/proc/self/ns/net").readlink()
     assert out.read_text().strip() != str(here), "it ran in the host's own network"
     rows = list(csv.DictReader(table.open()))
-    assert {row["part"] for row in rows} == {"client", "machine_client"}
+    assert {row["part"] for row in rows} == {"client", "machine"}
     # A row a second: together what the client used, but for the ends; beside other tests that takes long.
     assert sum(float(row["cpu_cores"]) for row in rows if row["part"] == "client") > 0.8
     assert watch.client_cpu_s > 1.5 and len(watch.runqueue_waits_s) == 1

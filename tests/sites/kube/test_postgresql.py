@@ -14,7 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import psycopg
 import pytest
 import sqlalchemy
@@ -28,12 +27,11 @@ from benchbook.sites.agent import files
 from benchbook.sites.engines import postgresql_accounts as accounts
 from benchbook.sites.engines import postgresql_settings as settings
 from benchbook.sites.engines.postgresql_dialect import ADMIN
-from benchbook.sites.kube import client, layout, manifests, pods, watch
+from benchbook.sites.kube import layout, manifests, pods
 from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME, TOOLS
 from benchbook.sites.kube.postgresql import PASSWORD_FILE, PostgreSQL
 from tests import rooms
 from tests.sites import kubernetes_study
-from tests.sites.kube.test_watch import sample
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 PASSWORD = "pa55-of-the-test"
@@ -93,37 +91,6 @@ def test_a_server_s_pod_has_the_administrator_s_password_as_a_file_and_no_other(
 def test_a_client_in_the_server_s_container_takes_the_socket_that_is_named_after_the_port():
     assert pods.of_engine("postgresql").socket(5433) == Path(f"{pods.OWN}/.s.PGSQL.5433")
     assert pods.of_engine("mariadb").socket(5433) == Path(f"{pods.OWN}/m.sock")
-
-
-def test_the_bytes_of_a_connection_are_counted_whatever_the_driver():
-    for driver in ("mysql", "pgsql"):
-        argv = ["sysbench", f"--{driver}-host=10.0.0.7", f"--{driver}-port=5432", f"--{driver}-db=sbtest"]
-        assert client.hop(argv, "server") == [("server", "10.0.0.7", 5432)]
-
-
-def test_what_sessions_use_is_their_server_s(tmp_path: Path):
-    """PostgreSQL does its work in a process for each session; the first one does next to nothing."""
-    program = tmp_path / "postgres"
-    shutil.copy("/bin/bash", program)
-    argv = [str(program), "-c", "(while :; do :; done) & trap 'kill $!' TERM; wait"]
-    family = subprocess.Popen(argv)
-    try:
-        sample("begin", f"family-{family.pid}", str(family.pid))
-        time.sleep(3.2)
-        used = sum(sum(one.cpu_times()[:2]) for one in psutil.Process(family.pid).children())
-        said = sample("end", f"family-{family.pid}")
-    finally:
-        family.terminate()
-        family.wait()
-    found = [row for row in rows_of(said) if row["part"] == "server"]
-    # A loop takes a core where it gets one, and a busy machine gives it less; its parent alone used nothing.
-    assert found and max(row["cpu_cores"] for row in found) > 0.2 * min(1.0, used / 3.2) > 0
-    assert all(row["cpu_cores"] < 1.3 and row["rss_mib"] > 1 for row in found)
-
-
-def rows_of(said: str) -> list[dict[str, Any]]:
-    samples = [one for line in said.splitlines() if (one := watch.parse(line)) is not None]
-    return watch.rows("server", samples, 0.0)
 
 
 class Direct:

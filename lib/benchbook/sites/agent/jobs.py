@@ -44,6 +44,7 @@ class Job:
             "name": self.name,
             "pid": self.pid,
             "started": self.started,
+            "began_s": self.began,
             "code": self.code,
             "age_s": self.lasted_s if self.code is not None else time.monotonic() - self.began,
             "was_asked": self.was_asked,

@@ -66,11 +66,14 @@ class Operations(Files):
     ) -> dict[str, Any]:
         """Start a program; `out`, `err` and `note` are files below the folder.
 
-        With `begin_at`, a moment of this host's monotonic clock, it begins then, and `note` says when it did.
+        With `begin_at`, a moment of this host's monotonic clock, it begins then, with `held` when CONT comes;
+        `note` says when that was.
         """
-        begin_at, note = how.pop("begin_at", None), how.pop("note", None)
+        begin_at, held, note = (how.pop(name, None) for name in ("begin_at", "held", "note"))
         if begin_at is not None and job not in self._jobs:
             argv = start_at.waiting(argv, float(begin_at), self._inside(note))
+        elif held and job not in self._jobs:
+            argv = start_at.held(argv, self._inside(note))
         how["cwd"] = self._inside(how["cwd"]) if how.get("cwd") else None
         return self._jobs.start(job, argv, self._inside(out), self._inside(err) if err else None, **how).info
 
@@ -97,12 +100,15 @@ class Operations(Files):
         clients: list[int] | None = None,
         hops: list[dict[str, Any]] | None = None,
         families: list[int] | None = None,
+        is_whole: bool = True,
     ) -> None:
         """Begin to watch this host, some of its processes, and what their connections carry."""
         if name not in self._watches:
             path = self._inside(f"{name}.csv")
             counted = [Hop(**hop) for hop in hops or []]
-            self._watches[name] = Watch(parts, machine, clients or [], path, counted, tuple(families or ()))
+            self._watches[name] = Watch(
+                parts, machine, clients or [], path, counted, tuple(families or ()), is_whole
+            )
 
     def watched(self, name: str) -> dict[str, Any]:
         """End watching; return what was seen, and the table's rows."""

@@ -30,7 +30,8 @@ class Watch:
 
     `parts` maps a part (client, proxy, server) to its process ids; `machine` is what the host's own rows are
     called. `clients` are the load clients' ids on their host, `hops` the connections whose bytes are counted,
-    `families` the processes whose children, living and ended, do their work for them.
+    `families` the processes whose children, living and ended, do their work for them. Without `has_pauses`
+    none are looked for, which would take time of who shares our limits.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Watch:
         path: Path,
         hops: list[Hop],
         families: tuple[int, ...] = (),
+        has_pauses: bool = True,
     ) -> None:
         self.parts, self.machine, self.clients, self.path, self.hops = parts, machine, clients, path, hops
         self.families = frozenset(families)
@@ -50,7 +52,8 @@ class Watch:
         self._over = threading.Event()
         self._began, self._wall = time.monotonic(), time.time()
         self._books, self._kills = procfs.machine_times(), procfs.oom_kills()
-        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._sample, self._tick)]
+        does = (self._sample, self._tick) if has_pauses else (self._sample,)
+        self._threads = [threading.Thread(target=one, daemon=True) for one in does]
         for thread in self._threads:
             thread.start()
 

@@ -28,7 +28,7 @@ class RemoteClient:
     """One load client, its own handle. Its output is here as soon as its end is known.
 
     A lost connection is waited for as long as the inventory's patience lasts. `beside` are files in its
-    folder.
+    folder. One that is held is told by who lets it go how far its host's `clock` is ahead.
     """
 
     def __init__(
@@ -45,7 +45,8 @@ class RemoteClient:
         self.returncode: int | None = None
         self.cpu_s = 0.0
         self._looked = 0.0
-        self._lasted_s: float | None = None
+        self._held = start.held
+        self._ran_s: tuple[float, float] | None = None
         host.call("own", name=self.job)
         for name, text in (beside or {}).items():
             host.call("write", name=f"{self.job}/{name}", text=text)
@@ -53,6 +54,8 @@ class RemoteClient:
         if start.begin_at is not None:
             self.clock = through_agent.clock(host)
             when = {"begin_at": start.begin_at + self.clock.ahead_s, "note": f"{self.job}/begun"}
+        elif start.held:
+            when = {"held": True, "note": f"{self.job}/begun"}
         known = host.call(
             "start",
             job=self.job,
@@ -73,9 +76,7 @@ class RemoteClient:
     @property
     def ran_s(self) -> tuple[float, float] | None:
         """When it began and ended on our monotonic clock; None until then, and if several begin at once."""
-        if self._lasted_s is None or self.clock is not None:
-            return None
-        return self._started_s, self._started_s + self._lasted_s
+        return self._ran_s if self.clock is None or self._held else None
 
     def poll(self) -> int | None:
         """Return the exit code, or None while it runs; the host is asked ten times a second at most."""
@@ -113,7 +114,11 @@ class RemoteClient:
             begun = self.host.call("read", name=f"{self.job}/begun")
             self.begun_s = float(begun) - self.clock.ahead_s if begun else None
         self.cpu_s, self.returncode = float(known["cpu_s"]), int(known["code"])
-        self._lasted_s = float(known["age_s"])
+        lasted_s = float(known["age_s"])
+        self._ran_s = (self._started_s, self._started_s + lasted_s)
+        if self._held and self.clock is not None:
+            ended_s = float(known["began_s"]) + lasted_s - self.clock.ahead_s
+            self._ran_s = None if self.begun_s is None else (self.begun_s, ended_s)
         self.host.call("remove", name=self.job)
 
 

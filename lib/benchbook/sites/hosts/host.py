@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import itertools
@@ -27,6 +28,8 @@ COMMAND_S = 120.0
 LAST_S = 700.0
 PIECE = 1 << 20
 AGAIN_S = 0.5
+# How many renewals of a lease may be lost before it is over.
+RENEWALS = 6
 LONGEST_SOCKET = "/server-99/m.sock"
 
 
@@ -39,7 +42,12 @@ class AgentGone(SiteError):
 
 
 class Host:
-    """One host of the inventory. `lab` names what is ours there; nothing is done before `begin` or `look`."""
+    """One host of the inventory. `lab` names what is ours there; nothing is done before `begin` or `look`.
+
+    `is_whole` says that its agent has the machine's cores, so that a pause of it is one of the machine.
+    """
+
+    is_whole = True
 
     def __init__(self, target: Target, lab: str, token: str) -> None:
         self.target, self.name, self.lab = target, target.name, lab
@@ -85,6 +93,12 @@ class Host:
         """End what is ours on the host; return in words what was stopped, removed and left."""
         self.has_begun = False
         return self.command("purge" if purge else "end")
+
+    def keep(self, over: threading.Event) -> None:
+        """Renew the lease until all is over; it need not be renewed while the host is not reached."""
+        while not over.wait(self.target.lease_s / RENEWALS) and not self.is_gone:
+            with contextlib.suppress(SiteError):
+                self.call("hello")
 
     def close(self) -> None:
         with self._lock:

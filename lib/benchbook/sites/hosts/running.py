@@ -29,8 +29,6 @@ from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.lab import Lab, lab_id
 from benchbook.sites.processes.before_exec import Where
 
-# How many renewals of a lease may be lost before it is over.
-RENEWALS = 6
 # What a client's start asks of its host, one after the other, and what the program takes to be ready there.
 CALLS, READY_S = 25, 2.0
 # Seconds before another try after a host or a part was lost.
@@ -56,9 +54,10 @@ class Running:
             clean.note(self.lab.run, host)
             host.begin(self.owner)
             self._hosts[name] = host
-            threading.Thread(target=self._keep, args=(host,), daemon=True).start()
+            self._kept(host)
         elif self._hosts[name].is_gone:
             self._hosts[name].begin(self.owner)
+            self._kept(self._hosts[name])
             # What ran there has ended with the agent.
             for part in [part for part in self.parts if part.where.host == name]:
                 self.parts[part].child = None
@@ -240,8 +239,5 @@ class Running:
             }
         )
 
-    def _keep(self, host: Host) -> None:
-        """Renew a host's lease until all is over; it need not be renewed while it is not reached."""
-        while not self._over.wait(host.target.lease_s / RENEWALS):
-            with contextlib.suppress(SiteError):
-                host.call("hello")
+    def _kept(self, host: Host) -> None:
+        threading.Thread(target=host.keep, args=(self._over,), daemon=True).start()

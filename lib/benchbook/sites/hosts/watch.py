@@ -63,6 +63,7 @@ class RemoteWatch(Watch):
                 clients=list(self.pids["client"].get(name, ())),
                 hops=list(self.hops.get(name, ())),
                 families=list(self.families.get(name, ())),
+                is_whole=host.is_whole,
             )
 
     def stop(self) -> None:
@@ -81,7 +82,8 @@ class RemoteWatch(Watch):
         if len(self.by_host) < len(self._hosts):
             return
         seen = list(self.by_host.values())
-        self.longest_pause_ms = max(one["longest_pause_ms"] for one in seen)
+        whole = [self.by_host[name] for name, host in self._hosts.items() if host.is_whole]
+        self.longest_pause_ms = max(one["longest_pause_ms"] for one in whole)
         self.steal_pct = max(one["steal_pct"] for one in seen)
         self.clock_step_s = max((one["clock_step_s"] for one in seen), key=abs)
         self.oom_kills = sum(one["oom_kills"] for one in seen)

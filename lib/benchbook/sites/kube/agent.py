@@ -1,200 +1,165 @@
-"""The first process of a client's pod, and how load is started in it: the standard library alone.
+"""A pod's agent: the same as on hosts, carried there as one file and asked through the API.
 
-It is carried into the pod as a file, so of ours it imports only what is carried along. A job goes on whatever
-becomes of the connection over which it was asked for; what it printed, and what was seen of it, stay in its
-folder.
-
-    agent.py hold              the pod's first process: collect what ends, until it is told to go
-    agent.py start             start the job described by one line of JSON on stdin; print its pid
-    agent.py wait JOB          wait for a job's end; print its record as one line of JSON
-    agent.py fetch JOB NAME    print a file of a job
-    agent.py signal JOB N      send a signal to a job
-    agent.py remove JOB        remove a job's folder
-    agent.py clock             answer each line on stdin with the machine's monotonic clock
+An image need not have Python. A pod whose own has none gets a container beside it, an ephemeral one of the
+client's image, that sees the processes of the first; requests, limits and class of the pod stay what they are.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
-import os
-import resource
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
-try:
-    from procfs import STEAL, cpu_s, machine_times, oom_kills, rss_mib, runqueue_wait_s, stat
-    from tcp_bytes import Counter, Hop
-except ModuleNotFoundError:
-    # Not carried, but read where they belong.
-    from benchbook.sites.processes.procfs import (
-        STEAL,
-        cpu_s,
-        machine_times,
-        oom_kills,
-        rss_mib,
-        runqueue_wait_s,
-        stat,
-    )
-    from benchbook.sites.processes.tcp_bytes import Counter, Hop
+from kubernetes.client.exceptions import ApiException
+from websocket import ABNF, WebSocketTimeoutException
 
-HOME = Path(os.environ.get("BENCHBOOK_JOBS", "/var/lib/benchbook/jobs"))
-# As the monitor of one machine: finer ticks take more of the core that is being measured.
-TICK_S, LOOK_S = 0.025, 0.2
-# A job that takes turns is stopped for seconds at the most. After this long whoever should have let it go on
-# is gone, and it is ended.
-STILL_S = 60.0
-# Stands still until it is let go, notes when that was, and becomes the program.
-HELD = (
-    "import os, signal, sys, time; os.kill(os.getpid(), signal.SIGSTOP); "
-    "open(sys.argv[1], 'w').write(repr(time.monotonic())); os.execvp(sys.argv[2], sys.argv[2:])"
-)
+from benchbook.core.errors import SiteError
+from benchbook.core.inventory import Target
+from benchbook.sites.hosts import archive
+from benchbook.sites.hosts.host import AgentGone, Host
+from benchbook.sites.kube import wait
+from benchbook.sites.kube.api import LOST, OUT, wait_for
+from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.pods import HOME, IDLE
+from benchbook.sites.lab import lab_id
+
+LEASE_S, PATIENCE_S, TIMEOUT_S = 900.0, 300.0, 30.0
+# The file comes as one line: not every API can end what a command reads.
+INSTALL = """
+import base64, os, sys
+folder, name = os.path.split(sys.argv[1])
+os.makedirs(folder, exist_ok=True)
+with open(sys.argv[1], "wb") as file:
+    file.write(base64.b64decode(sys.stdin.buffer.readline()))
+"""
 
 
-def hold() -> None:
-    """Collect ended children, which the kernel gives to a pod's first process, until TERM."""
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: sys.exit(0))
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    HOME.mkdir(parents=True, exist_ok=True)
-    while True:
+class Channel:
+    """A command that runs in a pod, with the words of a socket; ConnectionError once the way is lost."""
+
+    def __init__(self, opened: Any) -> None:
+        self._opened = opened
+
+    def settimeout(self, seconds: float) -> None:
+        self._opened.sock.settimeout(seconds)
+
+    def sendall(self, data: bytes) -> None:
         try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            signal.pause()
+            self._opened.write_stdin(data)
+        except LOST as error:
+            raise ConnectionError(str(error)) from None
+
+    def recv(self, most: int) -> bytes:
+        """Return what it printed next; nothing once it has ended."""
+        while True:
+            try:
+                opcode, frame = self._opened.sock.recv_data_frame(True)
+            except WebSocketTimeoutException as error:
+                raise TimeoutError(str(error)) from None
+            except LOST as error:
+                raise ConnectionError(str(error)) from None
+            if opcode == ABNF.OPCODE_CLOSE:
+                return b""
+            if opcode == ABNF.OPCODE_BINARY and frame.data[:1] == bytes([OUT]) and len(frame.data) > 1:
+                return bytes(frame.data[1:])
+
+    def close(self) -> None:
+        self._opened.close()
 
 
-def start(job: dict[str, Any]) -> int:
-    """Start a job under a watcher of its own, which no connection's end can end; return its pid."""
-    folder = HOME / job["job"]
-    folder.mkdir(parents=True)
-    for name, text in job["files"].items():
-        (folder / name).write_bytes(base64.b64decode(text))
-    mine, theirs = os.pipe()
-    if os.fork() == 0:
-        os.close(mine)
-        os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(null, descriptor)
-        _watch(folder, job, theirs)
-        os._exit(0)
-    os.close(theirs)
-    with os.fdopen(mine, "rb") as told:
-        said = told.read()
-    if not said.isdigit():
-        raise SystemExit(said.decode() or "the job could not be started")
-    return int(said)
+class PodHost(Host):
+    """One pod as it is now. With `is_beside` its agent is in a container beside the pod's own.
 
+    Such a container shares the server's limits, so that its own pauses say nothing of the machine.
+    """
 
-def wait(job: str) -> str:
-    """Return a job's record once it has ended."""
-    record = HOME / job / "record.json"
-    while not record.exists():
-        time.sleep(0.02)
-    return record.read_text(encoding="utf-8")
+    def __init__(self, space: StudyNamespace, pod: Any, is_beside: bool) -> None:
+        name = pod.metadata.name
+        way = (LEASE_S, PATIENCE_S, TIMEOUT_S)
+        target = Target(name, name, name, (), 0, "root", None, Path(), HOME, *way)
+        super().__init__(target, lab_id(space.lab.token), space.lab.token)
+        self.space, self.pod, self.is_whole = space, pod, not is_beside
+        self._container: str | None = None
+        self._talks: Channel | None = None
 
+    @property
+    def container(self) -> str:
+        """The container that the agent is in."""
+        if self._container is None:
+            own = str(self.pod.spec.containers[0].name)
+            self._container = own if self.is_whole else self._put_beside(own)
+        return self._container
 
-def _watch(folder: Path, job: dict[str, Any], told: int) -> None:
-    argv = [word.replace("{JOB}", str(folder)) for word in job["argv"]]
-    if job.get("held"):
-        argv = [sys.executable, "-I", "-S", "-c", HELD, str(folder / "begun"), *argv]
-    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+    def _put_beside(self, own: str) -> str:
+        cluster, here = self.space.cluster, self.space.here
+        image = here.images.client
+        # One that has ended, with the container whose processes it saw, is never started again.
+        restarts = self.pod.status.container_statuses[0].restart_count
+        name = f"agent-{restarts}-{hashlib.sha256(image.encode()).hexdigest()[:6]}"
+        made = {"name": name, "image": image, "imagePullPolicy": here.images.pull, "command": IDLE}
+        body = {"spec": {"ephemeralContainers": [{**made, "targetContainerName": own}]}}
+        where = (self.name, self.space.namespace)
+        cluster.ask(cluster.core.patch_namespaced_pod_ephemeralcontainers, *where, body)
+
+        def state() -> Any:
+            found = wait.look(cluster, self.space.namespace, self.name)
+            statuses = (found.status.ephemeral_container_statuses or ()) if found is not None else ()
+            return next((one.state for one in statuses if one.name == name), None)
+
+        if not wait_for(lambda: (now := state()) is not None and now.running, here.wait_s):
+            raise SiteError(
+                f"{self.name}: no container of {image} runs beside it after {here.wait_s} s: {state()}; see "
+                "that its node can fetch site.kubernetes.images.client, and that its first user is root"
+            )
+        return name
+
+    def _ready(self) -> None:
+        """Raise AgentGone if the pod is no more what it was, ConnectionError if the API does not tell."""
         try:
-            child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder)
-        except OSError as error:
-            os.write(told, f"{argv[0]}: {error.strerror}".encode())
-            return
-    (folder / "pid").write_text(str(child.pid), encoding="ascii")
-    os.write(told, str(child.pid).encode())
-    os.close(told)
-    seen = _look(child, job.get("hops") or [])
-    for pid in job.get("continues") or ():
-        # However the clock of turns ended, nothing that it has stopped stays so.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-    begun = folder / "begun"
-    # One that waited for a moment wrote down when it began.
-    seen["begun_s"] = float(begun.read_text()) if begun.exists() else None
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("out", "err")}
-    seen |= {"exit_code": child.returncode, "cpu_s": usage.ru_utime + usage.ru_stime, "sha256": digests}
-    (folder / "record.new").write_text(json.dumps(seen), encoding="utf-8")
-    (folder / "record.new").rename(folder / "record.json")
+            now = wait.look(self.space.cluster, self.space.namespace, self.name)
+        except SiteError as error:
+            raise ConnectionError(str(error)) from None
+        if now is None or wait.told(now) != wait.told(self.pod):
+            self.is_gone = True
+            raise AgentGone(f"{self.name}: the pod is gone or was restarted, and what ran in it has ended")
 
+    def _exec(self, *argv: str, stdin: bytes = b"") -> bytes:
+        self._ready()
+        try:
+            done = self.space.cluster.run(self.space.namespace, self.name, argv, stdin, self.container)
+        except SiteError as error:
+            raise ConnectionError(str(error)) from None
+        return done.out + (done.err if done.code else b"")
 
-def _look(child: subprocess.Popen[bytes], hops: list[list[Any]]) -> dict[str, Any]:
-    carried = Counter([Hop(*hop) for hop in hops])
-    began, wall, times, kills = time.monotonic(), time.time(), machine_times(), oom_kills()
-    last = looked = sampled = began
-    moved, used_s = began, None
-    before, pause_ms, waited_s, rows = cpu_s([child.pid]), 0.0, 0.0, []
-    while child.poll() is None:
-        time.sleep(TICK_S)
-        now = time.monotonic()
-        pause_ms = max(pause_ms, (now - last - TICK_S) * 1000)
-        last = now
-        if now - looked > LOOK_S:
-            waited_s = max(waited_s, runqueue_wait_s(child.pid))
-            last = looked = time.monotonic()
-            found = stat(child.pid)
-            if found is None or found["state"] != "T" or cpu_s([child.pid]) != used_s:
-                moved, used_s = looked, cpu_s([child.pid])
-            elif looked - moved > STILL_S:
-                child.kill()
-        if now - sampled >= 1.0:
-            cpu = cpu_s([child.pid])
-            if cpu is not None and before is not None:
-                used = (cpu - before) / (now - sampled)
-                bytes_of = carried.look(now - sampled)
-                rows.append([round(now - began, 3), used, rss_mib([child.pid]), bytes_of])
-            before, sampled = cpu, now
-            last = time.monotonic()
-    spent = [now - was for now, was in zip(machine_times(), times)]  # noqa: B905 (Python 3.9 knows no `strict`)
-    step = (time.time() - wall) - (time.monotonic() - began)
-    steal = 100 * spent[STEAL] / sum(spent) if sum(spent) > 0 else 0.0
-    return {
-        "longest_pause_ms": pause_ms,
-        "runqueue_wait_s": waited_s,
-        "steal_pct": steal,
-        "oom_kills": oom_kills() - kills,
-        "clock_step_s": step,
-        "cores": os.cpu_count(),
-        "began_s": began,
-        "lasted_s": time.monotonic() - began,
-        "rows": rows,
-    }
+    def _talk(self) -> Any:
+        if self._talks is None:
+            self._ready()
+            where = (self.space.namespace, self.name)
+            try:
+                opened = self.space.cluster.open(*where, self._argv("talk"), True, self.container)
+            except (*LOST, ApiException) as error:
+                raise ConnectionError(str(error)) from None
+            self._talks, self._heard = Channel(opened), b""
+        return self._talks
 
+    def _run(self, command: str, order: dict[str, Any] | None) -> str:
+        path = self._argv(command)[1]
+        said = self._exec("python3", "-c", INSTALL, path, stdin=base64.b64encode(archive.pack()) + b"\n")
+        said += self._exec(*self._argv(command), stdin=json.dumps(order or {}).encode() + b"\n")
+        return said.decode("utf-8", "replace")
 
-def main() -> None:
-    """Do what the first argument says."""
-    act, *rest = sys.argv[1:]
-    if act == "hold":
-        hold()
-    elif act == "start":
-        print(start(json.loads(sys.stdin.readline())), flush=True)
-    elif act == "wait":
-        print(wait(rest[0]), flush=True)
-    elif act == "fetch":
-        sys.stdout.buffer.write((HOME / rest[0] / rest[1]).read_bytes())
-    elif act == "signal":
-        os.kill(int((HOME / rest[0] / "pid").read_text()), int(rest[1]))
-    elif act == "remove":
-        for file in (HOME / rest[0]).iterdir():
-            file.unlink()
-        (HOME / rest[0]).rmdir()
-    elif act == "clock":
-        for _ in sys.stdin:
-            print(repr(time.monotonic()), flush=True)
-    else:
-        sys.exit(__doc__)
+    def _argv(self, command: str) -> list[str]:
+        return ["python3", f"{HOME}/{archive.name()}", command, self.folder]
 
+    def _get(self, path: str) -> bytes:
+        return self._exec("cat", path)
 
-if __name__ == "__main__":
-    main()
+    def _lost(self, error: Exception, seconds: float) -> str:
+        return f"{self.name}: its agent was not reached for {seconds:.0f} s: {error or type(error).__name__}"
+
+    def _hang_up(self) -> None:
+        if self._talks is not None:
+            self._talks.close()
+        self._talks, self._heard = None, b""

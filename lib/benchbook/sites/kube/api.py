@@ -130,22 +130,31 @@ class Cluster:
         found = self.ask(read, group, version, namespace, plural, field_selector=f"metadata.name={name}")
         return next(iter(found["items"]), None)
 
-    def run(self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes = b"") -> Done:
-        """Run a command in a pod's container to its end; SiteError if it can't be run there.
+    def run(
+        self,
+        namespace: str,
+        pod: str,
+        argv: Sequence[str],
+        stdin: bytes = b"",
+        container: str | None = None,
+    ) -> Done:
+        """Run a command in a container (None: the only one) to its end; SiteError if it can't be run there.
 
         A container that its node does not find is asked for again for some seconds: nothing was run there.
         """
         deadline = time.monotonic() + FIND_S
-        while (done := self._try(namespace, pod, argv, stdin)) is None:
+        while (done := self._try(namespace, pod, argv, stdin, container)) is None:
             if time.monotonic() > deadline:
                 raise SiteError(f"{pod}: {argv[0]} can't be run there: the container is not there now")
             time.sleep(PAUSE_S)
         return done
 
-    def _try(self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes) -> Done | None:
+    def _try(
+        self, namespace: str, pod: str, argv: Sequence[str], stdin: bytes, container: str | None
+    ) -> Done | None:
         """Run a command in a pod's container; None if its node doesn't find the container."""
         try:
-            opened = self.open(namespace, pod, argv, bool(stdin))
+            opened = self.open(namespace, pod, argv, bool(stdin), container)
             # The command takes no more of it than its first line: not every API can end it.
             if stdin:
                 opened.write_stdin(stdin)
@@ -175,7 +184,14 @@ class Cluster:
             raise SiteError(f"{pod}: {' '.join(argv[:3])} failed with {done.code}: {said[-500:]}")
         return done.text
 
-    def open(self, namespace: str, pod: str, argv: Sequence[str], has_stdin: bool = False) -> Any:
+    def open(
+        self,
+        namespace: str,
+        pod: str,
+        argv: Sequence[str],
+        has_stdin: bool = False,
+        container: str | None = None,
+    ) -> Any:
         """Return the connection over which a command in a pod speaks, in bytes by channel."""
         return stream(
             client.CoreV1Api(self.api).connect_get_namespaced_pod_exec,
@@ -186,6 +202,7 @@ class Cluster:
             stdout=True,
             stderr=True,
             tty=False,
+            **({"container": container} if container is not None else {}),
             binary=True,
             _preload_content=False,
         )

@@ -15,6 +15,7 @@ RIGHTS = (
     ("create", "", "services"),
     ("create", "", "pods/exec"),
     ("create", "", "pods/portforward"),
+    ("patch", "", "pods/ephemeralcontainers"),
     ("list", "", "nodes"),
 )
 

@@ -163,10 +163,15 @@ def chains(study: Study) -> dict[str, Chain]:
     return found
 
 
-def halves(cores: int) -> dict[str, str]:
-    """Return which of a node's cores are for servers, and which for clients and proxies, for `taskset`."""
-    half = cores // 2
-    return {"server": f"0-{half - 1}", "client": f"{half}-{cores - 1}", "proxy": f"{half}-{cores - 1}"}
+def halves(cores: int) -> dict[str, range]:
+    """Return which of a node's cores are for servers, and which for clients and proxies."""
+    first, second = range(cores // 2), range(cores // 2, cores)
+    return {"server": first, "client": second, "proxy": second}
+
+
+def listed(cores: range) -> str:
+    """Return cores as `taskset` and the kernel write them."""
+    return f"{cores[0]}-{cores[-1]}"
 
 
 def room(arm: Arm, here: Kubernetes) -> Room:

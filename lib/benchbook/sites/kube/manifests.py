@@ -23,14 +23,8 @@ from benchbook.sites.kube import proxy as proxies
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked, service_of
 
 HERE = Path(__file__).parent
-# What a pod finds in /opt/benchbook.
-TOOLS = {
-    "server.sh": "pod/server.sh",
-    "agent.py": "agent.py",
-    "clock.py": "../arms/clock.py",
-    "procfs.py": "../processes/procfs.py",
-    "tcp_bytes.py": "../processes/tcp_bytes.py",
-}
+# What a server's pod finds in /opt/benchbook.
+TOOLS = {"server.sh": "pod/server.sh"}
 LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
 
 
@@ -109,12 +103,12 @@ def of_proxy(study: Study, names: Names, proxy: Part, address: str | None) -> li
 
 
 def tools() -> dict[str, str]:
-    """Return the programs that every pod finds in its tools folder, by name."""
+    """Return the programs that a server's pod finds in its tools folder, by name."""
     return {name: (HERE / file).read_text(encoding="utf-8") for name, file in TOOLS.items()}
 
 
 def digest(files: Mapping[str, str]) -> str:
-    """Return the digest of a pod's files and of the programs in its tools folder."""
+    """Return the digest of a pod's files, and of the programs for servers."""
     return hashlib.sha256(json.dumps([dict(files), tools()], sort_keys=True).encode()).hexdigest()
 
 

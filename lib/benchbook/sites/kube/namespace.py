@@ -13,13 +13,12 @@ from typing import Any
 
 from kubernetes import client
 
-from benchbook.core import traits
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.kube import layout, manifests, pods
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.kube.pods import CLIENT_ACCOUNT, SERVER_ACCOUNTS
+from benchbook.sites.kube.pods import SERVER_ACCOUNTS
 from benchbook.sites.machine import far
 from benchbook.sites.machine.contract import Request
 
@@ -52,15 +51,7 @@ class StudyNamespace:
         labs.write_private(self.lab.folder / layout.RECORD, json.dumps(record))
         engine = pods.of_engine(self.study.engine.name)
         of_server = engine.secret(self.lab.password(), self.admin_password())
-        accounts = {SERVER_ACCOUNTS: of_server, CLIENT_ACCOUNT: self._client_account()}
-        self.apply("study", manifests.of_study(self.names, accounts))
-
-    def _client_account(self) -> dict[str, str]:
-        """Return the file of sysbench's account by its name."""
-        driver = traits.engine(self.study.engine.name).driver
-        self.lab.password(driver)
-        file = self.lab.secret_of(driver)
-        return {file.name: file.read_text(encoding="utf-8")}
+        self.apply("study", manifests.of_study(self.names, {SERVER_ACCOUNTS: of_server}))
 
     def apply(self, what: str, objects: list[dict[str, Any]]) -> None:
         """Apply manifests, unless the very same were applied under this name by us already."""

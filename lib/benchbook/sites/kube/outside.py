@@ -6,14 +6,10 @@ the balancer would not be measured (Kubernetes issues 66607 and 115931).
 
 from __future__ import annotations
 
-import csv
 import functools
 import getpass
 import socket
-import time
-import uuid
-from collections.abc import Container, Sequence
-from pathlib import Path
+from collections.abc import Container
 from typing import Any
 
 from benchbook.core import inventory
@@ -27,10 +23,7 @@ from benchbook.sites.hosts.connect import Refused
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.running import Running
 from benchbook.sites.hosts.stream import FarSocket
-from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import watch
-from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.machine.monitor import COLUMNS
+from benchbook.sites.kube.api import wait_for
 
 GREETING_S = 5.0
 
@@ -112,51 +105,3 @@ def _greets(host: Host, address: str, port: int) -> bool:
         link.close()
         # It is closed with the next request; a session that stays open would be seen in the first run.
         host.call("hello")
-
-
-class OutsideWatch(watch.PodWatch):
-    """Watch clients on hosts outside and an arm's pods; `stop` comes after the clients have been waited for.
-
-    The machine is that of the first server, `machine_client` the first client's host. Bytes are not counted.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        namespace: str,
-        clients: Sequence[RemoteClient],
-        parts: Sequence[tuple[str, str, int]],
-        path: Path,
-    ) -> None:
-        super().__init__(cluster, namespace, (), parts, path)
-        hosts = dict.fromkeys(client.host for client in clients)
-        roles = {"client" if rank == 0 else f"client-{rank + 1}": host for rank, host in enumerate(hosts)}
-        self._remote = RemoteWatch(roles, {}, clients, path)
-        self._token, self._zero = uuid.uuid4().hex[:12], 0.0
-
-    @property
-    def _name(self) -> str:
-        return self._token
-
-    def start(self) -> None:
-        self._zero = time.monotonic()
-        self._remote.start()
-        super().start()
-
-    def stop(self) -> None:
-        far = self._remote
-        far.stop()
-        with self.path.open(encoding="utf-8", newline="") as stream:
-            seen: list[dict[str, Any]] = list(csv.DictReader(stream))
-        for name in ("longest_pause_ms", "steal_pct", "oom_kills", "client_cpu_s", "clock_step_s"):
-            setattr(self, name, getattr(far, name))
-        self.cores, self.runqueue_waits_s = far.cores, list(far.runqueue_waits_s)
-        for row in seen:
-            row["second"] = float(row["second"])
-            row["part"] = "machine_client" if row["part"] == "machine" else row["part"]
-        seen += watch.together(self.of_parts(self._zero))
-        seen.sort(key=lambda row: (row["second"], row["part"]))
-        with self.path.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, COLUMNS, restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(seen)

@@ -17,12 +17,14 @@ OWN = f"{HOME}/own"
 TOOLS = "/opt/benchbook"
 CONFIG = "/etc/benchbook"
 ACCOUNT = "/run/benchbook/account"
-SERVER_ACCOUNTS, CLIENT_ACCOUNT = "server-accounts", "client-account"
+SERVER_ACCOUNTS = "server-accounts"
 HOSTNAME = "kubernetes.io/hostname"
 # A mounted file follows its ConfigMap late and unseen; with this, other files are another pod.
 DIGEST = "benchbook/digest"
 # A server writes its buffers out; a client has nothing to keep.
 SERVER_GRACE_S, GRACE_S = 60, 2
+# The first process where an agent does all the rest: it collects what ends, which the kernel gives to it.
+IDLE = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 60 & wait $!; done"]
 
 
 def of_engine(name: str) -> Any:
@@ -48,10 +50,7 @@ def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
         ],
     }
     # Read by the server's own user; nobody else is in this pod, but for sysbench where it is asked for.
-    account: dict[str, Any] = {"secret": {"secretName": SERVER_ACCOUNTS, "defaultMode": 0o444}}
-    if here.client_in == "server":
-        sources = [{"secret": {"name": name}} for name in (SERVER_ACCOUNTS, CLIENT_ACCOUNT)]
-        account = {"projected": {"sources": sources, "defaultMode": 0o444}}
+    account = {"secret": {"secretName": SERVER_ACCOUNTS, "defaultMode": 0o444}}
     volumes = [*_maps(config=part.name), {"name": "account", **account}, *_maps(tools="tools")]
     if here.storage.storage_class is None:
         volumes.insert(0, {"name": "data", "emptyDir": {}})
@@ -68,29 +67,23 @@ def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "command": proxies.of(part.program).command(CONFIG),
         "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
         "resources": resources(part.where.room),
-        "volumeMounts": _mounts(config=CONFIG, tools=TOOLS),
+        "volumeMounts": _mounts(config=CONFIG),
     }
-    return _template(here, part, container, _maps(config=part.name, tools="tools"), GRACE_S, digest)
+    return _template(here, part, container, _maps(config=part.name), GRACE_S, digest)
 
 
 def client(study: Study, part: Part, digest: str) -> dict[str, Any]:
     """Return the template of a pod in which load is made: the client's, or the neighbour's."""
     here = asked(study)
-    mounts = [{"name": "jobs", "mountPath": HOME}, *_mounts(tools=TOOLS)]
     container = {
         "name": part.kind,
         "image": here.images.client,
         "imagePullPolicy": here.images.pull,
-        "command": ["python3", f"{TOOLS}/agent.py", "hold"],
+        "command": IDLE,
         "resources": resources(part.where.room),
-        "volumeMounts": mounts,
+        "volumeMounts": [{"name": "jobs", "mountPath": HOME}],
     }
-    volumes = [{"name": "jobs", "emptyDir": {}}, *_maps(tools="tools")]
-    if part.kind == "client":
-        mounts += _mounts(account=ACCOUNT)
-        secret = {"secretName": CLIENT_ACCOUNT, "defaultMode": 0o400}
-        volumes.append({"name": "account", "secret": secret})
-    return _template(here, part, container, volumes, GRACE_S, digest)
+    return _template(here, part, container, [{"name": "jobs", "emptyDir": {}}], GRACE_S, digest)
 
 
 def resources(room: Room) -> dict[str, Any]:

@@ -89,6 +89,7 @@ class PostgreSQL(Server):
     """A PostgreSQL in its pod. The word that it was started with is the name of its cluster."""
 
     crash = CRASH
+    has_children = True
 
     def __init__(self, space: StudyNamespace, part: Part) -> None:
         super().__init__(space, part)

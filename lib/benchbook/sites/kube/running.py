@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import getpass
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from kubernetes import client
 
 from benchbook.core.errors import SiteError
 from benchbook.core.study_kubernetes import operators
+from benchbook.sites.contract import Start
+from benchbook.sites.hosts.client import RemoteClient
+from benchbook.sites.hosts.host import Host
+from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import facts, layout, manifests, obstacles, pods, tidb, wait
+from benchbook.sites.kube.agent import PodHost
 from benchbook.sites.kube.api import wait_for
-from benchbook.sites.kube.client import Job
 from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
@@ -46,6 +54,25 @@ class Arms:
         self._has_operator: bool | None = None
         self._operator: str | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
+        self._hosts: dict[str, PodHost] = {}
+        self._over = threading.Event()
+
+    def host(self, pod: Any) -> PodHost:
+        """Return a pod as what an agent tells of and does in it; the agent is begun and kept."""
+        name, first = pod.metadata.name, pod.spec.containers[0].name
+        known = self._hosts.get(name)
+        if known is None or known.is_gone or wait.told(known.pod) != wait.told(pod):
+            has_python = first in ("client", "neighbour") or self.space.here.client_in == "server"
+            known = self._hosts[name] = PodHost(self.space, pod, is_beside=not has_python)
+            known.begin(f"{getpass.getuser()}, {self.space.lab.folder}")
+            threading.Thread(target=known.keep, args=(self._over,), daemon=True).start()
+        return known
+
+    def end(self) -> None:
+        """Let all agents go: they end with their pods, or what they started with their lease."""
+        self._over.set()
+        for host in self._hosts.values():
+            host.close()
 
     def obstacles(self, chain: Chain) -> list[str]:
         """Return why the cluster can't make an arm; what rules out any cluster is told without asking it."""
@@ -144,11 +171,11 @@ class Arms:
         digest = made[-1]["spec"]["template"]["metadata"]["annotations"][pods.DIGEST]
         pod = wait.running(here.cluster, here.namespace, pod_of(part), digest, here.here.wait_s)
         if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
-            here.cluster.must(here.namespace, pod_of(part), ["taskset", "-acp", cores, "1"])
+            here.cluster.must(here.namespace, pod_of(part), ["taskset", "-acp", layout.listed(cores), "1"])
         self._pods[part.name] = (pod, address)
         return pod
 
-    def cores_of(self, kind: str, node: str) -> str | None:
+    def cores_of(self, kind: str, node: str) -> range | None:
         """Return the cores of a node that parts of a kind are kept to, None where they may use all."""
         cores = int(self.node(node).get("cores") or 0)
         return layout.halves(cores)[kind] if self.space.here.split_cores and cores > 1 else None
@@ -165,7 +192,8 @@ class Arms:
         }
         for part in chain.clients:
             node = str(self.pod(part).spec.node_name)
-            found[part.name] = self.cores_of("client", node) or "all"
+            cores = self.cores_of("client", node)
+            found[part.name] = layout.listed(cores) if cores is not None else "all"
         return found
 
     def sleep(self) -> None:
@@ -195,26 +223,46 @@ class Arms:
             yield
             return
         busy = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
-        pod = self.pod(chain.neighbour).metadata.name
-        job = Job(self.space.cluster, self.space.namespace, pod, busy)
+        out, err = (self.space.lab.run / f"neighbour.{name}" for name in ("out", "err"))
+        job = RemoteClient(self.host(self.pod(chain.neighbour)), Start(busy, out, err))
         try:
             yield
         finally:
-            stayed = job.poll() is None
-            job.kill()
-            with contextlib.suppress(Exception):
+            stayed, cpu_s = False, None
+            with contextlib.suppress(SiteError, subprocess.TimeoutExpired):
+                stayed = job.poll() is None
+                job.kill()
                 job.wait(20.0)
+                cpu_s = job.cpu_s
             record["neighbour"] = {
                 "threads": asked.processes,
                 "shares": asked.shares,
-                "cpu_s": job.record.get("cpu_s"),
+                "cpu_s": cpu_s,
                 "stayed": stayed,
             }
 
-    def watched(self, chain: Chain) -> list[tuple[str, str, int]]:
-        """Return the pods to watch beside the clients' as (part, pod, number of its main process in it)."""
+    def watch(self, chain: Chain, clients: Sequence[RemoteClient], path: Path, hops: Any) -> RemoteWatch:
+        """Return what watches an arm's clients and pods; all parts of a TiDB cluster are the server too."""
         found = [one for part in chain.servers for one in self.server(part).watched()]
-        return found + ([("proxy", pod_of(chain.proxy), 1)] if chain.proxy is not None else [])
+        found += [("proxy", pod_of(chain.proxy), 1)] if chain.proxy is not None else []
+        roles: dict[str, Host] = {}
+        pids: dict[str, dict[str, list[int]]] = {}
+        families: dict[str, list[int]] = {}
+
+        def add(part: str, host: Host) -> None:
+            rank = 1 + sum(role.partition("-")[0] == part for role in roles)
+            roles[part if rank == 1 else f"{part}-{rank}"] = host
+
+        for one in clients:
+            add("client", one.host)
+        for part, name, pid in found:
+            host = self.host(wait.look(self.space.cluster, self.space.namespace, name))
+            add(part, host)
+            for kind in {part, "proxy" if part == "proxy" else "server"}:
+                pids.setdefault(kind, {}).setdefault(host.name, []).append(pid)
+            if part == "server" and self.server(chain.server).has_children:
+                families[host.name] = [pid]
+        return RemoteWatch(roles, pids, clients, path, hops, families)
 
     def node(self, name: str) -> dict[str, Any]:
         """Return what a node is, asked once."""

@@ -30,11 +30,14 @@ SCRIPT = ("sh", f"{TOOLS}/server.sh")
 class Server(ABC):
     """One server in its pod. Nothing is asked of the cluster before `ensure`.
 
+    With `has_children` its work is done by processes that it starts.
+
     `record` gets as `reconnects` how many connections were opened again: a number, or the item `place` of a
     list.
     """
 
     crash: re.Pattern[str]
+    has_children = False
 
     def __init__(self, space: StudyNamespace, part: Part) -> None:
         self.space, self.part = space, part
@@ -236,7 +239,7 @@ class Server(ABC):
         """Keep the pod's first process, and the server it will start, to the servers' half of the cores."""
         cores = int(self.run("nproc", "--all")) if self.space.here.split_cores else 1
         if cores > 1:
-            self.run("taskset", "-acp", layout.halves(cores)["server"], "1")
+            self.run("taskset", "-acp", layout.listed(layout.halves(cores)["server"]), "1")
 
     def _do(self, *words: str) -> str:
         return self.run(*SCRIPT, *words)

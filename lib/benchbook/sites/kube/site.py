@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,11 @@ from benchbook.sites import lab as labs
 from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
-from benchbook.sites.kube import copies, evidence, layout, loaded, obstacles, plan, pods, running, turns
-from benchbook.sites.kube.client import PodClient, hop
+from benchbook.sites.hosts.watch import RemoteWatch
+from benchbook.sites.kube import copies, evidence, layout, loaded, obstacles, plan, pods, running, turns, wait
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.outside import Outside, OutsideWatch
-from benchbook.sites.kube.watch import PodWatch
+from benchbook.sites.kube.outside import Outside
 from benchbook.sites.tidb import pools
 
 READY_S = 1.5
@@ -41,6 +39,8 @@ class KubernetesSite(ArrangedSite[InPod]):
     def __init__(self, study: Study, lab: Path) -> None:
         super().__init__(study, lab)
         self.chains = layout.chains(study)
+        # What the clients of an arm connect to.
+        self._reached: dict[str, list[tuple[str, int]]] = {}
         # Each client is asked for over the API, and its node's clock is read.
         self.ready_s = READY_S * (1 + max(arm.clients for arm in study.arms.values()))
 
@@ -69,6 +69,7 @@ class KubernetesSite(ArrangedSite[InPod]):
                 raise
             print(f"not all was taken down: {trouble}; run `make down`")
         finally:
+            self._arms.end()
             if self._outside is not None:
                 self._outside.end()
 
@@ -100,11 +101,13 @@ class KubernetesSite(ArrangedSite[InPod]):
             server = self._arms.server(part)
             address = server.address(server.ensure())
             places.append(self._endpoint(address, part.port, is_inside=bool(clients_inside(chain))))
-        return [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
+        found = [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
+        self._reached[arm] = [(place.host, place.port) for place in found]
+        return found
 
     def clock(self, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> turns.Clock:
         """Start it in the pod of all clients, where the logs are that it reads; it lets them begin."""
-        return turns.Clock(self.lab, {name: taker.clients for name, taker in takers.items()}, asked)
+        return turns.Clock(self.lab, takers, asked)
 
     def stopped_with(self, deployed: Mapping[str, str], name: str) -> list[str]:
         return ["client"]
@@ -155,26 +158,27 @@ class KubernetesSite(ArrangedSite[InPod]):
             return limit * len(chain.clients)
         return self._arms.client_cores(chain)
 
-    def client(self, start: Start) -> PodClient | RemoteClient:
+    def client(self, start: Start) -> RemoteClient:
         """With `begin_at` it begins by the clock of its node, with `held` when the clock of turns lets it."""
-        chain, where = self._chain(start.arm), (self.space.cluster, self.space.namespace)
+        chain = self._chain(start.arm)
         if clients_outside(chain):
             return self._clients_outside().client(start)
         if clients_inside(chain):
             server = chain.servers[several.server_of(start.number, len(chain.servers))]
-            return PodClient(*where, pod_of(server), start)
+            pod = wait.look(self.space.cluster, self.space.namespace, pod_of(server))
+            return RemoteClient(self._arms.host(pod), start)
         pod = self._arms.pod(chain.clients[start.number])
-        # What the client connects to is the part whose bytes it can count.
-        hops = hop(start.argv, "proxy" if chain.proxy is not None else "server")
-        if (cores := self._arms.cores_of("client", pod.spec.node_name)) is not None:
-            start = replace(start, argv=["taskset", "-c", cores, *start.argv])
-        return PodClient(*where, pod.metadata.name, start, hops)
+        cores = self._arms.cores_of("client", pod.spec.node_name)
+        return RemoteClient(self._arms.host(pod), start, None if cores is None else tuple(cores))
 
-    def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> PodWatch:
-        chain = self._chain(arm)
-        kind = OutsideWatch if clients_outside(chain) else PodWatch
-        parts = self._arms.watched(chain)
-        return kind(self.space.cluster, self.space.namespace, (client, *others), parts, path)
+    def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> RemoteWatch:
+        chain, clients, hops = self._chain(arm), (client, *others), {}
+        if chain.clients:
+            # What a client connects to is the part whose bytes it can count.
+            part = "proxy" if chain.proxy is not None else "server"
+            for one, (host, port) in zip(clients, self._reached[arm], strict=False):
+                hops[one.host.name] = [{"part": part, "host": host, "port": port}]
+        return self._arms.watch(chain, clients, path, hops)
 
     def data_groups(self) -> list[list[str]]:
         """Return the arms by the data they share: each TiDB cluster has its own, which can't be copied."""

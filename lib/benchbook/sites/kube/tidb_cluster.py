@@ -34,6 +34,7 @@ class TidbCluster:
     """One TidbCluster. Nothing is asked of the Kubernetes cluster before `ensure`."""
 
     port = PORT
+    has_children = False
 
     def __init__(self, space: StudyNamespace, part: Part, arm: str) -> None:
         self.space, self.part, self.arm = space, part, arm

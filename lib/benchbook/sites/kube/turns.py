@@ -1,7 +1,6 @@
 """The clock of turns in the pod that the clients of all arms are in; servers are never stopped there.
 
-It goes on whatever becomes of the connection to it. When it ends, however it ends, its watcher in the pod
-(`agent`) lets all clients go on.
+It goes on whatever becomes of the connection to it. However it ends, all clients go on thereafter.
 """
 
 from __future__ import annotations
@@ -9,14 +8,15 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
-from benchbook.sites.arms import turns
-from benchbook.sites.kube.client import JOBS, Job, PodClient, clock
-from benchbook.sites.kube.pods import TOOLS
+from benchbook.sites.arms import clock, turns
+from benchbook.sites.contract import Start, Taker
+from benchbook.sites.hosts import through_agent
+from benchbook.sites.hosts.client import RemoteClient
 
 END_S = 10.0
 
@@ -24,31 +24,28 @@ END_S = 10.0
 class Clock:
     """The clock of one group, from its start to its end. `asked` is as for the clock of one machine."""
 
-    def __init__(
-        self, lab: labs.Lab, clients: Mapping[str, Sequence[PodClient]], asked: Mapping[str, Any]
-    ) -> None:
-        jobs = [one.popen for of_arm in clients.values() for one in of_arm]
-        first = jobs[0]
-        if others := {job.pod for job in jobs} - {first.pod}:
-            raise SiteError(f"clients that take turns are in {first.pod} and in {', '.join(sorted(others))}")
-        self.ahead_s = clock(first.cluster, first.namespace, first.pod)
-        for job in jobs:
-            job.ahead_s = self.ahead_s
+    def __init__(self, lab: labs.Lab, takers: Mapping[str, Taker], asked: Mapping[str, Any]) -> None:
+        self.clients: list[RemoteClient] = [one for taker in takers.values() for one in taker.clients]
+        host = self.clients[0].host
+        if others := {one.host.name for one in self.clients} - {host.name}:
+            raise SiteError(f"clients that take turns are in {host.name} and in {', '.join(sorted(others))}")
+        offset = through_agent.clock(host)
+        for one in self.clients:
+            one.clock = offset
+        self.ahead_s = offset.ahead_s
         arms = [
             {
                 "name": name,
-                "clients": [one.pid for one in of_arm],
-                "logs": [f"{JOBS}/{one.popen.name}/out" for one in of_arm],
-                "parts": {"client": [one.pid for one in of_arm]},
+                "clients": (pids := [one.pid for one in taker.clients]),
+                "logs": [f"{host.folder}/{one.job}/out" for one in taker.clients],
+                "parts": {"client": pids},
             }
-            for name, of_arm in clients.items()
+            for name, taker in takers.items()
         ]
         request, self.result = turns.ask(lab, **asked, held=True, arms=arms, stops={})
-        # A job brings back what it printed, so the clock puts its result there.
-        argv = ["python3", "-I", "-S", f"{TOOLS}/clock.py", str(request), "{JOB}/out"]
-        pids = [job.pid for job in jobs]
-        self.job = Job(first.cluster, first.namespace, first.pod, argv, continues=pids)
-        self.job.into(self.result, lab.run / "clock.log")
+        # It is started in a folder of its own, and what is there as `out` is brought back.
+        argv = ["python3", "-I", "-S", str(clock.__file__), str(request), "out"]
+        self.job = RemoteClient(host, Start(argv, self.result, lab.run / "clock.log"))
 
     @property
     def exit_code(self) -> int | None:
@@ -57,11 +54,14 @@ class Clock:
     def end(self) -> dict[str, Any]:
         """End the clock if it goes on; return what it wrote, by our monotonic clock, with its exit code."""
         if self.exit_code is None:
-            for act in (lambda: self.job.send_signal(signal.SIGTERM), self.job.kill):
+            for signum in (signal.SIGTERM, signal.SIGKILL):
                 with contextlib.suppress(subprocess.TimeoutExpired, SiteError):
-                    act()
+                    self.job.send_signal(signum)
                     self.job.wait(END_S)
                     break
+        for one in self.clients:
+            with contextlib.suppress(SiteError):
+                one.send_signal(signal.SIGCONT)
         return {**here(labs.noted(self.result), self.ahead_s), "exit_code": self.exit_code}
 
 

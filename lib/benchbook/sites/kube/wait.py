@@ -95,13 +95,14 @@ def state(pod: Any | None, digest: str | None = None) -> str | None:
     return None
 
 
+def told(pod: Any) -> tuple[str, int] | None:
+    """Return what tells a pod's own container from the one after a restart; None of a pod that is ending."""
+    statuses = pod.status.container_statuses or ()
+    restarts = statuses[0].restart_count if statuses else 0
+    return (pod.metadata.uid, restarts) if pod.metadata.deletion_timestamp is None else None
+
+
 def same(now: Any, before: Any) -> bool:
     """Say whether a pod is the one it was: neither made again, nor restarted, nor ending."""
     statuses = now.status.container_statuses or []
-    return (
-        now.metadata.uid == before.metadata.uid
-        and now.metadata.deletion_timestamp is None
-        and bool(statuses)
-        and statuses[0].ready
-        and statuses[0].restart_count == before.status.container_statuses[0].restart_count
-    )
+    return told(now) is not None and told(now) == told(before) and bool(statuses) and statuses[0].ready

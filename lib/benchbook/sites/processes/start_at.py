@@ -1,4 +1,4 @@
-"""Programs that begin together: each is started early and waits for one moment of the machine's clock.
+"""Programs that begin together: each is started early and waits, for a moment of the clock or to be let go.
 
 What waits is a few lines of Python that then become the program: same process, same number, same files. When
 it began it writes down itself, so that the spread of several is what was, not what was asked.
@@ -25,6 +25,15 @@ note.close()
 os.execvp(sys.argv[3], sys.argv[3:])
 """
 
+# sys.argv: the file for the note, the program's command line.
+HELD = """
+import os, signal, sys, time
+os.kill(os.getpid(), signal.SIGSTOP)
+with open(sys.argv[1], "w") as note:
+    note.write(repr(time.monotonic()))
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
 
 @dataclass(frozen=True)
 class Timed(process.Child):
@@ -46,6 +55,12 @@ def waiting(argv: Sequence[str], at: float, note: Path) -> list[str]:
     note.unlink(missing_ok=True)
     # Without the site packages it is ready in a few hundredths of a second.
     return [sys.executable, "-I", "-S", "-c", WAIT, repr(at), str(note), *argv]
+
+
+def held(argv: Sequence[str], note: Path) -> list[str]:
+    """Return the command line of what stands still until it is let go, and then becomes a program."""
+    note.unlink(missing_ok=True)
+    return [sys.executable, "-I", "-S", "-c", HELD, str(note), *argv]
 
 
 def timed(child: process.Child, note: Path | None) -> Timed:
