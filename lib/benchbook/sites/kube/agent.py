@@ -1,7 +1,7 @@
 """A pod's agent: the same as on hosts, carried there as one file and asked through the API.
 
-An image need not have Python. A pod whose own has none gets a container beside it, an ephemeral one of the
-client's image, that sees the processes of the first; requests, limits and class of the pod stay what they are.
+An image need not have Python: a pod whose own has none gets a container beside it, an ephemeral one of the
+client's image that sees its processes. Requests, limits and class of the pod stay what they are.
 """
 
 from __future__ import annotations
