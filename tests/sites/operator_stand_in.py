@@ -17,7 +17,6 @@ from benchbook.core.errors import SiteError
 from benchbook.sites.kube import tidb, wait
 from benchbook.sites.kube.api import Cluster
 from benchbook.sites.kube.tidb_parts import PodPlacement
-from benchbook.sites.machine import far
 from benchbook.sites.machine.contract import Request
 from benchbook.sites.tidb import placement
 
@@ -106,8 +105,9 @@ class Operator(threading.Thread):
         self.cluster.ask(patch, group, version, self.namespace, PLURAL, name, {"status": status})
 
     def request(self, address: str, port: int, asked: Request) -> str:
-        """Ask a pod over HTTP, as a study's namespace does."""
-        return far.fetch(self.cluster.socket(self.namespace, address, port), "localhost", port, asked)
+        """Ask a pod over HTTP from inside it."""
+        url = f"http://127.0.0.1:{port}{asked.path}"
+        return self.cluster.must(self.namespace, address, ["wget", "-qO-", url])
 
     def _is_placed(self, name: str, pods: list[Any]) -> bool:
         """Say whether PD has every region on all stores: unistore may end where a split comes before that."""

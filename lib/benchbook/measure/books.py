@@ -53,19 +53,13 @@ def rows_of(connection: Connection, tables: int | None) -> Record:
     }
 
 
-def after(
-    connection: Connection,
-    was: Record,
-    tables: int | None,
-    arrangement: Mapping[str, Any],
-    number: int = 0,
-) -> Record:
+def after(connection: Connection, was: Record, tables: int | None, arrangement: Mapping[str, Any]) -> Record:
     """Look at one server again once the client's sessions have left it; return its whole record."""
     try:
         settle(connection)
         counters, uptime_s = ledger.snapshot(connection)
         moment = connection.info["moment"]
-        own = _own_connections(was["before"], counters, arrangement, number)
+        own = _own_connections(was["before"], counters, arrangement)
         return {
             **_known(was),
             "state": state.after(connection, was["state"], moment),
@@ -140,10 +134,8 @@ def arranged(arms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the arms that one server had at once opened there, as `after` asks it of one arm."""
     if len(arms) == 1:
         return dict(arms[0])
-    flags = ("has_probes", "pools_sessions")
-    found: dict[str, Any] = {name: True for name in flags if any(one.get(name) for one in arms)}
     # Turns have no load beside them, and no arm in turns has several servers (`core.turns`).
-    return found | {"reconnects": sum(one.get("reconnects", 0) for one in arms)}
+    return {name: True for name in ("has_probes", "pools_sessions") if any(one.get(name) for one in arms)}
 
 
 def _absent(connection: Connection, arrangement: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -163,17 +155,12 @@ def _sum(counters: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
     return {name: sum(one[name] for one in known) for name in names}
 
 
-def _own_connections(
-    was: Mapping[str, int], now: Mapping[str, int], arrangement: Mapping[str, Any], number: int
-) -> int:
+def _own_connections(was: Mapping[str, int], now: Mapping[str, int], arrangement: Mapping[str, Any]) -> int:
     """Return how many connections between two looks at a server were not sysbench's."""
     # A proxy that asks whether the server lives drops its connection before it logs in.
     key = "Aborted_connects"
     probes = now[key] - was[key] if arrangement.get("has_probes") else 0
-    own = probes + (arrangement.get("load", {}).get("connections") or 0)
-    # A site far away may have lost our session and opened it again.
-    reconnects = arrangement.get("reconnects", 0)
-    return own + (reconnects[number] if isinstance(reconnects, list) else reconnects if number == 0 else 0)
+    return probes + (arrangement.get("load", {}).get("connections") or 0)
 
 
 def settle(connection: Connection, wait_s: float = SETTLED_S) -> None:

@@ -281,11 +281,11 @@ def _after(making: Sequence[Making], was: Mapping[Connection, books.Record]) -> 
         except Exception as error:
             found |= {connection: books.silent(was[connection], error) for connection in one.run.connections}
     for one in making:
-        for number, connection in enumerate(one.run.connections):
+        for connection in one.run.connections:
             if connection not in found:
                 users = [other.arrangement for other in making if connection in other.run.connections]
                 arrangement = books.arranged(users)
-                found[connection] = books.after(connection, was[connection], one.tables, arrangement, number)
+                found[connection] = books.after(connection, was[connection], one.tables, arrangement)
     return [books.together([found[connection] for connection in one.run.connections]) for one in making]
 
 

@@ -260,11 +260,7 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def during(self, arm: str) -> contextlib.AbstractContextManager[dict[str, Any]]:
-        """Keep beside a run what belongs to its arm; the record says afterwards how all held.
-
-        `reconnects` in it are sessions of ours that were lost and opened again: a number, or one for each
-        server.
-        """
+        """Keep beside a run what belongs to its arm; the record says afterwards how all held."""
 
     @abc.abstractmethod
     def log_mark(self, arm: str | None = None) -> Any:

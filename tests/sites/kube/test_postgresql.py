@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,7 +15,6 @@ from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy
 from pydantic import ValidationError
 
 from benchbook.core import applied
@@ -32,6 +30,7 @@ from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME, TOOLS
 from benchbook.sites.kube.postgresql import PASSWORD_FILE, PostgreSQL
 from tests import rooms
 from tests.sites import kubernetes_study
+from tests.sites.agent.test_server import Agents
 
 SMALL = {"shared_buffers": "32MB", "max_wal_size": "256MB"}
 PASSWORD = "pa55-of-the-test"
@@ -93,20 +92,6 @@ def test_a_client_in_the_server_s_container_takes_the_socket_that_is_named_after
     assert pods.of_engine("mariadb").socket(5433) == Path(f"{pods.OWN}/m.sock")
 
 
-class Direct:
-    """A socket with the words of a forwarded port."""
-
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=5)
-        self.settimeout, self.sendall = self.socket.settimeout, self.socket.sendall
-
-    def receive(self) -> bytes:
-        return self.socket.recv(1 << 16)
-
-    def close(self) -> None:
-        self.socket.close()
-
-
 class Pod:
     """The one pod of a cluster: this machine, with the places of a pod in a folder of the test's."""
 
@@ -124,9 +109,6 @@ class Pod:
         for place, folder in self.places.items():
             text = text.replace(place, str(folder))
         return text
-
-    def socket(self, namespace: str, pod: str, port: int) -> Direct:
-        return Direct(port)
 
     def must(self, namespace: str, pod: str, argv: Sequence[str]) -> str:
         done = subprocess.run([self.moved(word) for word in argv], capture_output=True, text=True, timeout=60)
@@ -146,6 +128,10 @@ def server() -> Iterator[PostgreSQL]:
     lab = labs.open_lab(root / "lab")
     ground = SimpleNamespace(study=asked, cluster=pod, namespace="n", here=layout.asked(asked), lab=lab)
     ground.admin_password = lambda: PASSWORD
+    agents = Agents(root)
+    agents.serve()
+    closing = SimpleNamespace(append=lambda stream: agents.ok("close", stream=stream))
+    ground.host_of = lambda name: SimpleNamespace(call=agents.ok_or_error, closing=closing)
     held = PostgreSQL.files(asked.engine, part.port)
     held |= {"server.sh": manifests.tools()["server.sh"]}
     for name, text in held.items():
@@ -161,6 +147,7 @@ def server() -> Iterator[PostgreSQL]:
     finally:
         first.terminate()
         first.wait(30)
+        agents.command("end")
         shutil.rmtree(root)
 
 
@@ -224,39 +211,6 @@ def test_the_account_comes_in_by_its_password_alone_and_is_counted(server: Postg
     digest = server._do("who").split()[2]
     text = "".join(server.space.cluster.moved(one) for _, one in server.applied())
     assert digest == applied.digest(text)
-
-
-@needs
-@pytest.mark.server
-def test_a_silent_connection_that_was_lost_is_opened_again_and_counted(
-    server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
-):
-    start(server, "a1")
-    ways, reach = [], server.reach
-    monkeypatch.setattr(server, "reach", lambda: ways.append(reach()) or ways[-1])
-    with server.admin().connect() as connection:
-        opened, mine = connection.info["opened"](), connection.connection.dbapi_connection
-        first = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
-        made = []
-        for silent_s in (0, 10, 0):
-            mine.spoke_s -= silent_s
-            connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
-            books = "SELECT sessions, xact_commit FROM pg_stat_database WHERE datname = 'sbtest'"
-            made.append(connection.exec_driver_sql(books).one())
-        # To see that it is there is no transaction of the session.
-        assert made[1].xact_commit - made[0].xact_commit == made[2].xact_commit - made[1].xact_commit == 2
-        assert connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one() == first
-        assert server.record == {} and len(ways) == 1
-        ways[0].socket.shutdown(socket.SHUT_RDWR)
-        mine.spoke_s -= 10
-        assert connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one() != first
-        assert server.record == {"reconnects": 1} and connection.info["opened"]() == opened + 1
-        assert mine.carrier.is_alive() and len(ways) == 2
-        # One that was lost while it was in use tells so: what it had asked may have been done.
-        ways[1].socket.shutdown(socket.SHUT_RDWR)
-        with pytest.raises(sqlalchemy.exc.OperationalError):
-            connection.exec_driver_sql("SELECT 1")
-    assert server.record == {"reconnects": 1}
 
 
 @needs

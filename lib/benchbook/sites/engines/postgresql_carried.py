@@ -13,7 +13,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 
@@ -40,11 +40,8 @@ class FarConnection(psycopg.Connection[Any]):
             self.carrier.join(CLOSE_S)
 
 
-Kind = TypeVar("Kind", bound=FarConnection)
-
-
-def connect(far: Far, lab: Lab, kind: type[Kind], **account: Any) -> Kind:
-    """Open a connection of a kind by what carries its bytes, with psycopg's own arguments for the account."""
+def connect(far: Far, lab: Lab, **account: Any) -> FarConnection:
+    """Open a connection by what carries its bytes, with psycopg's own arguments for the account."""
     far.settimeout(READ_S)
     folder = lab.own(f"run/pg-{uuid.uuid4().hex[:8]}", None)
     try:
@@ -55,7 +52,7 @@ def connect(far: Far, lab: Lab, kind: type[Kind], **account: Any) -> Kind:
             entrance.settimeout(ACCEPT_S)
             carrier = Carrier(far, entrance)
             carrier.start()
-            made = kind.connect(host=str(folder), port=1, **account)
+            made = FarConnection.connect(host=str(folder), port=1, **account)
             made.carrier = carrier
             return made
     except BaseException:

@@ -18,4 +18,4 @@ def connect(host: Host, target: str | tuple[str, int], lab: Lab, **account: Any)
         far = FarSocket(host, target)
     except ConnectionError as error:
         raise psycopg.OperationalError(str(error)) from None
-    return carried.connect(far, lab, carried.FarConnection, **account)
+    return carried.connect(far, lab, **account)

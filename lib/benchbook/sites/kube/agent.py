@@ -17,13 +17,13 @@ from websocket import ABNF, WebSocketTimeoutException
 
 from benchbook.core.errors import SiteError
 from benchbook.core.inventory import Target
+from benchbook.core.study_kubernetes import Kubernetes
 from benchbook.sites.hosts import archive
 from benchbook.sites.hosts.host import AgentGone, Host
 from benchbook.sites.kube import wait
-from benchbook.sites.kube.api import LOST, OUT, wait_for
-from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.api import LOST, OUT, Cluster, wait_for
 from benchbook.sites.kube.pods import HOME, IDLE
-from benchbook.sites.lab import lab_id
+from benchbook.sites.lab import Lab, lab_id
 
 LEASE_S, PATIENCE_S, TIMEOUT_S = 900.0, 300.0, 30.0
 # The file comes as one line: not every API can end what a command reads.
@@ -75,12 +75,13 @@ class PodHost(Host):
     Such a container shares the server's limits, so that its own pauses say nothing of the machine.
     """
 
-    def __init__(self, space: StudyNamespace, pod: Any, is_beside: bool) -> None:
+    def __init__(self, cluster: Cluster, pod: Any, lab: Lab, here: Kubernetes, is_beside: bool) -> None:
         name = pod.metadata.name
         way = (LEASE_S, PATIENCE_S, TIMEOUT_S)
         target = Target(name, name, name, (), 0, "root", None, Path(), HOME, *way)
-        super().__init__(target, lab_id(space.lab.token), space.lab.token)
-        self.space, self.pod, self.is_whole = space, pod, not is_beside
+        super().__init__(target, lab_id(lab.token), lab.token)
+        self.cluster, self.pod, self.here, self.is_whole = cluster, pod, here, not is_beside
+        self.namespace = pod.metadata.namespace
         self._container: str | None = None
         self._talks: Channel | None = None
 
@@ -93,32 +94,31 @@ class PodHost(Host):
         return self._container
 
     def _put_beside(self, own: str) -> str:
-        cluster, here = self.space.cluster, self.space.here
-        image = here.images.client
+        cluster, image = self.cluster, self.here.images.client
         # One that has ended, with the container whose processes it saw, is never started again.
         restarts = self.pod.status.container_statuses[0].restart_count
         name = f"agent-{restarts}-{hashlib.sha256(image.encode()).hexdigest()[:6]}"
-        made = {"name": name, "image": image, "imagePullPolicy": here.images.pull, "command": IDLE}
+        made = {"name": name, "image": image, "imagePullPolicy": self.here.images.pull, "command": IDLE}
         body = {"spec": {"ephemeralContainers": [{**made, "targetContainerName": own}]}}
-        where = (self.name, self.space.namespace)
-        cluster.ask(cluster.core.patch_namespaced_pod_ephemeralcontainers, *where, body)
+        patch = cluster.core.patch_namespaced_pod_ephemeralcontainers
+        cluster.ask(patch, self.name, self.namespace, body)
 
         def state() -> Any:
-            found = wait.look(cluster, self.space.namespace, self.name)
+            found = wait.look(cluster, self.namespace, self.name)
             statuses = (found.status.ephemeral_container_statuses or ()) if found is not None else ()
             return next((one.state for one in statuses if one.name == name), None)
 
-        if not wait_for(lambda: (now := state()) is not None and now.running, here.wait_s):
+        if not wait_for(lambda: (now := state()) is not None and now.running, self.here.wait_s):
             raise SiteError(
-                f"{self.name}: no container of {image} runs beside it after {here.wait_s} s: {state()}; see "
-                "that its node can fetch site.kubernetes.images.client, and that its first user is root"
+                f"{self.name}: no container of {image} runs beside it after {self.here.wait_s} s: "
+                f"{state()}; see that its node can fetch site.kubernetes.images.client, and that root is its user"
             )
         return name
 
     def _ready(self) -> None:
         """Raise AgentGone if the pod is no more what it was, ConnectionError if the API does not tell."""
         try:
-            now = wait.look(self.space.cluster, self.space.namespace, self.name)
+            now = wait.look(self.cluster, self.namespace, self.name)
         except SiteError as error:
             raise ConnectionError(str(error)) from None
         if now is None or wait.told(now) != wait.told(self.pod):
@@ -128,7 +128,7 @@ class PodHost(Host):
     def _exec(self, *argv: str, stdin: bytes = b"") -> bytes:
         self._ready()
         try:
-            done = self.space.cluster.run(self.space.namespace, self.name, argv, stdin, self.container)
+            done = self.cluster.run(self.namespace, self.name, argv, stdin, self.container)
         except SiteError as error:
             raise ConnectionError(str(error)) from None
         return done.out + (done.err if done.code else b"")
@@ -136,9 +136,9 @@ class PodHost(Host):
     def _talk(self) -> Any:
         if self._talks is None:
             self._ready()
-            where = (self.space.namespace, self.name)
+            where = (self.namespace, self.name, self._argv("talk"))
             try:
-                opened = self.space.cluster.open(*where, self._argv("talk"), True, self.container)
+                opened = self.cluster.open(*where, True, self.container)
             except (*LOST, ApiException) as error:
                 raise ConnectionError(str(error)) from None
             self._talks, self._heard = Channel(opened), b""

@@ -1,4 +1,4 @@
-"""One cluster through its API: apply, look, wait, run a command in a pod, and reach a port of it."""
+"""One cluster through its API: apply, look, wait, run a command in a pod."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from websocket import WebSocketException
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.kube.layout import MANAGER
-from benchbook.sites.kube.tunnel import Tunnel
 
 VARIABLES = ("BENCHBOOK_KUBECONFIG", "KUBECONFIG")
 # The ways in which a connection to the API ends before its work is done.
@@ -206,10 +205,6 @@ class Cluster:
             binary=True,
             _preload_content=False,
         )
-
-    def socket(self, namespace: str, pod: str, port: int) -> Tunnel:
-        """Return a connection to a port of a pod, from inside the pod; it ends with the socket."""
-        return Tunnel(self.api, namespace, pod, port)
 
     def raw(self, path: str) -> str | None:
         """Return what the API answers at a path, as text; None where it has or shows nothing."""

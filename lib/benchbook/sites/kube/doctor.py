@@ -14,7 +14,6 @@ RIGHTS = (
     ("create", "", "secrets"),
     ("create", "", "services"),
     ("create", "", "pods/exec"),
-    ("create", "", "pods/portforward"),
     ("patch", "", "pods/ephemeralcontainers"),
     ("list", "", "nodes"),
 )

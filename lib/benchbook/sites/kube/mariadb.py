@@ -68,7 +68,7 @@ class MariaDB(Server):
         return self.made_of | {"settings": fixed}
 
     def said_word(self) -> str | None:
-        return connect.ask(self.reach, self.space.admin_password(), "SELECT @@report_host")
+        return connect.ask(*self.reached, "SELECT @@report_host")
 
     def begun(self) -> None:
         """Do nothing: MariaDB reads all settings and accounts from its files."""

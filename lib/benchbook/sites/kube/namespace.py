@@ -6,8 +6,10 @@ The lab remembers in `cluster.json` where it is, so that `down` finds it without
 
 from __future__ import annotations
 
+import getpass
 import json
 import secrets
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,15 @@ from kubernetes import client
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
-from benchbook.sites.kube import layout, manifests, pods
+from benchbook.sites.hosts import through_agent
+from benchbook.sites.kube import layout, manifests, pods, wait
+from benchbook.sites.kube.agent import PodHost
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.kube.pods import SERVER_ACCOUNTS
-from benchbook.sites.machine import far
 from benchbook.sites.machine.contract import Request
 
 GONE_S = 180.0
+LOOPBACK = "127.0.0.1"
 
 
 class StudyNamespace:
@@ -34,6 +38,8 @@ class StudyNamespace:
         self.cluster = Cluster(self.here.context)
         self.names = layout.names(self.here.namespace_prefix, lab.folder.name, lab.token)
         self.applied: dict[str, list[dict[str, Any]]] = {}
+        self._hosts: dict[str, PodHost] = {}
+        self._over = threading.Event()
 
     @property
     def namespace(self) -> str:
@@ -60,9 +66,37 @@ class StudyNamespace:
                 self.cluster.apply(manifest)
             self.applied[what] = objects
 
+    def host(self, pod: Any) -> PodHost:
+        """Return a pod as what an agent does in it and tells of it; the agent is begun and kept."""
+        name, first = pod.metadata.name, pod.spec.containers[0].name
+        known = self._hosts.get(name)
+        if known is None or known.is_gone or wait.told(known.pod) != wait.told(pod):
+            has_python = first in ("client", "neighbour") or self.here.client_in == "server"
+            known = self._hosts[name] = PodHost(self.cluster, pod, self.lab, self.here, not has_python)
+            known.begin(f"{getpass.getuser()}, {self.lab.folder}")
+            threading.Thread(target=known.keep, args=(self._over,), daemon=True).start()
+        return known
+
+    def host_of(self, name: str) -> PodHost:
+        """Return the pod of a name as it is now; ConnectionError if there is none."""
+        if name in self._hosts and not self._hosts[name].is_gone:
+            return self._hosts[name]
+        try:
+            if (pod := wait.look(self.cluster, self.namespace, name)) is None:
+                raise ConnectionError(f"{name}: no such pod")
+            return self.host(pod)
+        except SiteError as error:
+            raise ConnectionError(str(error)) from None
+
+    def end(self) -> None:
+        """Let all agents go: they end with their pods, or what they started with their lease."""
+        self._over.set()
+        for host in self._hosts.values():
+            host.close()
+
     def request(self, address: str, port: int, asked: Request) -> str:
-        """Return what an HTTP server in a pod, whose name is the address here, answers through the API."""
-        return far.fetch(self.cluster.socket(self.namespace, address, port), "localhost", port, asked)
+        """Return what an HTTP server in a pod, whose name is the address here, answers inside it."""
+        return through_agent.request(self.host_of(address), LOOPBACK, port, asked)
 
     def text(self, *names: str) -> str:
         """Return what was applied under some names, as YAML without secrets."""

@@ -1,31 +1,24 @@
-"""PostgreSQL in a pod: its files and accounts, and what it says of itself over SQL.
-
-libpq takes no socket of ours, so what the API forwards is carried to it as what an agent forwards is.
-"""
+"""PostgreSQL in a pod: its files and accounts, and what it says of itself over SQL."""
 
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import psycopg
 import sqlalchemy
-from psycopg.pq import TransactionStatus
 
 from benchbook.core.errors import SiteError
 from benchbook.sites import lab as labs
 from benchbook.sites import settings as reserved
 from benchbook.sites.engines import postgresql_accounts as accounts
-from benchbook.sites.engines import postgresql_carried as carried
 from benchbook.sites.engines import postgresql_settings as settings
 from benchbook.sites.engines.postgresql import CRASH, HARMLESS
 from benchbook.sites.engines.postgresql_dialect import ADMIN
-from benchbook.sites.kube.connect import SILENT_S
+from benchbook.sites.hosts import pgsql
 from benchbook.sites.kube.layout import Part, pod_of
-from benchbook.sites.kube.namespace import StudyNamespace
+from benchbook.sites.kube.namespace import LOOPBACK, StudyNamespace
 from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME, OWN
 from benchbook.sites.kube.server import Server
 
@@ -57,32 +50,6 @@ local {schema} all scram-sha-256
 """
 # The file of the Secret with the administrator's password.
 PASSWORD_FILE = "administrator"
-
-
-class Tunnelled(carried.FarConnection):
-    """A connection through the API, opened `again` where it was lost while it was silent, as MySQL's."""
-
-    again: Callable[[], Tunnelled] | None = None
-    spoke_s = 0.0
-
-    def cursor(self, *given: Any, **named: Any) -> Any:  # type: ignore[override]  # it has several forms
-        """Return a new cursor, over a new connection if the old one is gone."""
-        is_idle = self.pgconn.transaction_status in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
-        if self.again is not None and is_idle and time.monotonic() - self.spoke_s > SILENT_S:
-            self._renew(self.again)
-        self.spoke_s = time.monotonic()
-        return super().cursor(*given, **named)
-
-    def _renew(self, again: Callable[[], Tunnelled]) -> None:
-        try:
-            # It asks for a sign alone: the server counts neither a statement nor a transaction.
-            with self.pipeline():
-                pass
-        except psycopg.OperationalError:
-            made = again()
-            self.pgconn, made.pgconn = made.pgconn, self.pgconn
-            self.carrier, made.carrier = made.carrier, self.carrier
-            made.close()
 
 
 class PostgreSQL(Server):
@@ -148,7 +115,7 @@ class PostgreSQL(Server):
         return accounts.identity(self._connect, f"{pod_of(self.part)}: the server")
 
     def admin(self) -> sqlalchemy.Engine:
-        return accounts.engine(self._lasting, lambda: self._opened)
+        return accounts.engine(self._connect, lambda: self._opened)
 
     def facts(self) -> dict[str, Any]:
         version, chosen = str(self.who()["version"]), self.space.study.engine.settings
@@ -158,28 +125,17 @@ class PostgreSQL(Server):
     def log_errors(self, mark: int) -> list[str]:
         return [line for line in super().log_errors(mark) if not HARMLESS.search(line)]
 
-    def _lasting(self) -> Tunnelled:
-        """Open a connection that is opened again where it is lost, and counted each time."""
-
-        def again() -> Tunnelled:
-            made = self._connect()
-            self._count()
-            return made
-
-        made = self._connect()
-        made.again = again
-        return made
-
-    def _connect(self, database: str = labs.SCHEMA) -> Tunnelled:
+    def _connect(self, database: str = labs.SCHEMA) -> psycopg.Connection[Any]:
         """Open the administrator's connection; what it adds to the server's counters is in them at once."""
+        space, pod, port = self.reached
         try:
-            far = self.reach()
-        except (OSError, SiteError) as error:
+            host = space.host_of(pod)
+        except ConnectionError as error:
             raise psycopg.OperationalError(f"no way to the server: {error}") from None
         self._opened += 1
-        account: dict[str, Any] = {"user": ADMIN, "password": self.space.admin_password()}
+        account: dict[str, Any] = {"user": ADMIN, "password": space.admin_password(), "dbname": database}
         how: dict[str, Any] = {"connect_timeout": 10, "sslmode": "disable", "autocommit": True}
-        connection = carried.connect(far, self.space.lab, Tunnelled, **account, **how, dbname=database)
+        connection = pgsql.connect(host, (LOOPBACK, port), space.lab, **account, **how)
         connection.prepare_threshold = None
         connection.execute("SELECT pg_stat_force_next_flush()")
         return connection

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.host import Host
 from benchbook.sites.hosts.watch import RemoteWatch
 from benchbook.sites.kube import facts, layout, manifests, obstacles, pods, tidb, wait
-from benchbook.sites.kube.agent import PodHost
 from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
@@ -54,25 +51,6 @@ class Arms:
         self._has_operator: bool | None = None
         self._operator: str | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
-        self._hosts: dict[str, PodHost] = {}
-        self._over = threading.Event()
-
-    def host(self, pod: Any) -> PodHost:
-        """Return a pod as what an agent tells of and does in it; the agent is begun and kept."""
-        name, first = pod.metadata.name, pod.spec.containers[0].name
-        known = self._hosts.get(name)
-        if known is None or known.is_gone or wait.told(known.pod) != wait.told(pod):
-            has_python = first in ("client", "neighbour") or self.space.here.client_in == "server"
-            known = self._hosts[name] = PodHost(self.space, pod, is_beside=not has_python)
-            known.begin(f"{getpass.getuser()}, {self.space.lab.folder}")
-            threading.Thread(target=known.keep, args=(self._over,), daemon=True).start()
-        return known
-
-    def end(self) -> None:
-        """Let all agents go: they end with their pods, or what they started with their lease."""
-        self._over.set()
-        for host in self._hosts.values():
-            host.close()
 
     def obstacles(self, chain: Chain) -> list[str]:
         """Return why the cluster can't make an arm; what rules out any cluster is told without asking it."""
@@ -224,7 +202,7 @@ class Arms:
             return
         busy = ["sysbench", "cpu", f"--threads={asked.processes}", "--time=0", "--events=0", "run"]
         out, err = (self.space.lab.run / f"neighbour.{name}" for name in ("out", "err"))
-        job = RemoteClient(self.host(self.pod(chain.neighbour)), Start(busy, out, err))
+        job = RemoteClient(self.space.host(self.pod(chain.neighbour)), Start(busy, out, err))
         try:
             yield
         finally:
@@ -256,7 +234,7 @@ class Arms:
         for one in clients:
             add("client", one.host)
         for part, name, pid in found:
-            host = self.host(wait.look(self.space.cluster, self.space.namespace, name))
+            host = self.space.host_of(name)
             add(part, host)
             for kind in {part, "proxy" if part == "proxy" else "server"}:
                 pids.setdefault(kind, {}).setdefault(host.name, []).append(pid)

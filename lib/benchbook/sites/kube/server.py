@@ -16,7 +16,6 @@ import sqlalchemy
 
 from benchbook.core.errors import SiteError
 from benchbook.core.model import fingerprint
-from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.kube import connect, layout, manifests, wait
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
@@ -31,9 +30,6 @@ class Server(ABC):
     """One server in its pod. Nothing is asked of the cluster before `ensure`.
 
     With `has_children` its work is done by processes that it starts.
-
-    `record` gets as `reconnects` how many connections were opened again: a number, or the item `place` of a
-    list.
     """
 
     crash: re.Pattern[str]
@@ -41,8 +37,6 @@ class Server(ABC):
 
     def __init__(self, space: StudyNamespace, part: Part) -> None:
         self.space, self.part = space, part
-        self.record: dict[str, Any] = {}
-        self.place: int | None = None
         self.word: str | None = None
         self._found: Any = None
 
@@ -178,13 +172,14 @@ class Server(ABC):
         """Return what is watched of it as (part, pod, number of the main process)."""
         return [("server", pod_of(self.part), self.pid())]
 
-    def reach(self) -> Any:
-        """Return a socket to the server, through the API."""
-        return self.space.cluster.socket(self.space.namespace, pod_of(self.part), self.part.port)
+    @property
+    def reached(self) -> tuple[StudyNamespace, str, int]:
+        """Where it listens: a port of its pod."""
+        return self.space, pod_of(self.part), self.part.port
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account; each connection is new."""
-        return connect.engine(self.reach, self.space.admin_password(), labs.SCHEMA, self._count)
+        return connect.engine(*self.reached)
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this very server from any other."""
@@ -243,12 +238,6 @@ class Server(ABC):
 
     def _do(self, *words: str) -> str:
         return self.run(*SCRIPT, *words)
-
-    def _count(self) -> None:
-        if self.place is None:
-            self.record["reconnects"] = self.record.get("reconnects", 0) + 1
-        else:
-            self.record["reconnects"][self.place] += 1
 
     def _answers(self) -> bool:
         return self.said_word() == self.word

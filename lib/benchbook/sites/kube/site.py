@@ -17,7 +17,7 @@ from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import copies, evidence, layout, loaded, obstacles, plan, pods, running, turns, wait
+from benchbook.sites.kube import copies, evidence, layout, loaded, obstacles, plan, pods, running, turns
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
@@ -69,7 +69,7 @@ class KubernetesSite(ArrangedSite[InPod]):
                 raise
             print(f"not all was taken down: {trouble}; run `make down`")
         finally:
-            self._arms.end()
+            self.space.end()
             if self._outside is not None:
                 self._outside.end()
 
@@ -128,10 +128,7 @@ class KubernetesSite(ArrangedSite[InPod]):
     @contextlib.contextmanager
     def during(self, arm: str) -> Iterator[dict[str, Any]]:
         chain, servers = self._chain(arm), self._servers_of(arm)
-        record: dict[str, Any] = {} if len(servers) == 1 else {"reconnects": [0 for _ in servers]}
-        # A connection that was lost and opened again, even after the run, is one more in the server's books.
-        for place, server in enumerate(servers):
-            server.record, server.place = record, place if len(servers) > 1 else None
+        record: dict[str, Any] = {}
         is_cluster = self.space.here.tidb is not None
         before = servers[0].threads() if is_cluster else None
         if is_cluster:
@@ -165,11 +162,10 @@ class KubernetesSite(ArrangedSite[InPod]):
             return self._clients_outside().client(start)
         if clients_inside(chain):
             server = chain.servers[several.server_of(start.number, len(chain.servers))]
-            pod = wait.look(self.space.cluster, self.space.namespace, pod_of(server))
-            return RemoteClient(self._arms.host(pod), start)
+            return RemoteClient(self.space.host_of(pod_of(server)), start)
         pod = self._arms.pod(chain.clients[start.number])
         cores = self._arms.cores_of("client", pod.spec.node_name)
-        return RemoteClient(self._arms.host(pod), start, None if cores is None else tuple(cores))
+        return RemoteClient(self.space.host(pod), start, None if cores is None else tuple(cores))
 
     def watch(self, arm: str, client: Any, path: Path, others: Sequence[Any] = ()) -> RemoteWatch:
         chain, clients, hops = self._chain(arm), (client, *others), {}

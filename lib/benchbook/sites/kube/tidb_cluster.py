@@ -14,7 +14,6 @@ import pymysql
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
-from benchbook.sites import lab as labs
 from benchbook.sites import sql
 from benchbook.sites.kube import accounts, connect, tidb, tidb_wait
 from benchbook.sites.kube.layout import Part
@@ -39,8 +38,6 @@ class TidbCluster:
     def __init__(self, space: StudyNamespace, part: Part, arm: str) -> None:
         self.space, self.part, self.arm = space, part, arm
         self.asked = tidb.asked_of(space.study, arm)
-        self.record: dict[str, Any] = {}
-        self.place: int | None = None
         self.word: str | None = None
         self._parts: Parts | None = None
 
@@ -87,14 +84,13 @@ class TidbCluster:
     def address(self, pod: Any) -> str:
         return str(pod.status.pod_ip)
 
-    def open(self) -> connect.Tunnelled:
+    def open(self) -> pymysql.Connection:
         """Return a connection of the administrator's, outside any engine."""
-        return connect.open_one(self.parts.reach, self.space.admin_password())
+        return connect.open_one(*self.parts.reached())
 
     def admin(self) -> sqlalchemy.Engine:
         """Return the administrative account on the first TiDB; each connection is new, and tells of all."""
-        password = self.space.admin_password()
-        engine = connect.engine(self.parts.reach, password, labs.SCHEMA, self._count)
+        engine = connect.engine(*self.parts.reached())
         sqlalchemy.event.listen(engine, "connect", self._inform)
         return engine
 
@@ -147,10 +143,9 @@ class TidbCluster:
 
     def _admit(self) -> None:
         """Make schema and accounts over the new cluster's open administrator, who is gone thereafter."""
-        password = self.space.admin_password()
-        if connect.ask(self.parts.reach, password, "SELECT 1") is not None:
+        if connect.ask(*self.parts.reached(), "SELECT 1") is not None:
             return
-        statements = accounts.statements(self.space.lab.password(), password, OPEN)
+        statements = accounts.statements(self.space.lab.password(), self.space.admin_password(), OPEN)
         with self._first() as connection, connection.cursor() as cursor:
             for statement in statements.splitlines():
                 cursor.execute(statement)
@@ -158,7 +153,7 @@ class TidbCluster:
     def _must_be_closed(self) -> None:
         """Raise SiteError if the administrator of a new cluster can still enter without a password."""
         try:
-            connect.open_one(self.parts.reach, "", user=ADMIN).close()
+            connect.open_one(*self.parts.reached(), "", user=ADMIN).close()
         except pymysql.err.OperationalError as error:
             if error.args[0] == DENIED:
                 return
@@ -168,12 +163,12 @@ class TidbCluster:
             "stage again"
         )
 
-    def _first(self) -> connect.Tunnelled:
+    def _first(self) -> pymysql.Connection:
         """Return a connection of a new cluster's administrator, as soon as its port answers."""
         deadline = time.monotonic() + LISTENING_S
         while True:
             try:
-                return connect.open_one(self.parts.reach, "", user=ADMIN)
+                return connect.open_one(*self.parts.reached(), "", user=ADMIN)
             except pymysql.err.OperationalError as error:
                 # Its pod is ready before its port answers, where nothing looks at that.
                 if time.monotonic() > deadline or error.args[0] == DENIED:
@@ -183,10 +178,7 @@ class TidbCluster:
                     ) from None
             time.sleep(0.5)
 
-    def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
-        connection.tell(record)
+    def _inform(self, connection: Any, record: Any) -> None:
+        connect.tell(connection, record)
         books: Callable[[], Any] = self.parts.books
         record.info.update(books=books, connected=self.parts.connected, **NOT_COUNTED)
-
-    def _count(self) -> None:
-        self.record["reconnects"] = self.record.get("reconnects", 0) + 1

@@ -48,10 +48,9 @@ class Parts:
         """Where the TiDBs are reached, sorted."""
         return sorted(str(pod.status.pod_ip) for pod in self.pods["tidb"])
 
-    def reach(self, pod: Any = None) -> Any:
-        """Return a socket to a TiDB (None: the first), through the API."""
-        name = (pod or self.first).metadata.name
-        return self.space.cluster.socket(self.space.namespace, name, PORT)
+    def reached(self, pod: Any = None) -> tuple[StudyNamespace, str, int]:
+        """Return where a TiDB (None: the first) listens: a port of its pod."""
+        return self.space, (pod or self.first).metadata.name, PORT
 
     def are_alive(self) -> bool:
         """Say whether every pod is the one it was: neither made again nor restarted."""
@@ -131,8 +130,7 @@ class Parts:
 
     def _items(self, pod: Any) -> dict[str, Any]:
         """Return the settings of a TiDB's file by dotted name, over SQL: old ones tell them nowhere else."""
-        password = self.space.admin_password()
-        said = connect.ask(lambda: self.reach(pod), password, "SELECT @@tidb_config", SETTLED_S)
+        said = connect.ask(*self.reached(pod), "SELECT @@tidb_config", SETTLED_S)
         if said is None:
             raise SiteError(f"{pod.metadata.name}: does not tell its settings")
         return flat(json.loads(said))

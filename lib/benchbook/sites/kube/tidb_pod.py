@@ -88,15 +88,12 @@ class TidbPod(Server):
                 return self.status.config().get(LABEL)
             except (OSError, ValueError):
                 return None
-        said = connect.ask(self.reach, self.space.admin_password(), "SELECT @@tidb_config")
+        said = connect.ask(*self.reached, "SELECT @@tidb_config")
         section, _, key = LABEL.partition(".")
         return json.loads(said).get(section, {}).get(key) if said else None
 
     def begun(self) -> None:
-        with (
-            connect.open_one(self.reach, self.space.admin_password()) as connection,
-            connection.cursor() as cursor,
-        ):
+        with connect.open_one(*self.reached) as connection, connection.cursor() as cursor:
             data.set_variables(cursor, self.asked.variables)
             data.must_be_closed(cursor)
 
@@ -122,8 +119,8 @@ class TidbPod(Server):
         read = self.asked.taken(chosen, self.status.config(), variables)
         return data.facts(version, STORAGE, read, variables, Path(HOME)) | image
 
-    def _inform(self, connection: connect.Tunnelled, record: Any) -> None:
-        connection.tell(record)
+    def _inform(self, connection: Any, record: Any) -> None:
+        connect.tell(connection, record)
         record.info.update(books=self.status.books, connected=self.status.connected, **NOT_COUNTED)
 
 
