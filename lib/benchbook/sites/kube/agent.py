@@ -110,8 +110,8 @@ class PodHost(Host):
 
         if not wait_for(lambda: (now := state()) is not None and now.running, self.here.wait_s):
             raise SiteError(
-                f"{self.name}: no container of {image} runs beside it after {self.here.wait_s} s: "
-                f"{state()}; see that its node can fetch site.kubernetes.images.client, and that root is its user"
+                f"{self.name}: no container of {image} runs beside it after {self.here.wait_s} s: {state()}; "
+                "see that its node can fetch site.kubernetes.images.client, whose user is to be root"
             )
         return name
 
