@@ -28,15 +28,12 @@ ROOMS += ("existing", "kube", "gke")
 # Rooms that stand beside each other: none of these pairs may import one another.
 BESIDE = (
     {"engines", "proxies"},
-    {"local", "hosts", "existing", "kube"},
+    {"local", "hosts", "existing"},
+    # Pods have the agent of hosts, and clients outside a cluster are hosts of an inventory.
+    {"local", "existing", "kube"},
     {"local", "hosts", "existing", "gke"},
 )
 ON_TOP = {"provision": {"arms"}}
-# Clients outside a cluster are hosts of an inventory: what comes to a load balancer really comes to it.
-EXCEPTIONS = {
-    "benchbook.sites.kube.outside": {"hosts"},
-    "benchbook.sites.kube.site": {"hosts"},
-}
 PURE = ("plan", "read", "compare")
 # A connection, a process, a clock, a seed from nowhere.
 IMPURE = {
@@ -92,7 +89,7 @@ def rooms_below(module: str) -> set[str]:
         return {"processes"} | ON_TOP.get(".".join(parts), set())
     beside = set().union(*(pair - {parts[0]} for pair in BESIDE if parts[0] in pair))
     below = set(ROOMS[: ROOMS.index(parts[0]) + 1]) - beside
-    return below | EXCEPTIONS.get(module, set())
+    return below
 
 
 def rooms_reached(path: Path, module: str) -> set[str]:
@@ -109,12 +106,6 @@ def test_rooms_of_sites_import_down_only():
     found = {path: (path, tree.dotted(path)) for path in of_floors("sites")}
     wrong = {path: rooms_reached(*one) - rooms_below(one[1]) for path, one in found.items()}
     assert not broken(wrong), "what a room may import stands above it in ROOMS"
-
-
-def test_no_exception_between_rooms_is_left_that_nobody_needs():
-    for module, rooms in EXCEPTIONS.items():
-        path = tree.file_of(module)
-        assert path is not None and rooms <= rooms_reached(path, module)
 
 
 def absent(path: Path) -> set[str]:
