@@ -16,7 +16,6 @@ import pandas as pd
 from benchbook.compare import because, physics
 from benchbook.compare.doubts import doubt
 from benchbook.compare.spent import PARTS, Cell, described
-from benchbook.core import engines
 from benchbook.core.causes import Causes
 from benchbook.core.study import Study
 
@@ -99,14 +98,14 @@ def _cell(
     busy = (
         own["cpu_machine_pct"].where(own["order"] == "runs") / 100 * (_machine(told).get("cores") or math.nan)
     )
-    turn_ms = own["turn_ms"].iloc[0]
+    turn_ms, data = own["turn_ms"].iloc[0], study.arms[study.deployed(arm)].data
     return Cell(
         *(workload, threads, arm, is_closed),
         *(own["qps"], own["steal_pct"], busy),
         has_neighbour=bool(told.get("neighbour")),
         has_errors=bool(own[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
         turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
-        begins=engines.begins(study, study.deployed(arm)),
+        begins={True: "warm", False: "cold"}.get(data.prewarm) if data and data.prewarm is not None else None,
         fits=_fits(study, told),
         costs=by_part,
         rooms=rooms,
