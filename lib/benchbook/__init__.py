@@ -2,13 +2,16 @@
 
     import benchbook as bb
 
+    bb.effects()                     every effect that was measured or recorded, one row each
     bb.studies()                     every study: what it asks, how far it has come
     bb.pooled("quick")               what all its recorded sessions say together, and each beside it
     bb.record()                      the measured record: studies whose evidence came with the clone
     s = bb.study("quick")            one of them, your own if it is measured, else the recorded one
     s.runs, s.intervals, s.voids     tidy tables, one row a run, a second, a voided attempt …
     bb.columns("runs")               what each column means, with its unit
+    s.runs_of("haproxy")             the runs of one arm
     s.findings, s.aa                 effects with interval, n, label and verdict
+    s.plot(), s.findings[0].plot()   as pictures; bb.pooled("quick").plot[0] session by session
     s.run("b01-oltp_point")          one run by the start of its id: log, evidence, checks
     bb.calibration()                 campaigns whose answer is known: how often and how far measuring errs
     bb.source("tidb-kubernetes")     a published document: cells, claims, audit
@@ -22,7 +25,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["calibration", "columns", "pooled", "record", "source", "sources", "studies", "study"]
+__all__ = ["calibration", "columns", "effects", "pooled", "record", "source", "sources", "studies", "study"]
 
 # Loaded when asked for, so that `import benchbook` takes no time in a program that wants only a floor of it.
 _TYPES = {
@@ -53,6 +56,14 @@ def studies() -> Any:
 def record() -> Any:
     """Return the recorded studies, whose evidence came with the clone: by name, by Tab, or in a loop."""
     return _module("api.catalogue").record()
+
+
+def effects(study: str | None = None) -> Any:
+    """Return all effects, or those of one study: a row for each contrast, session and thread level.
+
+    Effects and both ends of their intervals are fractions (-0.12 is 12 % less), shown in per cent.
+    """
+    return _module("api.catalogue").effects(study)
 
 
 def pooled(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -16,9 +17,11 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import benchbook as bb
 from benchbook.compare.pooled import pool
+from benchbook.core import paths
 from benchbook.core import pooled as core
 from benchbook.read import validity
 from tests.compare.sessions import finding, part, session, sessions
+from tests.house import tree
 from tests.lab import made_up
 
 RUN = r"b01-oltp_read_write-t0004-direct-[0-9a-f]{10}"
@@ -91,6 +94,8 @@ def test_the_tables_have_the_columns_that_are_documented_and_remember_their_name
         "voids": study.voids,
         "levels": study.findings[0].levels,
         **{name: getattr(study, name) for name in ("refused", "schedule", "stages", "checks")},
+        "effects": bb.effects("two-arms"),
+        "between": study.between("haproxy", "oltp_read_write", "oltp_read_write"),
         "findings": study.findings.table,
         "by_threads": study.findings[0].by_threads,
         "run_checks": study.run[0].checks,
@@ -177,6 +182,10 @@ def test_a_voided_attempt_says_why_it_was_set_aside():
         ),
         (lambda: bb.study("not_yet").findings, "make repro STUDY=not_yet"),
         (lambda: bb.study("not_yet").schedule, "schedule.csv is not there yet"),
+        (lambda: bb.effects("not_yet"), "not_yet: no effects yet; run `make pages` first"),
+        (lambda: bb.effects("two_arms"), "two_arms: no such study; did you mean two-arms?"),
+        (lambda: bb.study("two-arms").runs_of("haprox"), "haprox: no such arm; did you mean haproxy?"),
+        (lambda: bb.study("two-arms").between("haproxy", "x", "y"), "x: not in this study"),
         (lambda: bb.study("not_yet").run("b01"), "there is no run; make repro STUDY=not_yet"),
     ],
 )
@@ -233,3 +242,61 @@ def test_looking_at_a_study_is_quick():
     start = time.process_time()
     repr(bb.study("two-arms"))
     assert time.process_time() - start < 5
+
+
+def test_all_effects_are_one_table_with_both_ends_in_one_unit(monkeypatch):
+    """Two recorded sessions, log ratios 0.1 and 0.2 (+10.5, +22.1 %), beside one here that lost a fifth."""
+    together = pool("two-arms", sessions(0.1, 0.2))
+    monkeypatch.setattr(core, "of", lambda name: together if name == "two-arms" else None)
+    table = bb.effects()
+    here = table[(table["session"] == "here") & (table["treatment"] == "haproxy")]
+    assert here["effect"].tolist() == pytest.approx([-0.2, -0.2], abs=0.01)
+    assert here["threads"].isna().tolist() == [True, False]
+    recorded = table[table["session"] != "here"]
+    assert set(recorded["session"]) == {one.id for one in together.sessions}
+    assert {0.105, 0.221} <= set(recorded["effect"].round(3))
+    assert (table["low"].dropna() <= table["effect"][table["low"].notna()]).all()
+
+
+def test_a_table_fits_the_terminal_and_shows_fractions_in_per_cent(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for table in (
+        bb.effects("two-arms"),
+        bb.study("two-arms").runs,
+        bb.source("tidb-kubernetes").claims.table,
+    ):
+        assert max(map(len, repr(table).splitlines())) <= 80
+    text = repr(bb.effects("two-arms"))
+    assert "-20.0 %" in text and "-0.2" not in text
+    # What all rows share is said once, above them, and a part of a table is shown like the whole.
+    assert text.startswith("every row: study two-arms, workload oltp_read_write")
+    assert "-20.0 %" in repr(bb.effects("two-arms").query("treatment == 'haproxy'"))
+    assert "more columns: " in repr(bb.study("two-arms").runs)
+
+
+def test_an_arm_s_runs_are_a_frame_and_effects_are_pictures():
+    study = bb.study("two-arms")
+    assert len(study.runs_of("haproxy")) == 5 and set(study.runs_of("haproxy")["arm"]) == {"haproxy"}
+    assert len(study.plot().panels) == 1
+    assert "−20" in study.findings[0].plot().alt and "_again" not in study.findings[0].plot().alt
+
+
+def test_an_effect_under_two_workloads_is_compared_block_by_block():
+    """One workload against itself: both have the finding's effect, and the one over the other is nothing."""
+    study = bb.study("two-arms")
+    name = "oltp_read_write"
+    table = study.between("haproxy", name, name)
+    assert table["workload"].tolist() == [name, name, f"{name} over {name}"]
+    assert table["effect"].tolist() == pytest.approx([study.findings[0].effect] * 2 + [0], abs=1e-6)
+    assert table["n"].tolist() == [5, 5, 5] and table["label"].tolist()[0] == "lower"
+
+
+def test_a_record_that_is_not_made_yet_says_what_makes_it(tmp_path):
+    (tmp_path / "data" / "record").mkdir(parents=True)
+    shutil.copy(tree.ROOT / "data" / "record" / "index.yaml", tmp_path / "data" / "record")
+    with paths.at(tmp_path):
+        shown = bb.record()["quick"]
+        assert repr(shown) == "quick: recorded, but not made from its raw logs yet; run `make pages` first"
+        for ask in (lambda: shown.runs, lambda: shown.question, lambda: bb.pooled("quick")):
+            with pytest.raises(bb.NotThere, match="run `make pages` first"):
+                ask()

@@ -141,6 +141,8 @@ def test_every_command_works_and_ends_in_an_own_study(followed: tuple[Clone, str
     assert "15 runs planned, 0 there already" in said
     assert "25 runs planned, 15 there already" in said
     assert "45 runs planned, 25 there already" in said
+    # The answer to the question: the effects on both, and the one over the other.
+    assert re.search(r"large over small +[+-][0-9.]+ %", said)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from benchbook.api.columns import documented
+from benchbook.api.effects import effects as of_all
 from benchbook.api.names import Named, frame_html
 from benchbook.api.source import Source
 from benchbook.api.study import Study
@@ -61,6 +62,11 @@ def study(name: str) -> Study:
     if name in recorded and not paths.study(name).findings.is_file():
         return _recorded(name)
     return studies()[name]
+
+
+def effects(name: str | None = None) -> pd.DataFrame:
+    """Return all effects, or those of one study, in one tidy table; see `benchbook.api.effects`."""
+    return of_all([studies()[name]] if name is not None else list(studies()))
 
 
 def _recorded(name: str) -> Study:

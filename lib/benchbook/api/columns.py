@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from benchbook.api.names import NotThere, frame_html
+from benchbook.api.tables import Table
 from benchbook.core.errors import did_you_mean
 from benchbook.read.schemas import SCHEMAS, Column
 
@@ -42,6 +43,30 @@ MORE: dict[str, dict[str, Column]] = {
         ),
         "claim": ("str", "", "the claim it answers, `source/claim`"),
         "verdict": ("str", "", "confirmed, contradicted or inconclusive; only with a claim"),
+    },
+    "effects": {
+        "study": ("str", "", "name of the study"),
+        "workload": ("str", "", "workload"),
+        "treatment": ("str", "", "arm in question"),
+        "baseline": ("str", "", "arm compared against"),
+        "metric": ("str", "", "what is compared, a column of `runs`"),
+        "threads": ("Int", "", "thread level; missing over all of them"),
+        "session": ("str", "", "recorded session; `here` for what was measured in this clone"),
+        "effect": ("float", "", "treatment over baseline, less one: -0.12 is 12 % less"),
+        "low": ("float", "", f"lower {_INTERVAL}"),
+        "high": ("float", "", f"upper {_INTERVAL}"),
+        "level": ("float", "", "confidence of the interval"),
+        "n": ("int", "blocks", "complete blocks"),
+        "label": ("str", "", "what it shows by itself, as in `findings`"),
+    },
+    "between": {
+        "workload": ("str", "", "a workload, or one over the other"),
+        "effect": ("float", "", "treatment over baseline, less one; at last that of one over the other's"),
+        "low": ("float", "", f"lower {_INTERVAL}"),
+        "high": ("float", "", f"upper {_INTERVAL}"),
+        "level": ("float", "", "confidence of the interval"),
+        "n": ("int", "blocks", "complete blocks that both workloads have"),
+        "label": ("str", "", "as in `findings`, without correction for several questions"),
     },
     "levels": {
         "threads": ("int", "", "threads of sysbench"),
@@ -122,7 +147,7 @@ MORE: dict[str, dict[str, Column]] = {
         "prediction_high": ("float", "", "up to here; missing with fewer than four occasions"),
         "range_low": ("float", "", "smallest effect of a session"),
         "range_high": ("float", "", "largest effect of a session"),
-        "tau_pct": ("float", "%", "standard deviation between occasions, in percentage points of log"),
+        "tau": ("float", "", "standard deviation between occasions, of logarithms of ratios"),
         "q": ("float", "", "Cochran's Q of the occasions"),
         "i_squared": ("float", "", "share of the scatter that the errors of blocks don't explain"),
         "label": (
@@ -229,7 +254,7 @@ def columns(table: str | pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def documented(name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Put a table's columns in their documented order and let it remember its name."""
-    ordered = frame.reindex(columns=list({**SCHEMAS, **MORE}[name])) if name in MORE else frame
+    """Put a table's columns in their documented order and let it remember its name and fit a terminal."""
+    ordered = Table(frame.reindex(columns=list(MORE[name])) if name in MORE else frame)
     ordered.attrs["table"] = name
     return ordered

@@ -11,7 +11,9 @@ import pandas as pd
 from benchbook.api.columns import documented
 from benchbook.api.names import Told
 from benchbook.show import numbers, prose
+from benchbook.show.figures.effects import forest
 from benchbook.show.markup import Html, element, join
+from benchbook.show.picture import Picture
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,6 +80,10 @@ class Finding:
     def runs(self) -> list[str]:
         """Ids of the runs that it rests on."""
         return list(self.data["runs"])
+
+    def plot(self) -> Picture:
+        """Draw it with its interval, over all threads and at each level."""
+        return forest({"aa": None, "findings": [self.data]}, [self.baseline, self.treatment])
 
     def __repr__(self) -> str:
         lines = [f"{self.id}: {self.label}", f"  {self.sentence}"]

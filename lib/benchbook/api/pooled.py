@@ -7,11 +7,13 @@ from functools import cached_property
 import pandas as pd
 
 from benchbook.api.columns import documented
-from benchbook.api.names import NotThere
+from benchbook.api.names import Named, NotThere
 from benchbook.compare import pooled_frames
 from benchbook.core import pooled as core
 from benchbook.show import sessions
+from benchbook.show.figures.sessions import forest
 from benchbook.show.markup import join
+from benchbook.show.picture import Picture
 
 
 class Pooled:
@@ -20,7 +22,7 @@ class Pooled:
     def __init__(self, name: str) -> None:
         found = core.of(name)
         if found is None:
-            raise NotThere(f"{name}: no sessions are recorded, or they are not made again yet; make pages")
+            raise NotThere(f"{name}: no sessions are recorded, or not made yet; run `make pages` first")
         self.name, self.data = name, found
 
     @property
@@ -39,6 +41,12 @@ class Pooled:
         frame = pooled_frames.sessions(self.data)
         frame.attrs["table"] = "pooled_sessions"
         return frame
+
+    @property
+    def plot(self) -> Named[Picture]:
+        """A forest of each contrast, session by session: `plot[0]`, or by its id."""
+        drawn = {one.id: one for one in self.data.contrasts if any(part.sessions for part in one.told)}
+        return Named("contrast", list(drawn), lambda name: forest(self.data, drawn[name]))
 
     @property
     def left_out(self) -> pd.DataFrame:

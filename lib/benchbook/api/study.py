@@ -11,14 +11,18 @@ import pandas as pd
 
 from benchbook.api import stages
 from benchbook.api.columns import documented
+from benchbook.api.effects import between
 from benchbook.api.finding import Finding, line, paragraphs, warning
 from benchbook.api.names import Named, NotThere, Told
 from benchbook.api.run import Run
 from benchbook.core import files, load, paths, record, runfolder
 from benchbook.core import study as core_study
+from benchbook.core.errors import did_you_mean
 from benchbook.read import tidy
 from benchbook.show import numbers
+from benchbook.show.figures.effects import forest
 from benchbook.show.markup import element
+from benchbook.show.picture import Picture
 
 
 def _copied(study: Study, name: str) -> pd.DataFrame:
@@ -38,8 +42,8 @@ class Study:
 
     @cached_property
     def spec(self) -> core_study.Study:
-        """The study file, checked."""
-        return load.study_file(self._places.file) if self.is_recorded else load.study(self.name)
+        """The study file, checked; of a recorded study the one it was measured by."""
+        return load.study_file(self._there("file")) if self.is_recorded else load.study(self.name)
 
     @property
     def title(self) -> str:
@@ -75,6 +79,20 @@ class Study:
     voids = Told("voids", "One row a voided attempt, with the reasons.", _copied)
     refused = Told("refused", "Folders that were not read, and runs that are missing.", _copied)
 
+    def runs_of(self, arm: str) -> pd.DataFrame:
+        """Return the valid runs of one arm."""
+        if arm not in self.arms:
+            raise NotThere(f"{arm}: no such arm; {did_you_mean(arm, self.arms)}")
+        return self.runs[lambda runs: runs["arm"] == arm].reset_index(drop=True)
+
+    def between(self, treatment: str, one: str, other: str, metric: str = "qps") -> pd.DataFrame:
+        """Return an arm's effect under two workloads, and the one over the other: does it differ?"""
+        return between(self, treatment, one, other, metric)
+
+    def plot(self) -> Picture:
+        """Draw every effect with its interval; in Python, `.panels[0].figure` is matplotlib's."""
+        return forest(self._found, self.arms)
+
     @property
     def schedule(self) -> pd.DataFrame:
         """Every planned run in its order."""
@@ -90,6 +108,11 @@ class Study:
     def aa(self) -> Finding | None:
         """The A/A pair: what is found where there is nothing to find."""
         return Finding(self.name, self._found["aa"]) if self._found["aa"] else None
+
+    @property
+    def everything(self) -> list[Finding]:
+        """The A/A pair, where there is one, and all findings."""
+        return [*([self.aa] if self.aa else []), *self.findings]
 
     @property
     def checks(self) -> pd.DataFrame:
@@ -148,14 +171,18 @@ class Study:
         return stages.next_step(self._places)
 
     def __repr__(self) -> str:
+        if self.is_recorded and not self.is_analyzed:
+            return str(self._absent())
         lines = [f"{self.name}: {self.title}", f"  {self._state}"]
         if self.is_analyzed:
-            lines += [f"  {found.label}: {found.sentence}" for found in self._all]
+            lines += [f"  {found.label}: {found.sentence}" for found in self.everything]
         return "\n".join([*lines, *([f"  next: {self.next_step}"] if self.next_step else [])])
 
     def _repr_html_(self) -> str:
+        if self.is_recorded and not self.is_analyzed:
+            return paragraphs(str(self._absent())).text
         head = paragraphs(element("b", self.title), element("i", self.question), self._state)
-        text = [*map(line, self._all), *map(warning, self._cautions)] if self.is_analyzed else []
+        text = [*map(line, self.everything), *map(warning, self._cautions)] if self.is_analyzed else []
         after = paragraphs(f"Next: {self.next_step}") if self.next_step else ""
         return element("div", head, *text, after).text
 
@@ -179,10 +206,6 @@ class Study:
         )
 
     @property
-    def _all(self) -> list[Finding]:
-        return [*([self.aa] if self.aa else []), *self.findings]
-
-    @property
     def _places(self) -> paths.StudyPaths:
         return record.places(self.name) if self.is_recorded else paths.study(self.name)
 
@@ -190,9 +213,12 @@ class Study:
         place: Path = getattr(self._places, leaves)
         if not place.exists():
             if self.is_recorded:
-                raise NotThere(f"{self.name}: the recorded study is not unpacked yet; make pages")
+                raise self._absent()
             raise NotThere(stages.absent(self._places, place))
         return place
+
+    def _absent(self) -> NotThere:
+        return NotThere(f"{self.name}: recorded, but not made from its raw logs yet; run `make pages` first")
 
     @cached_property
     def _tidy(self) -> dict[str, pd.DataFrame]:

@@ -13,7 +13,7 @@ from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 EFFECTS = (
     *("id", "workload", "treatment", "baseline", "metric", "threads", "occasions", "sessions", "processors"),
     *("effect", "low", "high", "prediction_low", "prediction_high", "range_low", "range_high"),
-    *("tau_pct", "q", "i_squared", "label", "headline"),
+    *("tau", "q", "i_squared", "label", "headline"),
 )
 MODERATORS = ("processor", "cores", "kernel", "steal_pct", "hour", "engine", "proxies")
 
@@ -24,6 +24,7 @@ def effects(pooled: Pooled) -> pd.DataFrame:
         {
             **{key: getattr(contrast, key) for key in ("id", "workload", "treatment", "baseline", "metric")},
             **one.model_dump(include={*EFFECTS} - {"sessions", "occasions"}),
+            "tau": None if one.tau_pct is None else one.tau_pct / 100,
             "occasions": one.k,
             "sessions": len(one.sessions),
         }
