@@ -234,7 +234,8 @@ def laws(make_runs, make_study, spent_by, threads=8, told=None, **study):
     """Return each law that is broken with its detail, and the names of those that passed."""
     runs, costs = tables(make_runs, threads, **spent_by)
     told = told or {"direct": facts(), "haproxy": facts(proxy={"name": "haproxy"})}
-    found = causes.findings(make_study(threads=(threads,), **study), runs, costs, told, LEVEL, NAMES)
+    asked = make_study(threads=(threads,), **study)
+    found = causes.findings(asked, runs, costs, told, LEVEL, NAMES, rows=100)
     known = found["causes"]["physics"]
     assert len(causes.doubts_of(found)) == sum(law["passed"] is False for law in known)
     return {law["law"]: law["detail"] for law in known if law["passed"] is False}

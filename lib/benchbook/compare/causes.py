@@ -30,10 +30,12 @@ def findings(
     facts: Mapping[str, Mapping[str, Any]],
     level: float,
     names: Mapping[str, str],
+    rows: int | None = None,
 ) -> dict[str, Any]:
     """Return {"causes": …}, as `core.causes` describes it, or nothing where no part of any arm was seen.
 
-    `runs` and `costs` are tidy tables, `facts` one nested mapping by arm, `names` the arms in words.
+    `runs` and `costs` are tidy tables, `facts` one nested mapping by arm, `names` the arms in words, `rows`
+    how many each server holds.
     """
     if costs is None or costs.empty or runs.empty:
         return {}
@@ -42,7 +44,7 @@ def findings(
         for workload in study.workloads
         for threads in study.threads
         for arm in (*study.arms, *([study.twin] if study.twin else []))
-        if (cell := _cell(study, runs, costs, facts, workload, threads, arm)) is not None
+        if (cell := _cell(study, runs, costs, facts, rows, workload, threads, arm)) is not None
     ]
     by_key = {(cell.workload, cell.threads, cell.arm): cell for cell in cells}
     contrasts = [
@@ -74,6 +76,7 @@ def _cell(
     runs: pd.DataFrame,
     costs: pd.DataFrame,
     facts: Mapping[str, Mapping[str, Any]],
+    rows: int | None,
     workload: str,
     threads: int,
     arm: str,
@@ -106,18 +109,17 @@ def _cell(
         has_errors=bool(own[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
         turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
         begins={True: "warm", False: "cold"}.get(data.prewarm) if data and data.prewarm is not None else None,
-        fits=_fits(study, told),
+        fits=_fits(rows, told),
         costs=by_part,
         rooms=rooms,
     )
 
 
-def _fits(study: Study, facts: Mapping[str, Any]) -> bool:
+def _fits(rows: int | None, facts: Mapping[str, Any]) -> bool:
     """Tell whether a server's pool surely holds all rows: it has twice what the rows take at the least."""
     asked = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}
     pool = str(asked.get("got"))
-    rows = study.dataset.tables * study.dataset.table_size
-    return pool.isdigit() and int(pool) >= 2 * ROW_BYTES * rows
+    return rows is not None and pool.isdigit() and int(pool) >= 2 * ROW_BYTES * rows
 
 
 def _machine(facts: Mapping[str, Any]) -> Mapping[str, Any]:

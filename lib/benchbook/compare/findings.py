@@ -72,7 +72,7 @@ def of_study(
     checks = consistency.of_runs(tidy["runs"])
     unanswered = [*put.left, *arrangements.notes(study, facts, shown)]
     given = (put.effects, checks, facts["arms"], unanswered, put.asked, dataset.get("loads"))
-    return make(name, study, tidy, analysis, *given)
+    return make(name, study, tidy, analysis, *given, rows=sum(dataset.get("rows", {}).values()) or None)
 
 
 def make(
@@ -86,13 +86,15 @@ def make(
     unanswered: Sequence[str] = (),
     asked: Sequence[measured.Asked] = (),
     loads: Mapping[str, Mapping[str, Any]] | None = None,
+    rows: int | None = None,
 ) -> dict[str, Any]:
     """Return the content of findings.json for the study called `name`.
 
     `tidy` holds the tables runs, voids, histograms and, if the machine was watched, monitor; `checks` are
     consistency checks already made (check, passed, where, detail), `facts` one nested mapping by arm,
     `unanswered` sentences on claims that the study cannot answer, `asked` the claims that are no finding
-    between two arms, `loads` how long loading took by arm. Floats have 8 significant digits.
+    between two arms, `loads` how long loading took by arm, `rows` how many there are. Floats have 8
+    significant digits.
     """
     facts = facts or {}
     runs, other_order = turns.of_one_order(_in_order(tidy["runs"]), study)
@@ -105,7 +107,7 @@ def make(
     (entries, aa), others = _entries(found, twins, context), measured.findings(behind, asked)
     voids = doubts.void_counts(runs, tidy["voids"], list(names["arms"]), study.baseline)
     accompanied = quiet.accompanied(study)
-    caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, names["arms"])
+    caused = causes.findings(study, paired, tidy.get("costs"), facts, analysis.level, names["arms"], rows)
     complete, monitor, checked = _complete_blocks(found), tidy.get("monitor"), [dict(one) for one in checks]
     return canonical.rounded(
         {
