@@ -67,6 +67,12 @@ def test_a_claim_of_several_treatments_is_put_to_each_arm_that_bears_such_a_load
     assert left == []
     contrasts = [(one.baseline, one.treatment) for one in found]
     assert contrasts == [("idle-5000", "idle-10000"), ("idle-5000", "idle-15000")]
+    # A machine that can't bear 15,000 is asked about 10,000; one that bears neither is not asked.
+    most = {"max_connections": 20000}
+    fewer = make_study(arms={name: arms[name] for name in list(arms)[:2]}, threads=(16,), settings=most)
+    assert [one.treatment for one in answerable(fewer, {"s/idle": claim})[0]] == ["idle-10000"]
+    neither = make_study(arms={"idle-5000": arms["idle-5000"], "direct": {}}, threads=(16,), settings=most)
+    assert "no idle connections 10000 and 15000" in answerable(neither, {"s/idle": claim})[1][0]
     # Their mean is no contrast, and neither is each of two thread levels: the study's cells answer these.
     both = measured.put(study, {"s/idle": claim.model_copy(update={"judged_by": None})}, {})
     two = make_study(arms=arms, threads=(4, 16), settings={"max_connections": 20000})

@@ -24,6 +24,7 @@ from benchbook.core.study import Study
 
 OF_THREADS = ("threads", "threads_per_process", "threads_per_server")
 OF_WORKLOAD = ("workload", "script", "range_size")
+OF_A_PART = ("workload", "idle_connections", "new_connections_per_s")
 PLACE = ("name", "workload", "threads")
 
 
@@ -240,7 +241,7 @@ class Blocks:
 def _chosen(table: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
     """Return the cells that a selector means; Unfit where the study lacks a key or a value of it.
 
-    Of several workloads one is enough, because a study may measure a part of a document's.
+    Of several workloads or loads beside them one is enough: a study may measure a part of a document's.
     """
     for key, wanted in (selector or {}).items():
         any_of = wanted if isinstance(wanted, tuple) else (wanted,)
@@ -249,7 +250,7 @@ def _chosen(table: pd.DataFrame, selector: Selector | None) -> pd.DataFrame:
             raise Unfit(f"the study does not vary {key.replace('_', ' ')}")
         present = {one for column in (key, also) if column for one in table[column]}
         missing = [str(one) for one in any_of if one not in present]
-        if missing and (key != "workload" or len(missing) == len(any_of)):
+        if missing and (key not in OF_A_PART or len(missing) == len(any_of)):
             raise Unfit(f"the study has no {key.replace('_', ' ')} {' and '.join(missing)}")
         is_one = table[key].isin(any_of)
         table = table[is_one | table[also].isin(any_of) if also else is_one]
