@@ -15,6 +15,7 @@ from typing import Any
 
 from benchbook.core import surroundings
 from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.sites.processes import end_signals
 
 # Each command's function in a module beside this one, and what it is for. Options are added by the function
 # `options`, or by `NAME_options` where a module has several commands.
@@ -65,13 +66,22 @@ COMMANDS = {
 PASSED_ON = ("repro",)
 # Studies are measured by these: the accounts of servers that others run stay in their environment.
 MEASURING = ("repro", "stage", "session")
+# These start servers, and end them in their own order when they are stopped.
+HOLDING = ("stage", "up", "down", "doctor", "calibrate", "gate", "bisect", "cluster")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; print errors without a traceback. Exit codes: 0, 1 failed, 2 an input is wrong."""
+    """Run one command; print errors without a traceback. Exit codes: 0, 1 failed, 2 an input is wrong,
+    130 it was stopped, by whichever signal."""
     words = list(sys.argv[1:] if argv is None else argv)
     arguments = _parser(words[0] if words else "").parse_args(words)
     surroundings.close()
+    with end_signals.Command(arguments.command, arguments.command in HOLDING) as command:
+        code = _run(arguments, command)
+    return end_signals.STOPPED if command.is_stopped else code
+
+
+def _run(arguments: argparse.Namespace, command: end_signals.Command) -> int:
     try:
         if arguments.command not in MEASURING:
             surroundings.hide()
@@ -89,7 +99,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"benchbook: {said}; what was complete is kept: free some space, run it again", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 130
+        return end_signals.STOPPED
+    except BaseException:
+        if command.is_stopped:
+            return end_signals.STOPPED
+        raise
 
 
 def _parser(asked: str) -> argparse.ArgumentParser:

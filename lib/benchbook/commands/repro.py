@@ -26,10 +26,12 @@ from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.sites.arms import obstacles
 from benchbook.sites.lab import free_bytes
 from benchbook.sites.machine import facts as machine
-from benchbook.sites.processes import process, procfs
+from benchbook.sites.processes import before_exec, procfs, supervise
 
 _PAGE = re.compile(r"(report|runs)@(.+)")
 LOW_BYTES = 500 << 20
+# A stage that is stopped ends its servers in order first.
+ENDING_S = 30.0
 # The pages about everything; each would ask for the pages of all studies, and so for their measuring.
 SITE = ("method", "claims", "findings")
 
@@ -321,17 +323,23 @@ def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
 
     def pass_on(number: int, _: object) -> None:
         caught.append(number)
+        # What a DVC that has ended leaves behind becomes ours, and is ended below.
+        before_exec.prctl(before_exec.PR_SET_CHILD_SUBREAPER, 1)
         # The terminal tells the whole group of Ctrl-C; a second word would cut short what DVC does then.
+        # Otherwise its stage has to be told too: DVC leaves that to the terminal.
         if not (is_terminal and number == signal.SIGINT):
-            child.send_signal(number)
+            for pid in procfs.descendants(os.getpid()) if number == signal.SIGINT else [child.pid]:
+                supervise.tell(pid, signal.Signals(number))
 
     child = subprocess.Popen(
-        [sys.executable, "-m", "dvc", *arguments], cwd=root, preexec_fn=process.dies_with(os.getpid())
+        [sys.executable, "-m", "dvc", *arguments], cwd=root, preexec_fn=before_exec.dies_with(os.getpid())
     )
     wanted = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
     before = {number: signal.signal(number, pass_on) for number in wanted}
     try:
         code = child.wait()
+        if caught:
+            supervise.end_descendants(child, grace_s=ENDING_S)
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)

@@ -75,24 +75,29 @@ def _watch(argv: Sequence[str], signals: Signals, watched: list[int]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def end_descendants(child: subprocess.Popen[bytes]) -> list[int]:
-    """End every descendant of this process: TERM, three seconds, KILL; reap them and return who is left."""
+def end_descendants(child: subprocess.Popen[bytes] | None = None, grace_s: float = GRACE_S) -> list[int]:
+    """End every descendant of this process: TERM, some seconds, KILL; reap them and return who is left."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
-        deadline = time.monotonic() + GRACE_S
+        deadline = time.monotonic() + grace_s
         told: set[int] = set()
         while (left := procfs.descendants(os.getpid())) and time.monotonic() < deadline:
             # Each gets the signal once, so that it can clean up, also those that appear while others end.
             for pid in set(left) - told:
                 told.add(pid)
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signum)
-                    os.kill(pid, signal.SIGCONT)
+                tell(pid, signum)
             time.sleep(0.03)
             _reap(child)
         if not left:
             break
     _reap(child)
     return procfs.descendants(os.getpid())
+
+
+def tell(pid: int, signum: signal.Signals) -> None:
+    """Send a signal to a process that may have ended, or stand still."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signum)
+        os.kill(pid, signal.SIGCONT)
 
 
 def die_with_parent() -> None:
@@ -123,11 +128,11 @@ def _launchers() -> list[int]:
     return handles
 
 
-def _reap(child: subprocess.Popen[bytes]) -> None:
+def _reap(child: subprocess.Popen[bytes] | None) -> None:
     """Collect ended orphans, and the child through its own handle so that its exit code is kept."""
     with contextlib.suppress(ChildProcessError):
         while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
-            if found.si_pid == child.pid:
+            if child is not None and found.si_pid == child.pid:
                 child.poll()
             else:
                 os.waitpid(found.si_pid, 0)
