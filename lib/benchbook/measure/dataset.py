@@ -70,6 +70,7 @@ def load(site: Site, study: Study) -> dict[str, Any]:
     """
     loaded = {arm: _load(site, study, arm) for arm in copies(site, study)}
     state = _one(study, {arm: state for arm, (state, _) in loaded.items()})
+    site.look()
     return state | {"loads": _loads(study, loaded)}
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from benchbook.core import engines, files, own_scripts, paths, runfolder, turns
-from benchbook.core.errors import BenchbookError
+from benchbook.core.errors import BenchbookError, SiteError
 from benchbook.core.model import PlannedRun
 from benchbook.core.study import Study
 from benchbook.core.wording import count
@@ -119,6 +119,11 @@ def run(
         if own_scripts.of(study):
             dataset.ensure_own(site, study, files.read_json(where.warm_up).get("own"))
         walk(state)
+        # Between runs a part that dies costs its group alone, and the group is made again.
+        try:
+            site.look()
+        except SiteError as error:
+            state.say(str(error))
     if state.not_here is not None:
         raise NotHere(state.not_here)
     return state

@@ -35,6 +35,7 @@ def warm(site: Site, study: Study) -> list[dict[str, str]]:
             site.snapshot(dataset.label(study), arm)
     with sessions(site, study, site.able) as connections:
         dataset.prewarm_all(study, connections)
+    site.look()
     return answers
 
 
@@ -82,6 +83,7 @@ def pilots(
                 f"the server went away during pilot {number} ({type(error).__name__}); "
                 "look at its log in the lab, then run the stage again"
             ) from None
+    site.look()
     site.restore(dataset.label(study))
     return folders
 

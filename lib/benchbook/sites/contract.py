@@ -287,6 +287,10 @@ class Site(abc.ABC):
         kind = self.study.site.kind
         raise SiteError(f"arms.{arm}.data.prewarm: false: no cold start is made with `site.kind: {kind}`")
 
+    def look(self) -> None:
+        """Raise SiteError with each part that is up and has ended by itself, and when that was."""
+        return  # Parts that others run are theirs to look after.
+
     @abc.abstractmethod
     def hold(self) -> None:
         """Keep what is up until Ctrl-C; SiteError as soon as a part of it ends by itself."""

@@ -40,6 +40,7 @@ def run(name: str, study: Study, path: Path) -> dict[str, Any]:
             arms[arm] = site.facts(arm)
             must_have_sysbench(study, arm, arms[arm])
             texts += site.applied(arm)
+        site.look()
     applied.write(path.with_name(paths.APPLIED), texts)
     facts: dict[str, Any] = {"study": name, "machine": machines, "methods": METHODS, "arms": arms}
     facts |= {"skipped": skipped} if skipped else {}

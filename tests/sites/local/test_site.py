@@ -17,6 +17,7 @@ import pytest
 
 from benchbook import sites
 from benchbook.core import traits
+from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.arms import clean
@@ -145,6 +146,27 @@ def test_a_killed_server_and_a_killed_proxy_come_back(make_study, lab: Path) -> 
         after = site.identity("relay")
         assert before["pid"] != after["pid"] and before["proxy_pid"] != after["proxy_pid"]
         assert query(endpoint, "SELECT * FROM kept") == ((1,),)
+
+
+def test_a_part_that_died_outside_a_run_is_named_with_when_and_how(make_study, lab: Path) -> None:
+    with sites.open_site(make_study(), lab) as site:
+        site.up("haproxy")
+        site.look()
+        os.kill(site.monitored("haproxy")["proxy"][0], signal.SIGKILL)
+        wait_gone_pid(site.monitored("haproxy")["proxy"][0])
+        said = (
+            r"ended by itself between \d\d:\d\d:\d\d and .* UTC: proxy\S* \(by signal 9\), see .*; the same"
+        )
+        with pytest.raises(SiteError, match=said):
+            site.look()
+        site.up("haproxy")
+        site.look()
+
+
+def wait_gone_pid(pid: int) -> None:
+    deadline = time.monotonic() + 5
+    while procfs.is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def test_a_server_that_hangs_is_started_anew_and_one_that_is_gone_is_not_asked(make_study, lab: Path) -> None:

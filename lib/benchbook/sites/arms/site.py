@@ -57,7 +57,7 @@ class HeldSite(Site):
     def hold(self) -> None:
         with contextlib.suppress(KeyboardInterrupt):
             while True:
-                self._must_be_alive()
+                self.look()
                 time.sleep(LOOK_S)
 
     @abc.abstractmethod
@@ -67,9 +67,6 @@ class HeldSite(Site):
     @abc.abstractmethod
     def _close(self, error: BaseException | None) -> None:
         """End all that was started; `error` is why the site is left, if it is for one."""
-
-    def _must_be_alive(self) -> None:
-        """Raise SiteError if a part that is up has ended by itself."""
 
 
 class ArrangedSite(HeldSite, Generic[Where]):

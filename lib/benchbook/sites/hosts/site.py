@@ -197,7 +197,7 @@ class HostsSite(ArrangedSite[OnHosts]):
     def restore(self, label: str | None = None) -> None:
         self._running.persevere(lambda: super(HostsSite, self).restore(label))
 
-    def _must_be_alive(self) -> None:
+    def look(self) -> None:
         for part in self._running.parts.values():
             if part.child is not None:
                 part.running()

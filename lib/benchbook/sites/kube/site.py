@@ -202,7 +202,7 @@ class KubernetesSite(ArrangedSite[InPod]):
         # A pod's node has a memory of its own for files, which others use too.
         Site.chill(self, arm)
 
-    def _must_be_alive(self) -> None:
+    def look(self) -> None:
         self._arms.must_be_alive()
 
     def down(self, arm: str | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ class LocalSite(ArrangedSite[InLab]):
         self._before_others = contextlib.ExitStack()
 
     def _open(self) -> None:
+        self._looked = time.time()
         self._keep = (self._lock.fd,)
         self._parts = running.Parts(self.lab, self.study, self.chains, self._keep)
         if running.present(self.lab.token, self.lab.run):
@@ -180,10 +182,21 @@ class LocalSite(ArrangedSite[InLab]):
         programs = [self._parts.get(part) for part in self._chain(arm).parts]
         return [one.child.pid for one in programs if getattr(one, "has_children", False) and one.child]
 
-    def _must_be_alive(self) -> None:
-        for part in self._parts.alive.values():
-            if part.child is not None and not part.child.is_alive:
-                raise SiteError(f"the {part.role} ended by itself; see {part.log}")
+    def look(self) -> None:
+        now = time.time()
+        programs = [
+            one
+            for part in self._parts.alive.values()
+            for one in (*getattr(part, "members", [part]), *getattr(part, "hops", {}).values())
+        ]
+        dead = [one for one in programs if one.child is not None and not one.child.is_alive]
+        if dead:
+            told = "; ".join(f"{one.role}{_how(one.child)}, see {one.log}" for one in dead)
+            raise SiteError(
+                f"ended by itself between {_clock(self._looked)} and {_clock(now)} UTC: {told}; "
+                "the same command makes again what is missing"
+            )
+        self._looked = now
 
     def down(self, arm: str | None = None) -> None:
         names = [] if arm is None else [part.name for part in self._chain(arm).hops]
@@ -207,3 +220,14 @@ class LocalSite(ArrangedSite[InLab]):
         host, port = self._parts.address(part)
         socket = Path(self._parts.get(part).socket_path) if chain.by_socket else None
         return Endpoint(*(host, port, labs.SCHEMA, self.lab.secret_of(driver), socket), driver=driver)
+
+
+def _how(child: process.Child) -> str:
+    code = child.popen.returncode if child.popen is not None else None
+    if code is None:
+        return ""
+    return f" (by signal {-code})" if code < 0 else f" (exit code {code})"
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.gmtime(moment))
