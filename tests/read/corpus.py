@@ -152,7 +152,7 @@ def healthy(out: str, plan: dict[str, Any], err: str = "", changed: dict[str, An
         "client": {
             "runqueue_wait_s": 0.0,
             "threads": plan["threads"],
-            "cpu_s": 0.1 * lasted,
+            "cpu_s": 0.3 * lasted,
             "allowance_cores": 1.0,
         },
         "longest_pause_ms": 3.0,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchbook.core import histogram, runfolder
-from benchbook.read import rows, stream, tidy, validity
+from benchbook.read import costs, rows, stream, tidy, validity
 from benchbook.read.schemas import SCHEMAS
 from tests.read import corpus, synthetic
 
@@ -94,7 +94,7 @@ def test_tidb_tikv_and_pd_are_told_apart_from_the_server_they_are_together(whole
         for part, (cores, mib) in used.items()
     ]  # fmt: skip
     seen = rows._load(
-        rows.monitor_table("\n".join([head, *lines]) + "\n"), 2, 7.0, {"machine_cores": 2, "steal_pct": 0.0}
+        costs.monitor_table("\n".join([head, *lines]) + "\n"), 2, 7.0, {"machine_cores": 2, "steal_pct": 0.0}
     )
     for part, (cores, mib) in used.items():
         assert (seen[f"cpu_{part}_cores"], seen[f"memory_{part}_mib"]) == (cores, mib)
@@ -108,7 +108,7 @@ def test_bytes_and_memory_are_those_of_the_window_and_older_runs_have_no_bytes(w
     lines = [f"{second}.0,proxy,0.5,{memory},,,,,{rate},{rate}" for second, memory, rate in (
         (2, 900, 99.0), (4, 50, 10.0), (5, 70, 30.0), (9, 900, 99.0)
     )]  # fmt: skip
-    monitor = rows.monitor_table("\n".join([f"{head},received_mib_s,sent_mib_s", *lines]) + "\n")
+    monitor = costs.monitor_table("\n".join([f"{head},received_mib_s,sent_mib_s", *lines]) + "\n")
     seen = rows._load(monitor, 2, 7.0, {"machine_cores": 2, "steal_pct": 0.0})
     assert (seen["received_proxy_mib_s"], seen["memory_proxy_mib"]) == (20.0, 70.0)
     assert np.isnan(seen["sent_server_mib_s"])

@@ -44,7 +44,7 @@ claims: []
 """
 PARAMS = "studies: [made]\nsources: [mysql-kubernetes]\nanalysis: {}\nlimits: {}\n"
 ARMS = {"direct": 1000, "direct_again": 1001, "haproxy": 900}
-ENDPOINT = Endpoint("127.0.0.1", 23060, "sbtest", Path("sysbench.cnf"))
+ENDPOINT = Endpoint("127.0.0.1", 33060, "sbtest", Path("sysbench.cnf"))
 NOISE = (0, 12, -9, 5, -4)
 FACTS = {
     "access": None,

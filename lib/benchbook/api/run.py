@@ -13,7 +13,7 @@ from benchbook.api.columns import documented
 from benchbook.api.finding import paragraphs, pill, warning
 from benchbook.core import load, runfolder
 from benchbook.core.runfolder import RunFolder
-from benchbook.read import rows, validity
+from benchbook.read import costs, rows, validity
 from benchbook.read.schemas import SCHEMAS
 from benchbook.read.validity import Judgement
 from benchbook.show import numbers
@@ -72,7 +72,7 @@ class Run:
     @property
     def monitor(self) -> pd.DataFrame:
         """CPU, memory and pressure a second and part: the columns of `monitor`, without run_id."""
-        return _typed("monitor", rows.monitor_table(self._files.text(runfolder.MONITOR)).to_pandas())
+        return _typed("monitor", costs.monitor_table(self._files.text(runfolder.MONITOR)).to_pandas())
 
     @property
     def checks(self) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from benchbook.measure import store, sysbench
 from benchbook.plan import binding as planned
 from benchbook.plan import rates, schedule, statements, turns
 from benchbook.read import binding as measured
-from benchbook.read import tidy, validity
+from benchbook.read import checks_turns, tidy, validity
 from benchbook.read.evidence import Evidence
 
 NOWHERE = Endpoint("", 0, "", Path("account"))
@@ -173,12 +173,23 @@ def _of_moments(held: Unpacked) -> Iterator[str]:
 
 
 def _of_turns(held: Unpacked) -> Iterator[str]:
-    """Yield groups whose arms tell different turns: one clock gave them to all."""
+    """Yield groups whose arms tell different turns, or others than their plan: one clock gave them to all."""
     by_group: dict[str, dict[str, str]] = {}
     for folder in held.folders:
         plan, file = held.plans[folder.name], folder.path / runfolder.TURNS
-        if plan.get("order") == words.TURNS and file.is_file():
-            by_group.setdefault(plan["group"], {}).setdefault(files.sha256(file), folder.name)
+        if plan.get("order") != words.TURNS or not file.is_file():
+            continue
+        told = by_group.setdefault(plan["group"], {})
+        if not told:
+            rounds = turns.rounds(plan["partners"], plan["block"], plan["workload"], plan["threads"])
+            due = [arm for one in rounds for arm in one]
+            taken = checks_turns.read(file.read_text("utf-8"))
+            for number, turn in enumerate(taken):
+                if turn.arm != due[number % len(due)]:
+                    wanted = due[number % len(due)]
+                    yield f"{plan['group']}: turn {number + 1} is of {turn.arm}, by the plan of {wanted}"
+                    break
+        told.setdefault(files.sha256(file), folder.name)
     for group, of_group in by_group.items():
         if len(of_group) > 1:
             yield f"{group}: {runfolder.TURNS} is not the same in {' and '.join(of_group.values())}"
@@ -227,6 +238,7 @@ CHECKS: dict[str, Callable[[Unpacked], Iterator[str]]] = {
     "missing runs": _of_missing,
     "pilots and warm_up.json": _of_pilots,
     "moments": _of_moments,
+    "counters": lambda held: measured.chained({one.name: one.evidence() for one in held.folders}),
     "turns": _of_turns,
     "beside": _of_beside,
     "own scripts": _of_own,
@@ -256,6 +268,7 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     yield from measured.of_argv(run, _argv(run.plan))
     facts = held.facts["arms"][held.study.deployed(run.plan["arm"])]
     yield from measured.of_identity(run, facts, held.tells_proxy)
+    yield from measured.of_pool(run, facts)
     if held.study.site.kind == "local":
         # What other machines watched is sent in pieces, which may lack the last of it.
         yield from measured.of_monitor(run, folder.text(runfolder.MONITOR))

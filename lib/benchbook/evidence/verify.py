@@ -6,19 +6,25 @@ import contextlib
 import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchbook.core import files, load, paths
+from benchbook.core import files, git, load, paths, record
 from benchbook.core.errors import BenchbookError
+from benchbook.core.wording import count
 from benchbook.evidence import archive, proof, remake
 from benchbook.show.markup import plain
 
 _SHOWN, _WIDTH, _INDENT = 30, 110, 14
 _SKEW = "made here by benchbook {here}; at the archive's own commit they should be the same"
 OTHER_FINDINGS = "Its own findings are not what its runs give here, and it is judged by what they give."
+FOLLOWS = "these findings follow from these files"
+FOLLOWS_NOT = "that these findings follow from these files could NOT be shown"
+WORD = "that these files were measured, and on what: that is the recorder's word"
+UNBOUND = "nothing in this clone stands behind it; hold the manifest's sha256 against the one its author gave"
+SIGNED = {"G": "signed by {}", "U": "signed by {}, a key that is not trusted here", "N": "not signed"}
 NO_RUNS = "It came without its runs: nothing of it was made again or held against anything."
 
 
@@ -26,8 +32,8 @@ NO_RUNS = "It came without its runs: nothing of it was made again or held agains
 class Verified:
     """What a check found: the archive's contents, what its files prove, how what was made again differs.
 
-    `findings` are those made here from its runs, `study` is its study file; both are None where the files
-    contradict each other, since nothing is made of them then.
+    `binds` says what stands behind the word of who recorded it. `findings` are those made here from its runs,
+    `study` is its study file; both are None where the files contradict each other: nothing is made of them.
     """
 
     contents: archive.Contents
@@ -35,10 +41,11 @@ class Verified:
     differences: tuple[str, ...] = ()
     findings: dict[str, Any] | None = None
     study: dict[str, Any] | None = None
+    binds: tuple[str, ...] = ()
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing contradicts anything, and the findings are the same the same values."""
+        """Whether nothing contradicts anything, and the findings have the same values."""
         return not self.proof.wrong and not self.differences
 
     def __str__(self) -> str:
@@ -46,6 +53,8 @@ class Verified:
         made = f"benchbook {manifest['benchbook']}, commit {manifest['commit'] or 'not known'}"
         skew = _SKEW.format(here=version("benchbook"))
         lines = [
+            *_listed("shown", [FOLLOWS if self.is_same else FOLLOWS_NOT]),
+            *_listed("not shown", [WORD, *self.binds]),
             *_listed("study", [f"{self.contents.study}, made by {made}"]),
             *_listed("hashes", [f"all {len(manifest['files'])} files are those of the manifest "
                                 f"({self.contents.bytes / 1e6:.1f} MB)"]),
@@ -87,7 +96,40 @@ def _listed(title: str, texts: Sequence[str]) -> Iterator[str]:
 def verify(file: Path) -> Verified:
     """Check an archive in a folder of its own, and analyse it again; nothing of it stays."""
     with checked(file) as (found, _):
-        return found
+        return replace(found, binds=tuple(binds(file)))
+
+
+def binds(file: Path) -> Iterator[str]:
+    """Say what stands behind the word of who recorded an archive: its first commit, and other sessions."""
+    digest, index = files.sha256(file), record.read()
+    places = [
+        (name, session, entry)
+        for name, study in index.studies.items()
+        for session, entry in study.sessions.items()
+        if entry.sha256 == digest
+    ]
+    if not places:
+        yield UNBOUND
+        return
+    name, session, entry = places[0]
+    place = str(paths.recorded(name, session).archive)
+    line = git.says("log", "--diff-filter=A", "-1", "--format=%h%x09%cs%x09%an%x09%G?%x09%GS", "--", place)
+    if line:
+        commit, day, who, mark, signer = (line.strip("\n").split("\t") + [""] * 5)[:5]
+        signed = SIGNED.get(mark, f"with a signature that git can't check ({mark})").format(signer)
+        yield f"commit {commit} of {day} by {who}, {signed}, first brought this archive"
+    else:
+        yield "no commit of this clone has it yet"
+    same = [
+        one
+        for key, one in index.studies[name].sessions.items()
+        if key != session and one.design == entry.design and one.superseded is None
+    ]
+    others = {one.machine.processor for one in same} - {entry.machine.processor}
+    yield (
+        f"{count(len(same), 'further session')} of the same design in the record, "
+        f"{count(len(others), 'other processor')} among them"
+    )
 
 
 @contextlib.contextmanager

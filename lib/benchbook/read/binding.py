@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchbook.core import traits
-from benchbook.read import rows
+from benchbook.read import costs
 from benchbook.read.evidence import Evidence
 
 # Where the server is and who asks it: an archive does not say which address is the true one.
@@ -34,6 +34,11 @@ START_SLACK_S = 0.5
 # The wall clock may be set back between two runs.
 OVERLAP_S = 1.0
 MONITOR_SLACK_S = 3.0
+# Our looks between two runs take a moment.
+LINKED_S = 2.0
+BY_ACCOUNT = "Account_updates"
+# MariaDB keeps a hundredth of its pool for what it knows of the pages.
+POOL_SHARE = 0.95
 
 
 def of_times(run: Evidence) -> Iterator[str]:
@@ -105,14 +110,68 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
                 yield f"evidence.json: {when}.{name} is {look[name]}, facts.json has {fact}"
 
 
+def of_pool(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where a server's pool, by the pages that it counts, is not of the size that it was set to."""
+    asked = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}
+    size = asked.get("got") if isinstance(asked, Mapping) else asked
+    if not str(size).isdigit():
+        return
+    for when, held in (run.seen.get("cache") or {}).items():
+        if held and not POOL_SHARE * int(str(size)) <= held["pages_of_pool"] * held["page_bytes"] <= int(
+            str(size)
+        ):
+            pages = f"{held['pages_of_pool']} pages of {held['page_bytes']} bytes"
+            yield f"evidence.json: cache.{when}: the pool has {pages}, facts.json has a pool of {size} bytes"
+
+
 def of_monitor(run: Evidence, text: str) -> Iterator[str]:
     """Yield where the monitor's seconds do not go on, or not as long as the run."""
-    seconds = rows.monitor_table(text)["second"].to_pylist()
+    seconds = costs.monitor_table(text)["second"].to_pylist()
     if any(later < earlier for earlier, later in pairwise(seconds)):
         yield "monitor.csv: its seconds do not go on"
     last, lasted = max(seconds, default=0.0), run.seen["sysbench_s"]
     if abs(last - lasted) > MONITOR_SLACK_S:
         yield f"monitor.csv: it ends at second {last:g}, the run at {lasted:.1f}"
+
+
+def chained(looks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield where a server's counters go back from one run to a later one, or jump in between.
+
+    `looks` has each run's evidence by its name. A server is known by its process: one that was started again
+    counts from nought. Runs of a group that it served at once have the same reading.
+    """
+    last: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for name in sorted(looks, key=lambda one: looks[one]["started_monotonic_s"]):
+        seen = looks[name]
+        who, books = seen.get("identity_before") or {}, seen.get("ledger") or {}
+        # Of several servers the books are sums; what counts by account begins with each arm.
+        if "servers" in seen or BY_ACCOUNT in (books.get("before") or {}) or who.get("pid") is None:
+            continue
+        server = " ".join(str(who.get(key)) for key in ("server_uid", "pid", "started", "pod"))
+        before, was = last.get(server, ("", None))
+        if was is not None and seen["started_monotonic_s"] >= was["ended_monotonic_s"] - OVERLAP_S:
+            yield from _jumps(name, before, seen, was)
+        if books.get("after") and (was is None or seen["ended_monotonic_s"] >= was["ended_monotonic_s"]):
+            last[server] = name, seen
+
+
+def _jumps(name: str, before: str, seen: Mapping[str, Any], was: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where the same server had counted less than after an earlier run, or other connections since."""
+    books, then = seen["ledger"].get("before") or {}, was["ledger"]["after"]
+    for key in sorted(books.keys() & then.keys()):
+        if books[key] < then[key]:
+            yield f"{name}: evidence.json: {key} is {books[key]} before it, was {then[key]} after {before}"
+    told = (seen.get("state") or {}).get("between") or {}
+    if told.get("connections") is None or "Connections" not in then:
+        return
+    # Between other moments than these two runs, there may have been attempts that are not here.
+    gap_s = seen["started_monotonic_s"] - was["ended_monotonic_s"]
+    grown = books["Connections"] - then["Connections"]
+    if abs(gap_s - told["seconds"]) < LINKED_S and grown != told["connections"]:
+        yield (
+            f"{name}: evidence.json: {told['connections']} connections since the run before, Connections "
+            f"grew by {grown} since {before}"
+        )
 
 
 def overlapping(spans: Mapping[str, tuple[datetime.datetime, datetime.datetime, str]]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -20,6 +21,10 @@ LEAST_SHARE = 1 / 3
 where all arms have as many; a block of a third of them has 1.7 times the error, and counts like others."""
 IDLE_SHARE = 0.2
 """Share of the turns in which the client may have had no processor time at all."""
+GAP_SHARE = 0.2
+"""Share of the seconds from the first turn to the last in which no arm may have run: switching takes some."""
+EARLY_US = 2
+"""Microseconds by which a turn may seem shorter than planned: both of its ends are rounded down."""
 OUTSIDE_S = 0.005
 """Processor time of a client between two of its turns: what is left of a system call when it is stopped."""
 
@@ -108,6 +113,13 @@ def _length_faults(run: Evidence, taken: list[Turn]) -> list[str]:
     longest_ms = max(((turn.end_us - turn.begin_us) / 1000 for turn in taken), default=0.0)
     if longest_ms > STRETCH * planned_ms:
         faults.append(f"a turn lasted {longest_ms:.0f} ms, {planned_ms} ms planned")
+    shortest_us = min((turn.end_us - turn.begin_us for turn in taken), default=math.inf)
+    if shortest_us < 1000 * planned_ms - EARLY_US:
+        faults.append(f"a turn lasted {shortest_us / 1000:.3f} ms, no clock ends one before its {planned_ms}")
+    whole_us = taken[-1].end_us - taken[0].begin_us if taken else 0
+    unused = 1 - sum(turn.end_us - turn.begin_us for turn in taken) / whole_us if whole_us else 0.0
+    if unused > GAP_SHARE:
+        faults.append(f"for {100 * unused:.0f} % of the time between first and last turn no arm had one")
     if any(later.begin_us < turn.end_us for turn, later in itertools.pairwise(taken)):
         faults.append("two turns overlap")
     seconds = {name: active_s(taken, name) for name in partners}

@@ -13,8 +13,15 @@ from pyarrow import csv
 from benchbook.core import canonical
 from benchbook.read.evidence import Evidence
 from benchbook.read.log import Missing
+from benchbook.read.schemas import SCHEMAS
 
 Columns = dict[str, float]
+SAMPLED = [name for name in SCHEMAS["monitor"] if name != "run_id"]
+# Runs made before bytes were counted have none of these.
+LATER = {"received_mib_s", "sent_mib_s"}
+MONITOR = csv.ConvertOptions(
+    column_types={name: pa.string() if name == "part" else pa.float64() for name in SAMPLED}
+)
 PARTS = ("client", "proxy", "server", "tidb", "tikv", "pd")
 # What is kept of a part's second, and times what it gives the unit of a query.
 OF_SECOND = {
@@ -52,6 +59,18 @@ OF_SERVER: dict[str, tuple[tuple[str, ...], float]] = {
     "lock_wait_us": (("Innodb_row_lock_time",), 1e3),
     "requests": (("kv_requests",), 1.0),
 }  # fmt: skip
+
+
+def monitor_table(text: str) -> pa.Table:
+    """Return `monitor.csv` as a table without `run_id`; raises ValueError if it is none."""
+    try:
+        source = pa.py_buffer(text.encode())
+        table = csv.read_csv(source, csv.ReadOptions(use_threads=False), convert_options=MONITOR)
+        for name in sorted(LATER.difference(table.column_names)):
+            table = table.append_column(name, pa.nulls(len(table), pa.float64()))
+        return table.select(SAMPLED)
+    except (pa.ArrowInvalid, KeyError) as error:
+        raise ValueError(f"monitor.csv: {error}") from error
 
 
 def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:

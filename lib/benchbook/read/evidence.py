@@ -42,7 +42,8 @@ class Excused(Exception):
 class Evidence:
     """A run folder taken apart: plan, what was seen, sysbench's output, and what its manifest refuses.
 
-    `others` are output and stderr of the clients after the first, `turns` the file of the group's turns.
+    `others` are output and stderr of the clients after the first, `turns` the file of the group's turns,
+    `monitor` that of the seconds.
     """
 
     plan: dict[str, Any]
@@ -52,6 +53,7 @@ class Evidence:
     broken: tuple[str, ...] = ()
     others: tuple[tuple[str, str | None], ...] = ()
     turns: str | None = None
+    monitor: str | None = None
 
     @classmethod
     def of(cls, folder: RunFolder) -> Evidence:
@@ -66,6 +68,7 @@ class Evidence:
             broken=tuple(folder.verify()),
             others=tuple(others),
             turns=_or(lambda: folder.text(runfolder.TURNS), None),
+            monitor=_or(lambda: folder.text(runfolder.MONITOR), None),
         )
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, csv
+from pyarrow import compute
 
 from benchbook.core import canonical
 from benchbook.core.histogram import percentile, value_of
@@ -35,12 +35,6 @@ WINDOW = (
     "latency_max_ms",
 )
 SERIES = [name for name in SCHEMAS["intervals"] if name in Interval._fields]
-SAMPLED = [name for name in SCHEMAS["monitor"] if name != "run_id"]
-# Runs made before bytes were counted have none of these.
-LATER = {"received_mib_s", "sent_mib_s"}
-MONITOR = csv.ConvertOptions(
-    column_types={name: pa.string() if name == "part" else pa.float64() for name in SAMPLED}
-)
 LOWEST_S = 5
 SHOWN = (95, 99)
 CARRYING_SHARE = 0.1
@@ -167,18 +161,6 @@ def histogram_columns(judged: Judgement) -> Columns:
         "value_ms": np.asarray(value_of(buckets)),
         "count": found.counts if found else np.array([], dtype=np.int64),
     }
-
-
-def monitor_table(text: str) -> pa.Table:
-    """Return `monitor.csv` as a table without `run_id`; raises ValueError if it is none."""
-    try:
-        source = pa.py_buffer(text.encode())
-        table = csv.read_csv(source, csv.ReadOptions(use_threads=False), convert_options=MONITOR)
-        for name in sorted(LATER.difference(table.column_names)):
-            table = table.append_column(name, pa.nulls(len(table), pa.float64()))
-        return table.select(SAMPLED)
-    except (pa.ArrowInvalid, KeyError) as error:
-        raise ValueError(f"monitor.csv: {error}") from error
 
 
 def _load(monitor: pa.Table, discard_s: float, end_s: float, seen: dict[str, Any]) -> Columns:

@@ -202,7 +202,7 @@ class _Tables:
             return
         try:
             text = folder.text(runfolder.MONITOR)
-            monitor = rows.monitor_table(text)
+            monitor = costs.monitor_table(text)
             row = rows.run_row(judged, scheduled, monitor, place)
             spent = costs.of_run(judged.evidence, text, row["qps"])
         except (ValueError, KeyError, TypeError) as error:

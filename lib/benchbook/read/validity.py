@@ -16,6 +16,7 @@ from benchbook.read import (
     checks_log,
     checks_machine,
     checks_options,
+    checks_physics,
     checks_server,
     checks_state,
     checks_turns,
@@ -53,6 +54,7 @@ CHECKS: tuple[tuple[str, str, Callable[[Evidence, Limits], list[str]]], ...] = (
     ("V23", "turns", checks_turns.turns),
     ("V24", "cluster", checks_cluster.cluster),
     ("V25", "cache", of_servers(checks_cache.cache)),
+    ("V26", "physics", checks_physics.physics),
 )
 
 

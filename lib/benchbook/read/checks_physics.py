@@ -1,0 +1,136 @@
+"""Check V26: the programs that watched a run saw the same seconds, the same work and the same server.
+
+sysbench's log, the clock of turns, the monitor, the kernel's books of each part and the server's own were
+written by different programs. What one of them says of time and use bounds what the others can say, so that
+none of them can be changed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchbook.core import registry
+from benchbook.core.params import Limits
+from benchbook.read import checks_cluster, checks_turns, costs
+from benchbook.read.evidence import Evidence, Missing
+
+LABEL_S = 0.5
+"""Labels of report lines are rounded to the second."""
+CORES_SLACK = 0.05
+"""Share by which parts may seem to use more than all cores: their books are read one after the other."""
+BOOKS_S, BOOKS_SHARE = 0.02, 0.05
+"""Seconds, and the share of them, by which two of the kernel's books of one process may differ."""
+START_SLACK_S = 0.1
+"""Seconds by which the start of sysbench's clock may be misjudged, from its checkpoint and its next turn."""
+UNSEEN_S, UNSEEN_SHARE = 0.6, 0.1
+"""Seconds of a core that a monitor may miss of a client, and a share of them: it has no last second."""
+AHEAD_S = 0.05
+"""Seconds of a core that a client may seem to have used less than its monitor saw, for the kernel's ticks."""
+LACKING_S = 3.0
+"""Seconds that a monitor may lack at its end before it says too little of the whole."""
+PORTS = ("--mysql-port", "--pgsql-port")
+
+
+def physics(run: Evidence, limits: Limits) -> list[str]:
+    """V26: log, turns, monitor and books agree on seconds, processor time, bytes and memory."""
+    if not run.seen:
+        raise Missing("nothing was recorded")
+    return [*_log_of_turns(run), *_costs(run), *_watched(run), *_memory(run), *_place(run)]
+
+
+def _log_of_turns(run: Evidence) -> Iterator[str]:
+    """Yield where a client's own log has work in seconds in which its arm had no turn.
+
+    It writes its checkpoint as it goes on after the discard, in its first turn that counts, which tells when
+    its clock started.
+    """
+    if not run.is_in_turns or run.turns is None or not run.log.checkpoints:
+        return
+    own = [turn for turn in checks_turns.read(run.turns) if turn.arm == run.plan["arm"]]
+    ended = run.log.checkpoints[0].total_time_s
+    if not own or ended is None:
+        return
+    begun = own[0].begin_us / 1e6 - ended
+    first, last = run.get("started_monotonic_s"), run.seen["turns"]["clock"].get("started")
+    latest = last[1] if last else first + run.clock_s[0]
+    if not first - START_SLACK_S <= begun <= latest + START_SLACK_S:
+        yield (
+            f"by its checkpoint and its first turn sysbench's clock started {begun - first:.3f} s after its "
+            f"process, by the clock of the turns up to {latest - first:.3f} s after it"
+        )
+    seconds = run.log.intervals.column("second") + begun
+    # A line that is due while the client stands still comes when it goes on, with what its last turn did.
+    after = seconds[:-1] - LABEL_S > own[-1].end_us / 1e6
+    idle = int(np.count_nonzero(after & (run.log.intervals.column("qps")[1:] > 0)))
+    if idle > 1:
+        yield f"its log has queries in {idle} seconds after the last turn of its arm"
+
+
+def _costs(run: Evidence) -> Iterator[str]:
+    """Yield where an arm's parts used more than all cores in its turns, or two books of a part differ."""
+    if not run.is_in_turns:
+        return
+    told, cores = run.get("turns"), run.seen.get("machine_cores")
+    used = told["cpu_s"]
+    busy = sum(used.values()) / run.active_s if run.active_s else 0.0
+    if cores and busy > cores * (1 + CORES_SLACK):
+        yield f"in its turns the arm's parts used {busy:.2f} cores, and the machine has {cores}"
+    if used.get("client") != run.get("client", "cpu_s"):
+        yield f"the client used {run.get('client', 'cpu_s')} s of a core, {used.get('client')} s in its turns"
+    for part, books in (told.get("costs") or {}).items():
+        cpu_s, split = books["cpu_s"], books["user_s"] + books["system_s"]
+        if abs(cpu_s - used.get(part, cpu_s)) > BOOKS_S + BOOKS_SHARE * cpu_s or abs(split - cpu_s) > BOOKS_S:
+            yield f"{part} used {used.get(part)} s of a core by one clock, {cpu_s} s ({split} s) by its books"
+    own = [turn for turn in checks_turns.read(run.turns or "") if turn.arm == run.plan["arm"]]
+    if told["count"] != len(own):
+        yield f"its arm had {len(own)} turns, {told['count']} are recorded"
+
+
+def _watched(run: Evidence) -> Iterator[str]:
+    """Yield where the monitor saw a client use less processor time than its turns, or than it ended with."""
+    if run.monitor is None or checks_cluster.event_at_s(run) is not None:
+        # What a part that was killed had used is counted with the client's.
+        return
+    try:
+        table = costs.monitor_table(run.monitor)
+    except ValueError:
+        return  # What is no table is refused where the tables are made.
+    mine = np.array(table["part"].to_pylist(), dtype=object) == "client"
+    if not mine.any():
+        return
+    seconds, cores = (table[name].to_numpy()[mine] for name in ("second", "cpu_cores"))
+    if run.get("sysbench_s") - seconds[-1] > LACKING_S:
+        return
+    seen = float(np.nansum(cores * np.diff(np.concatenate([[0.0], seconds]))))
+    told = run.get("client", "cpu_s")
+    missed = 0.0 if run.is_in_turns else UNSEEN_S + UNSEEN_SHARE * told
+    if told > seen + missed + AHEAD_S or (not run.is_in_turns and seen > told + AHEAD_S):
+        yield f"the client used {told:.2f} s of a core, its monitor saw {seen:.2f} s"
+
+
+def _memory(run: Evidence) -> Iterator[str]:
+    """Yield where two counters of the same pages differ."""
+    for when in ("before", "after"):
+        cache = (run.seen.get("cache") or {}).get(when) or {}
+        if cache and cache["pages_read"] * cache["page_bytes"] != cache["bytes_read"]:
+            yield f"{when} the run {cache['bytes_read']} bytes were read in {cache['pages_read']} pages"
+        if cache and cache["pages"] > cache["pages_of_pool"]:
+            yield f"{when} the run {cache['pages']} pages were in a pool of {cache['pages_of_pool']}"
+        work = (run.seen.get("work") or {}).get(when) or {}
+        pages, reads = cache.get("pages_read"), work.get("Innodb_buffer_pool_reads")
+        if pages is not None and reads is not None and pages != reads:
+            yield f"{when} the run the server had read {pages} pages by one counter, {reads} by another"
+
+
+def _place(run: Evidence) -> Iterator[str]:
+    """Yield where a client that connects to the server itself went to another port than the server has."""
+    port = (run.seen.get("identity_before") or {}).get("port")
+    setting = run.plan.get("arm_setting") or {}
+    if port is None or setting.get("access") != registry.DIRECT or setting.get("zones"):
+        return  # What lies between client and server has a port of its own.
+    for word in run.get("argv"):
+        name, _, asked = word.partition("=")
+        if name in PORTS and asked != str(port):
+            yield f"the client connected to port {asked}, the arm's server has {port}"
