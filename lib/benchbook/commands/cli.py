@@ -67,7 +67,7 @@ PASSED_ON = ("repro",)
 # Studies are measured by these: the accounts of servers that others run stay in their environment.
 MEASURING = ("repro", "stage", "session")
 # These start servers, and end them in their own order when they are stopped.
-HOLDING = ("stage", "up", "down", "doctor", "calibrate", "gate", "bisect", "cluster")
+HOLDING = ("stage", "session", "up", "down", "doctor", "calibrate", "gate", "bisect", "cluster")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
