@@ -16,6 +16,7 @@ import pytest
 from benchbook.core import files, paths, runfolder
 from benchbook.evidence import archive, proof
 from benchbook.read import evidence
+from tests.site import forging
 from tests.site.conftest import ROOT
 
 # Five blocks of five pool sizes in turns, each with a server of its own.
@@ -50,15 +51,7 @@ def change(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
     seen = json.loads(file.read_text())
     edit(seen)
     files.write_json(file, seen)
-    seal(folder)
-
-
-def seal(folder: Path) -> None:
-    manifest = json.loads((folder / "manifest.json").read_text())
-    for name in manifest["files"]:
-        file = folder / name
-        manifest["files"][name] = {"sha256": files.sha256(file), "bytes": file.stat().st_size}
-    files.write_json(folder / "manifest.json", manifest)
+    forging.seal(folder)
 
 
 def retimed(edit: Callable[[Rows], Rows], share: float) -> Callable[[paths.StudyPaths], None]:

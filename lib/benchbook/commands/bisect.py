@@ -111,9 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputErrors([f"--bad: {arguments.bad}: no commit after {arguments.good}; write a later one"])
     print(f"bisect: {len(after)} commits after {good[:10]}", flush=True)
     with _place(arguments.repo, arguments.work) as work:
-        asked_for = Build(
-            repo=str(arguments.repo), ref=bad, command=arguments.build, binary=arguments.binary
-        )
+        asked_for = Build(repo=str(arguments.repo), ref=bad, command=arguments.build, binary=arguments.binary)
         built = partial(commits.build, arguments.repo, work, asked_for)
         baseline = built(good)
         search = Search(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from benchbook.core import paths, yamlfile
 from benchbook.core.explain import validate
@@ -22,14 +23,8 @@ WHO = (
     "its author published",
     "the files of a run (log, evidence, monitor), if all of them were rewritten together: they are held "
     "against each other, the plan, the server's counters and both clocks, and nothing outside the archive",
-    "what stands in evidence.json and monitor.csv alone: use of processors, memory and network, steal, "
-    "pauses, free disk, machine_cores, beside_s, clock_step_s within the limits, server_answers, sessions, "
-    "process numbers, the server's error lines, driver and addresses in argv",
-    "the server's counters that sysbench does not count (Handler_*, Questions, Rows_read, Aborted_*, "
-    "Com_rollback, deadlocks), and Rows_sent within what the script asks for",
     "that nothing was left out: a study with fewer blocks, arms, workloads or levels is a whole study, and "
     "attempts taken out of void with the numbers of those after them leave no gap",
-    "plan.json: position (the run's id does not cover it)",
 )
 
 
@@ -86,8 +81,18 @@ def _of_study_here(held: Unpacked, ours: Path) -> Iterator[str]:
         yield f"{here.shown}: {', '.join(differing)}: not as this clone has it"
 
 
+def fields() -> list[dict[str, Any]]:
+    """Return the table of fields that nothing holds: what is said of them, and their patterns by file."""
+    found: list[dict[str, Any]] = yamlfile.read(Path(__file__).with_name("fields.yaml")).data
+    return found
+
+
 def unproven(held: Unpacked) -> Iterator[str]:
     """Yield a line for each part of an archive that no proof covers."""
+    for one in fields():
+        for file, names in one.items():
+            if file != "says" and (file != "session.json" or held.session):
+                yield f"{file}: {one['says']} ({', '.join(names)})"
     loose = binding.unbound_facts(held.facts, list(_in_identities(held)))
     yield f"facts.json: what no run's id covers: {', '.join(loose)}"
     if held.facts.get("methods"):

@@ -183,6 +183,9 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
         if not told:
             rounds = turns.rounds(plan["partners"], plan["block"], plan["workload"], plan["threads"])
             due = [arm for one in rounds for arm in one]
+            each = turns.each(plan["run_s"], plan["turn_ms"], len(rounds[0]) // len(plan["partners"]))
+            if each != (asked := folder.evidence()["turns"]["asked"]):
+                yield f"raw/{folder.name}: evidence.json: turns.asked is {asked}, the plan asks for {each}"
             taken = checks_turns.read(file.read_text("utf-8"))
             for number, turn in enumerate(taken):
                 if turn.arm != due[number % len(due)]:
@@ -270,6 +273,7 @@ def _of_evidence(held: Unpacked, folder: RunFolder, run: Evidence, voided: int) 
     yield from measured.of_identity(run, facts, held.tells_proxy)
     yield from measured.of_pool(run, facts)
     if held.study.site.kind == "local":
+        yield from measured.of_machine(run, facts)
         # What other machines watched is sent in pieces, which may lack the last of it.
         yield from measured.of_monitor(run, folder.text(runfolder.MONITOR))
 

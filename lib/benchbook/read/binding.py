@@ -110,6 +110,13 @@ def of_identity(run: Evidence, facts: Mapping[str, Any], tells_proxy: bool) -> I
                 yield f"evidence.json: {when}.{name} is {look[name]}, facts.json has {fact}"
 
 
+def of_machine(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where the cores of the machine are others than facts.json has."""
+    found, cores = run.seen.get("machine_cores"), (facts.get("machine") or {}).get("cores")
+    if None not in (found, cores) and found != cores:
+        yield f"evidence.json: machine_cores is {found}, facts.json has {cores}"
+
+
 def of_pool(run: Evidence, facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield where a server's pool, by the pages that it counts, is not of the size that it was set to."""
     asked = ((facts.get("engine") or {}).get("settings") or {}).get("innodb_buffer_pool_size") or {}

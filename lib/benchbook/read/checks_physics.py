@@ -30,6 +30,8 @@ AHEAD_S = 0.05
 """Seconds of a core that a client may seem to have used less than its monitor saw, for the kernel's ticks."""
 LACKING_S = 3.0
 """Seconds that a monitor may lack at its end before it says too little of the whole."""
+WINDOW_S, ROUNDED_S = 1.0, 1e-5
+"""Seconds between the first or last turn and the end of its clock's window: each turn is waited for."""
 PORTS = ("--mysql-port", "--pgsql-port")
 
 
@@ -60,12 +62,26 @@ def _log_of_turns(run: Evidence) -> Iterator[str]:
             f"by its checkpoint and its first turn sysbench's clock started {begun - first:.3f} s after its "
             f"process, by the clock of the turns up to {latest - first:.3f} s after it"
         )
+    yield from _window(run)
     seconds = run.log.intervals.column("second") + begun
     # A line that is due while the client stands still comes when it goes on, with what its last turn did.
     after = seconds[:-1] - LABEL_S > own[-1].end_us / 1e6
     idle = int(np.count_nonzero(after & (run.log.intervals.column("qps")[1:] > 0)))
     if idle > 1:
         yield f"its log has queries in {idle} seconds after the last turn of its arm"
+
+
+def _window(run: Evidence) -> Iterator[str]:
+    """Yield where the turns do not fill the window that their clock took."""
+    window, taken = run.seen["turns"]["clock"].get("window"), checks_turns.read(run.turns or "")
+    if window is None:
+        return
+    before, after = taken[0].begin_us / 1e6 - window[0], window[1] - taken[-1].end_us / 1e6
+    if not 0 <= before <= WINDOW_S or not -ROUNDED_S <= after <= WINDOW_S:
+        yield (
+            f"the first turn began {before:.3f} s after the clock's window, which ended {after:.3f} s after "
+            "the last one"
+        )
 
 
 def _costs(run: Evidence) -> Iterator[str]:
