@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -16,7 +17,7 @@ from benchbook.commands import publish, record, remake, rewrite
 from benchbook.core import files, load, paths
 from benchbook.core import record as index
 from benchbook.core.errors import BenchbookError, InputErrors
-from benchbook.evidence import archive, held
+from benchbook.evidence import archive, held, verify
 from benchbook.read import schemas
 from benchbook.show import registration
 from tests.show import notebooks
@@ -364,3 +365,20 @@ def test_a_look_at_another_design_before_takes_held_away_and_is_named_with_its_r
         "Not held: 1 session of another design had been looked at before: 2025-12-31 00:00 UTC, of a design "
         "that git does not have (“No useful interval.”)."
     )
+
+
+def test_what_stands_behind_the_word_of_who_recorded_is_named(at: Path, tmp_path: Path):
+    session, _ = only(index.read())
+    packed = at / "data" / "record" / "made" / f"{session}.tar.xz"
+    none = "0 further sessions of the same design in the record, 0 other processors among them"
+    assert list(verify.binds(packed)) == ["no commit of this clone has it yet", none]
+    git(at, "add", "data/record")
+    git(at, "commit", "-qm", "Record it")
+    elsewhere = shutil.copyfile(packed, tmp_path / "received.tar.xz")
+    first, last = verify.binds(elsewhere)
+    assert re.fullmatch(
+        "commit [0-9a-f]{7,} of 2026-01-01 by t, not signed, first brought this archive", first
+    )
+    assert last == none
+    elsewhere.write_bytes(b"another")
+    assert list(verify.binds(elsewhere)) == [verify.UNBOUND]
