@@ -20,7 +20,7 @@ LABEL_S = 0.5
 """Labels of report lines are rounded to the second."""
 CORES_SLACK = 0.05
 """Share by which parts may seem to use more than all cores: their books are read one after the other."""
-BOOKS_S, BOOKS_SHARE = 0.02, 0.05
+BOOKS_S, BOOKS_SHARE = 0.02, 0.1
 """Seconds, and the share of them, by which two of the kernel's books of one process may differ."""
 START_SLACK_S = 0.1
 """Seconds by which the start of sysbench's clock may be misjudged, from its checkpoint and its next turn."""
@@ -89,13 +89,15 @@ def _costs(run: Evidence) -> Iterator[str]:
     if not run.is_in_turns:
         return
     told, cores = run.get("turns"), run.seen.get("machine_cores")
-    used = told["cpu_s"]
+    used = told.get("cpu_s") or {}
     busy = sum(used.values()) / run.active_s if run.active_s else 0.0
     if cores and busy > cores * (1 + CORES_SLACK):
         yield f"in its turns the arm's parts used {busy:.2f} cores, and the machine has {cores}"
-    if used.get("client") != run.get("client", "cpu_s"):
+    if used and used.get("client") != run.get("client", "cpu_s"):
         yield f"the client used {run.get('client', 'cpu_s')} s of a core, {used.get('client')} s in its turns"
     for part, books in (told.get("costs") or {}).items():
+        if None in (books["cpu_s"], books["user_s"], books["system_s"]):
+            continue  # A kernel that tells less.
         cpu_s, split = books["cpu_s"], books["user_s"] + books["system_s"]
         if abs(cpu_s - used.get(part, cpu_s)) > BOOKS_S + BOOKS_SHARE * cpu_s or abs(split - cpu_s) > BOOKS_S:
             yield f"{part} used {used.get(part)} s of a core by one clock, {cpu_s} s ({split} s) by its books"

@@ -150,16 +150,15 @@ def test_a_killed_server_and_a_killed_proxy_come_back(make_study, lab: Path) -> 
 
 def test_a_part_that_died_outside_a_run_is_named_with_when_and_how(make_study, lab: Path) -> None:
     with sites.open_site(make_study(), lab) as site:
-        site.up("haproxy")
+        site.up("relay")
         site.look()
-        os.kill(site.monitored("haproxy")["proxy"][0], signal.SIGKILL)
-        wait_gone_pid(site.monitored("haproxy")["proxy"][0])
-        said = (
-            r"ended by itself between \d\d:\d\d:\d\d and .* UTC: proxy\S* \(by signal 9\), see .*; the same"
-        )
+        victim = site.monitored("relay")["proxy"][0]
+        os.kill(victim, signal.SIGKILL)
+        wait_gone_pid(victim)
+        said = r"ended by itself between \d\d:\d\d:\d\d and .* UTC: \S+ \(by signal 9\), see .*; the same"
         with pytest.raises(SiteError, match=said):
             site.look()
-        site.up("haproxy")
+        site.up("relay")
         site.look()
 
 
