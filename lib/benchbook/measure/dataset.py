@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from benchbook.core import own_scripts, traits
 from benchbook.core.engines import data_groups, engine_of, is_prewarmed
@@ -170,7 +171,14 @@ def analyze(connection: Connection, tables: int) -> list[dict[str, str]]:
 def prewarm(connection: Connection, tables: int) -> None:
     """Read every row by primary key and every entry of the secondary index, so that both are in memory."""
     for number in range(1, tables + 1):
-        dialect.of(connection).prewarm(connection, f"sbtest{number}", f"k_{number}")
+        try:
+            dialect.of(connection).prewarm(connection, f"sbtest{number}", f"k_{number}")
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise
+            raise DatasetError(
+                f"sbtest{number} can't be read by its keys: {error.orig}; run `dvc repro -f prepare@STUDY`"
+            ) from None
 
 
 def prewarm_all(study: Study, connections: dict[str, tuple[Connection, ...]]) -> None:

@@ -75,6 +75,12 @@ def service_user(name: str) -> str | None:
         ) from None
 
 
+def tokens(folder: Path) -> set[str]:
+    """Return the tokens of the labs right below a folder, such as those of one clone's studies."""
+    found = [file.read_text(encoding="utf-8") for file in folder.glob("*/lab.json")]
+    return {str(json.loads(text)["token"]) for text in found}
+
+
 def lab_id(token: str) -> str:
     """Return what names the parts of a lab in a kernel: eight hex digits of its token."""
     return token[:8]

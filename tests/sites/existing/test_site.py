@@ -173,11 +173,37 @@ def test_a_schema_with_tables_of_somebody_else_is_never_touched(study, theirs, o
         assert connection.exec_driver_sql("SHOW COLUMNS FROM ours.sbtest1").first()[0] == "precious"
 
 
-def test_another_labs_schema_is_theirs(study, open_folder):
-    with sites.open_site(study(), open_folder / "ours") as site:
+def test_studies_of_one_clone_use_a_schema_one_after_the_other(study, open_folder):
+    for name in ("ours", "other"):
+        with sites.open_site(study(), open_folder / name) as site:
+            assert site.missing("one") is None
+            site.up("one")
+
+
+def test_the_schema_of_another_clone_is_theirs_until_what_they_made_is_dropped(study, theirs, open_folder):
+    with sites.open_site(study(), open_folder / "theirs" / "lab") as site:
         site.up("one")
-    with sites.open_site(study(), open_folder / "other") as site:
-        assert "belongs to another lab" in site.missing("one")
+    with theirs[1].admin().connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE ours.sbtest1 (id INT)")
+    with sites.open_site(study(), open_folder / "mine" / "lab") as site:
+        why = site.missing("one")
+        assert "is used by a study of another clone" in why
+        said = "USE ours; DROP TABLE benchbook_lab, sbtest1;"
+        assert said in why
+        with theirs[1].admin().connect() as connection:
+            for statement in said.rstrip(";").split("; "):
+                connection.exec_driver_sql(statement)
+        assert site.missing("one") is None, "what is advised is enough"
+
+
+def test_an_index_that_is_gone_is_named_with_what_brings_it_back(study, theirs, open_folder):
+    with theirs[1].admin().connect() as connection:
+        connection.exec_driver_sql("USE ours")
+        connection.exec_driver_sql("CREATE TABLE sbtest1 (id INT PRIMARY KEY, k INT, c INT)")
+        with pytest.raises(
+            dataset.DatasetError, match=r"sbtest1 can't be read by its keys: .*1176"
+        ):
+            dataset.prewarm(connection, 1)
 
 
 def test_a_wrong_password_names_account_and_error_but_not_the_password(study, open_folder, monkeypatch):

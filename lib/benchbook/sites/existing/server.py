@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from benchbook.sites import settings
 from benchbook.sites.engines.dialect import MYSQL
 
 MARK = "benchbook_lab"
+MADE = re.compile(r"sbtest[0-9]+")
+"""Tables that prepare makes."""
 WHO = ("version", "hostname", "port", "server_uid", "server_uuid", "datadir")
 # What bears on a benchmark, out of the many variables of a server whose others change by the hour.
 TELLING = (
@@ -51,17 +54,24 @@ def account(asked: Existing, lab: labs.Lab) -> Path:
     return labs.write_private(lab.folder / "secrets" / "existing.cnf", said)
 
 
-def whose(connection: Connection, database: str, token: str) -> str | None:
-    """Return why a schema is not ours to use, or None: it is empty, or carries our mark."""
+def whose(connection: Connection, database: str, tokens: Collection[str]) -> str | None:
+    """Return why a schema is not ours to use, or None: it is empty, or has the mark of a lab of this clone.
+
+    `tokens` are those of the clone's labs: its studies may use one schema after another.
+    """
     names = "SELECT table_name FROM information_schema.tables WHERE table_schema = :schema"
     tables = {str(name) for (name,) in connection.execute(text(names), {"schema": database})}
     if MARK in tables:
         marks = {
             str(lab) for (lab,) in connection.execute(text(f"SELECT lab FROM {_quoted(database)}.{MARK}"))
         }
-        if _id(token) in marks:
+        if marks & {_id(token) for token in tokens}:
             return None
-        return f"schema {database} belongs to another lab; name another one, or drop its table {MARK}"
+        made = ", ".join([MARK, *sorted(name for name in tables if MADE.fullmatch(name))])
+        return (
+            f"schema {database} is used by a study of another clone; name another schema, or, once that "
+            f"study is over, `USE {database}; DROP TABLE {made};`"
+        )
     if tables:
         return (
             f"schema {database} holds tables that are not ours, such as {sorted(tables)[0]}; "

@@ -65,7 +65,7 @@ class ExistingSite(HeldSite):
     def obstacles(self, arm: str) -> list[str]:
         try:
             with self.admin(arm).connect() as connection:
-                whose = server.whose(connection, self.database, self.lab.token)
+                whose = server.whose(connection, self.database, labs.tokens(self.lab.folder.parent))
                 return [whose] if whose is not None else []
         except sqlalchemy.exc.OperationalError as error:
             host, port = self._place(arm)
