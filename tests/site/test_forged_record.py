@@ -137,7 +137,7 @@ FORGED: dict[str, tuple[Callable[[paths.StudyPaths], None], str]] = {
     ),
     "half of the turns": (
         retimed(lambda rows: rows[: len(rows) // 2], 0.5),
-        r"V26 physics: its log has queries in \d+ seconds after the last turn of its arm",
+        r"its log has queries in \d+ seconds after the last turn of its arm",
     ),
     "every second round left out": (retimed(thinned, 0.5), r"for 5\d % of the time .* no arm had one"),
     "arms' names in the turns": (

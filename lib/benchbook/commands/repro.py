@@ -326,7 +326,7 @@ def _dvc(root: Path, arguments: list[str]) -> tuple[int, bool]:
         # What a DVC that has ended leaves behind becomes ours, and is ended below.
         before_exec.prctl(before_exec.PR_SET_CHILD_SUBREAPER, 1)
         # The terminal tells the whole group of Ctrl-C; a second word would cut short what DVC does then.
-        # Otherwise its stage has to be told too: DVC leaves that to the terminal.
+        # Otherwise its stage gets the signal from here: DVC leaves that to the terminal.
         if not (is_terminal and number == signal.SIGINT):
             for pid in procfs.descendants(os.getpid()) if number == signal.SIGINT else [child.pid]:
                 supervise.tell(pid, signal.Signals(number))

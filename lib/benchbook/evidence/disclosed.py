@@ -82,7 +82,7 @@ def _of_study_here(held: Unpacked, ours: Path) -> Iterator[str]:
 
 
 def fields() -> list[dict[str, Any]]:
-    """Return the table of fields that nothing holds: what is said of them, and their patterns by file."""
+    """Return the table of fields that nothing holds: a sentence on them, and their patterns by file."""
     found: list[dict[str, Any]] = yamlfile.read(Path(__file__).with_name("fields.yaml")).data["open"]
     return found
 

@@ -179,20 +179,20 @@ def _of_turns(held: Unpacked) -> Iterator[str]:
         plan, file = held.plans[folder.name], folder.path / runfolder.TURNS
         if plan.get("order") != words.TURNS or not file.is_file():
             continue
-        told = by_group.setdefault(plan["group"], {})
-        if not told:
-            rounds = turns.rounds(plan["partners"], plan["block"], plan["workload"], plan["threads"])
+        of_group = by_group.setdefault(plan["group"], {})
+        rounds = turns.rounds(plan["partners"], plan["block"], plan["workload"], plan["threads"])
+        each = turns.each(plan["run_s"], plan["turn_ms"], len(rounds[0]) // len(plan["partners"]))
+        if each != (asked := folder.evidence()["turns"]["asked"]):
+            yield f"raw/{folder.name}: evidence.json: turns.asked is {asked}, the plan asks for {each}"
+        if not of_group:
             due = [arm for one in rounds for arm in one]
-            each = turns.each(plan["run_s"], plan["turn_ms"], len(rounds[0]) // len(plan["partners"]))
-            if each != (asked := folder.evidence()["turns"]["asked"]):
-                yield f"raw/{folder.name}: evidence.json: turns.asked is {asked}, the plan asks for {each}"
             taken = checks_turns.read(file.read_text("utf-8"))
             for number, turn in enumerate(taken):
                 if turn.arm != due[number % len(due)]:
                     wanted = due[number % len(due)]
                     yield f"{plan['group']}: turn {number + 1} is of {turn.arm}, by the plan of {wanted}"
                     break
-        told.setdefault(files.sha256(file), folder.name)
+        of_group.setdefault(files.sha256(file), folder.name)
     for group, of_group in by_group.items():
         if len(of_group) > 1:
             yield f"{group}: {runfolder.TURNS} is not the same in {' and '.join(of_group.values())}"

@@ -117,6 +117,8 @@ def _watched(run: Evidence) -> Iterator[str]:
         return  # What is no table is refused where the tables are made.
     mine = np.array(table["part"].to_pylist(), dtype=object) == "client"
     if not mine.any():
+        if len(mine):
+            yield "the monitor saw no client"
         return
     seconds, cores = (table[name].to_numpy()[mine] for name in ("second", "cpu_cores"))
     if run.get("sysbench_s") - seconds[-1] > LACKING_S:
