@@ -44,7 +44,6 @@ ELSEWHERE = {
     "read/rows.py": {"tidb"},
     "sites/hosts/cluster_facts.py": {"tidb"},
     "sites/hosts/topology.py": {"tidb"},
-    "sites/kube/watch.py": {"tidb"},
     "measure/dataset.py": {"mariadb"},  # the one whose own checksum is taken
 }
 ROOMS = (
