@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchbook.show import answer
+from benchbook.show import answer, causes
 from tests.show.test_rows import finding
 
 
@@ -97,3 +97,38 @@ def test_a_trend_and_a_proportion_answer_before_the_contrasts(kind, places, valu
 def test_a_ratio_of_ratios_is_not_told_as_a_change_of_queries():
     part = {"where": "a against b, zones 1 to 3", "value": 0.5, "low": 0.4, "high": 0.6, "scale": "share"}
     assert said(claims=[{"claim": "a/b", "kind": "trend", "parts": [part]}]) == []
+
+
+def test_the_time_of_a_query_leads_and_what_was_full_is_named():
+    def cause(threads: int, added: float, named: str | None, full: dict[str, list[str]]) -> dict:
+        return {
+            "workload": "w", "threads": threads, "treatment": "haproxy", "quantity": "latency", "cost": {},
+            "qps": {"value": -0.15, "n": 5}, "full": full, "added_latency_us": {"value": added, "n": 5},
+            "added_cpu_us": None, "sentence": named, "reason": None if named else "it is open",
+        }  # fmt: skip
+
+    def cell(threads: int, is_full: bool | None) -> dict:
+        used = {"value": 0.5, "n": 5}
+        place = {"parts": ["server"], "cores": 1, "used": used, "is_full": is_full}
+        return {
+            "workload": "w", "threads": threads, "arm": "haproxy", "qps": used, "latency_us": None,
+            "parts": [], "places": [place],
+        }  # fmt: skip
+
+    def found(*contrasts: dict, cells: tuple[dict, ...] = ()) -> dict:
+        books = {"level": 0.98, "cells": cells, "contrasts": contrasts, "physics": []}
+        names = {"arms": {"direct": "direct connections", "haproxy": "HAProxy"}, "workloads": {}}
+        return {"names": names, "causes": books}
+
+    one, other = cause(1, 16.6, "because", {}), cause(1, 18.2, "because", {})
+    assert causes.latency(found(one, other), "haproxy") == "HAProxy adds 17 to 18 µs to a query at 1 thread."
+    less = found(cause(1, -6.9, "because", {}))
+    assert causes.latency(less, "haproxy") == "HAProxy takes 6.9 µs from a query at 1 thread."
+    # Not where it is another quantity, where the levels disagree, or where no cause is named.
+    assert causes.latency(found(one, cause(1, -3.0, "because", {})), "haproxy") == ""
+    assert causes.latency(found(cause(1, 16.6, None, {})), "haproxy") == ""
+    of_capacity = cause(8, 16.6, "because", {}), cause(1, 9.0, "because", {"direct": ["server"]})
+    assert causes.latency(found(*of_capacity), "haproxy") == ""
+    cells = (cell(1, False), cell(8, True), cell(16, True), cell(4, None))
+    said = "What was full: nothing at 1 thread; the server's core at 8 and 16 threads."
+    assert causes.full(found(cells=cells)) == said

@@ -72,6 +72,7 @@ def place(study: str) -> list[str]:
         *(sessions.session_id(held), sessions.minute(sessions.begun(held)), mine),
         findings=files.read_json(held.where.findings),
         facts=held.facts["arms"],
+        probes=(held.facts.get("machine") or {}).get("probes"),
     )
     return _lines(" ".join(one.sentence for one in placed.placed(here, found)) or placed.summary(here, found))
 

@@ -177,11 +177,12 @@ def pool(name: str, index: record.Index) -> bool:
         return False
     newest, brought = _kept(name, study.newest)["design"], []
     for one, where in there.items():
-        entry = study.sessions[one]
+        entry, facts = study.sessions[one], files.read_json(where.facts)
         brought.append(
             compared.brought(
                 *(one, entry.measured, entry.design, files.read_json(where.findings)),
-                facts=files.read_json(where.facts)["arms"],
+                facts=facts["arms"],
+                probes=(facts.get("machine") or {}).get("probes"),
                 superseded=entry.superseded.reason if entry.superseded else None,
                 gone=entry.superseded.arms if entry.superseded else (),
                 differs="; ".join(design.differing(_kept(name, one)["design"], newest)),

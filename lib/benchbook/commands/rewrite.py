@@ -68,6 +68,7 @@ def _entry(entry: record.Entry, remade: remake.Remade, made: dict[str, str]) -> 
     told = registration.still(held.name, entry.registered, entry.measured, held.where.file)
     with paths.at(remade.where.base):
         design, methods = sessions.design_of(held), sessions.methods(held)
+        machine = sessions.machine_of(held.facts)
     return entry.model_copy(
         update={
             "answer": answer.headline(found),
@@ -76,6 +77,7 @@ def _entry(entry: record.Entry, remade: remake.Remade, made: dict[str, str]) -> 
             "doubts": tuple(recording.against(found, told)),
             "design": design,
             "methods": methods,
+            "machine": machine,
             "made": made,
         }
     )

@@ -95,8 +95,12 @@ def _bytes(cell: Cell, base: Cell | None, level: float) -> Told:
 
 
 def _read(cell: Cell, begins: str) -> Told:
-    pages = cell.cost(["server"], "page_reads")
-    if cell.begins != begins or pages.empty or pages.isna().any() or (begins == "warm" and not cell.fits):
+    pages, first = (cell.cost(["server"], name) for name in ("page_reads", "read_kib_first_s"))
+    if cell.begins != begins:
         return
-    is_broken = pages.mean() > PAGES if begins == "warm" else not (pages > 0).all()
-    yield f"{pages.mean():.3f} pages a query" if is_broken else None
+    if begins == "cold" and first.notna().any():
+        yield None if (first.dropna() > 0).all() else "nothing was read in a run's first second"
+    elif begins == "cold" and pages.notna().any():
+        yield None if (pages.dropna() > 0).all() else "no page was read"
+    elif begins == "warm" and cell.fits and pages.notna().any():
+        yield f"{pages.mean():.3f} pages a query" if edges.is_above(float(pages.mean()), PAGES) else None

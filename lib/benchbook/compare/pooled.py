@@ -30,6 +30,11 @@ from benchbook.core.pooled import (
 )
 
 SIGNIFICANT_DIGITS = 6
+PROBES = (
+    *("wake_other_core_us", "wake_same_core_us", "system_call_ns", "clock_read_ns"),
+    *("memory_latency_ns", "copy_gb_per_s", "flush_ms"),
+)
+"""What is told of a machine that was measured; how long that took, and its tails, explain nothing."""
 HETEROGENEOUS_P = 0.05
 MIN_MODELS = 2
 
@@ -55,7 +60,7 @@ def brought(
     facts: Mapping[str, Mapping[str, Any]],
     superseded: str | None = None,
     gone: Sequence[str] = (),
-    probes: Mapping[str, float] | None = None,
+    probes: Mapping[str, Any] | None = None,
     differs: str = "",
 ) -> Brought:
     """Bring a session: processor, cores, kernel, steal and versions are taken from its findings and facts.
@@ -78,7 +83,7 @@ def brought(
         steal_pct=_rounded((findings.get("quiet") or {}).get("steal_pct")),
         engine=known or None,
         proxies={str(one["name"]): str(one.get("version")) for one in proxies if one.get("name")},
-        probes=dict(probes or {}),
+        probes={name: probes[name] for name in PROBES if probes and probes.get(name) is not None},
         superseded=None if gone else superseded,
     )
     if gone:

@@ -48,6 +48,8 @@ class Machine(Model):
     """Kind of site."""
     versions: dict[str, str] = Field(default_factory=dict)
     """Each engine and proxy with its version, as observed; several of one name joined by commas."""
+    probes: dict[str, float] = Field(default_factory=dict)
+    """What was measured of it, by names that end in their units."""
 
     @property
     def told_processor(self) -> str:

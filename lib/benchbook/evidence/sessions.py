@@ -105,6 +105,7 @@ def machine_of(facts: Mapping[str, Any]) -> Machine:
     hosts = arm.get("hosts") or {}
     seen: Mapping[str, Any] = arm.get("machine") or hosts.get("server") or next(iter(hosts.values()), {})
     told = str(seen.get("cpu_model") or "not known")
+    probes: Mapping[str, Any] = (facts.get("machine") or {}).get("probes") or {}
     known = _NUMBERED.match(told)
     numbers = {key: int(known[key]) for key in ("family", "model", "stepping")} if known else {}
     return Machine(
@@ -115,6 +116,7 @@ def machine_of(facts: Mapping[str, Any]) -> Machine:
         system=seen.get("system") or (arm.get("node") or {}).get("image"),
         site=str((arm.get("site") or {}).get("kind", "not known")),
         versions={name: ", ".join(versions) for name, versions in design.versions(facts).items()},
+        probes={name: value for name, value in probes.items() if value is not None},
         **numbers,
     )
 

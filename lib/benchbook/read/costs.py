@@ -91,6 +91,7 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
                 "busy_cores": used["cpu_us"] / 1e6,
                 **a_query,
                 "threads": used["threads"],
+                "read_kib_first_s": _number(run.seen.get("read_kib_first_s") if part == "server" else None),
                 **own,
             }
         )

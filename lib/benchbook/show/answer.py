@@ -9,7 +9,7 @@ from typing import Any
 
 from benchbook.compare import physics, sentences, words
 from benchbook.compare.doubts import leaves_zero_out
-from benchbook.show import numbers
+from benchbook.show import causes, numbers
 from benchbook.show.lines import Effect, Line, brief, effects_of
 from benchbook.show.markup import slug
 
@@ -46,7 +46,8 @@ def said(findings: Mapping[str, Any]) -> list[Said]:
         *_ladder(findings.get("ladder")),
         *_peaks(findings),
         *_asked(findings),
-        *(one for own in contrasts.values() for one in _contrast(own)),
+        *(one for own in contrasts.values() for one in _contrast(own, findings)),
+        *([Said(told, "#why")] if (told := causes.full(findings)) else []),
     ]
 
 
@@ -113,8 +114,10 @@ def _over(places: Sequence[str]) -> str:
     return re.split(r"\s*\d", places[0].rpartition(", ")[2])[0] or "steps"
 
 
-def _contrast(own: Sequence[Finding]) -> Iterator[Said]:
-    """Say what one treatment changed in one metric, over workloads and thread levels."""
+def _contrast(own: Sequence[Finding], findings: Finding) -> Iterator[Said]:
+    """Say what one treatment changed in one metric over workloads and levels, the time of a query first."""
+    if own[0]["metric"] in _SERVED and (added := causes.latency(findings, own[0]["treatment"])):
+        yield Said(words.sentence_case(added, words.inside(own[0], "treatment")), "#why")
     treatment, baseline = (words.inside(own[0], role) for role in ("treatment", "baseline"))
     compared = [found for found in own if numbers.is_known(found["effect"])]
     for found in own:

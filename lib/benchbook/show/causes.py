@@ -35,6 +35,42 @@ def known(findings: Mapping[str, Any]) -> list[Cause]:
     return [one for one in found.contrasts if one.sentence]
 
 
+def latency(findings: Mapping[str, Any], treatment: str) -> str:
+    """Say what time a treatment adds to a query where nothing is full: what travels to other machines."""
+    found = of(findings)
+    own = [one for one in found.contrasts if one.treatment == treatment] if found else []
+    own = [one for one in own if one.threads == 1 and not any(one.full.values()) and one.reason is None]
+    added = [one.added_latency_us.value for one in own if one.added_latency_us]
+    if not added or min(added) * max(added) <= 0:
+        return ""
+    ends = dict.fromkeys(numbers.significant(abs(value), 2) for value in sorted(added, key=abs))
+    several = [next(iter(ends)), next(reversed(ends))] if len(ends) > 1 else list(ends)
+    way = "adds {} µs to" if added[0] > 0 else "takes {} µs from"
+    name = words.in_sentence(words.labels(findings, "arms").get(treatment, treatment))
+    return f"{name} {way.format(' to '.join(several))} a query at 1 thread."
+
+
+def full(findings: Mapping[str, Any]) -> str:
+    """Say of each level which cores some arm filled, or that nothing was full; nothing if that is open."""
+    found, seen = of(findings), dict[str, list[int]]()
+    for threads in dict.fromkeys(cell.threads for cell in found.cells) if found else ():
+        cells = [cell for cell in found.cells if cell.threads == threads] if found else []
+        places = [place for cell in cells for place in cell.places]
+        filled = dict.fromkeys(_cores(place.parts) for place in places if place.is_full)
+        is_open = not all(cell.places for cell in cells) or any(place.is_full is None for place in places)
+        if filled or not is_open:
+            seen.setdefault(numbers.listing(list(filled)) or "nothing", []).append(threads)
+    lines = [
+        f"{what} at {numbers.listing([*map(str, levels[:-1]), numbers.count(levels[-1], 'thread')])}"
+        for what, levels in seen.items()
+    ]
+    return f"What was full: {'; '.join(lines)}." if lines else ""
+
+
+def _cores(parts: tuple[str, ...]) -> str:
+    return f"the {parts[0]}'s core" if len(parts) == 1 else f"that of {numbers.listing(list(parts))}"
+
+
 def shown(findings: Mapping[str, Any]) -> list[object]:
     """Return sentences and figure for the place under a study's answer; nothing where nothing was seen."""
     found = of(findings)

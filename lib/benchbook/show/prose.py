@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchbook.compare import physics, sentences, words
-from benchbook.show import answer, numbers, setting
+from benchbook.show import answer, causes, numbers, setting
 from benchbook.show.doubts import differing, doubts
 from benchbook.show.lines import ONE_SESSION
 from benchbook.show.markup import Html, element, slug
@@ -95,7 +95,10 @@ def headline(findings: Mapping[str, Any], with_levels: bool = True) -> list[obje
         # A second claim about the same comparison tells nothing new here.
         groups.setdefault(key, {}).setdefault((found["workload"], *found["threads"]), found)
     parts: list[object] = []
-    for own in groups.values():
+    for (_, treatment, metric), own in groups.items():
+        if metric == "qps" and (added := causes.latency(findings, treatment)):
+            name = words.inside(next(iter(own.values())), "treatment")
+            parts += [" " if parts else "", words.sentence_case(added, name)]
         parts += [
             " " if parts else "",
             *_named(sentences.headline(list(own.values()), with_levels), own.values()),

@@ -11,6 +11,7 @@ from benchbook.compare import changes, machines, placed
 from benchbook.compare import joined as same
 from benchbook.compare import left_out as checks
 from benchbook.compare.joined import Row
+from benchbook.compare.moderators import ordered, sentence
 from benchbook.compare.pooled import Brought, brought
 from benchbook.compare.pooled_frames import moderators
 from benchbook.compare.pooled_words import percent
@@ -20,11 +21,13 @@ from benchbook.core.pooled import Contrast, Pooled, PooledEffect
 from benchbook.show import numbers
 from benchbook.show.badge import badge
 from benchbook.show.evidence import Evidence
-from benchbook.show.figures.sessions import forest
+from benchbook.show.figures.sessions import against, forest
 from benchbook.show.markup import Html, element, join
 from benchbook.show.picture import Picture
 from benchbook.show.table import Column, Table, long, number
 
+_MOST_ASKED = 4
+"""Moderators that are drawn of a contrast."""
 HEADINGS = {
     "steal_pct": ("Steal", "%"),
     "hour": ("Hour", "UTC"),
@@ -58,6 +61,7 @@ def here(seen: Evidence) -> Brought | None:
         design.of(study, seen.facts, used),
         seen.findings,
         seen.facts["arms"],
+        probes=(seen.facts.get("machine") or {}).get("probes"),
     )
 
 
@@ -92,8 +96,20 @@ def evidence(found: Pooled) -> Iterator[Picture | Table]:
         yield figure if place == 0 else replace(figure, caption="")
     if len(found.sessions) > 1:
         yield moderating(found)
+    yield from ordering(found)
     if found.left_out or found.not_recorded:
         yield left_out(found)
+
+
+def ordering(found: Pooled) -> Iterator[Picture]:
+    """Yield for each contrast its effect against each moderator, at the level that some orders best."""
+    for contrast in found.contrasts:
+        asked = [(known, effect) for effect in contrast.told if (known := ordered(found, effect))]
+        if asked:
+            known, effect = min(asked, key=lambda pair: pair[0][0].p)
+            drawn = against(known[:_MOST_ASKED], contrast, effect)
+            said = sentence(contrast, effect, known) or "None of them orders the effect."
+            yield replace(drawn, caption=f"{said} {drawn.caption}")
 
 
 def moderating(found: Pooled) -> Table:

@@ -10,7 +10,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchbook.compare import machines
+from benchbook.compare import machines, moderators
+from benchbook.compare.moderators import Ordered
 from benchbook.compare.pooled_words import percent, span
 from benchbook.core.pooled import Contrast, Pooled, PooledEffect, Session
 from benchbook.core.wording import count
@@ -26,6 +27,12 @@ CAPTION = (
     "diamond is the mean over occasions, where one number may stand for them. The broad bar is where a "
     "further session on a further machine is expected in nine of ten. With fewer than four occasions it only "
     "spans what was seen."
+)
+
+
+AGAINST = (
+    "Each dot is an occasion: sessions of one processor within six hours. p is by all orders of occasions "
+    "and counts every moderator that was asked."
 )
 
 
@@ -58,6 +65,26 @@ def forest(pooled: Pooled, contrast: Contrast) -> Picture:
     panels = tuple(_panel(one, pooled, limits) for one in known)
     title = f"{contrast.names['treatment']} on {contrast.names['workload']}, session by session"
     return Picture(f"sessions-{slug(contrast.id)}", title, panels, CAPTION)
+
+
+def against(found: Sequence[Ordered], contrast: Contrast, effect: PooledEffect) -> Picture:
+    """Draw an effect against what its sessions differ in, a panel for each moderator, the best first."""
+    panels = []
+    for one in found:
+        with theme.style():
+            figure, axes = theme.canvas(theme.WIDTH, 1.7)
+            effects = [100 * value for value in one.effects]
+            axes.plot(one.values, effects, "o", color=theme.ACCENT, markersize=4.5)
+            axes.axhline(0, color=theme.MUTED, linewidth=0.8)
+            axes.set_xlabel(f"{moderators.WORDS[one.name]}: rank correlation {one.rho:+.2f}, p = {one.p:.2g}")
+            axes.set_ylabel("%")
+        told = "; ".join(
+            f"{value:g}: {percent(seen)}" for value, seen in sorted(zip(one.values, one.effects, strict=True))
+        )
+        panels.append(Panel(figure, f"{moderators.WORDS[one.name]}: {told}."))
+    at = "" if effect.threads is None else f", {count(effect.threads, 'thread')}"
+    title = f"{contrast.names['treatment']} on {contrast.names['workload']}{at}, by what differed"
+    return Picture(f"moderators-{slug(contrast.id)}", title, tuple(panels), AGAINST)
 
 
 def _panel(effect: PooledEffect, pooled: Pooled, limits: tuple[float, float]) -> Panel:

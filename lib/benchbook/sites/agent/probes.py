@@ -59,8 +59,8 @@ def read(said: str) -> Figures:
     return {}
 
 
-def words(found: Figures) -> list[str]:
-    """Return what was measured, for people; what was not measured is left out."""
+def words(found: Figures, recorded: list[Figures] | None = None) -> list[str]:
+    """Return what was measured, for people, with its range on `recorded` machines; without what was not."""
     said = {
         "wake_other_core_us": "waking another core {:.1f} µs",
         "wake_same_core_us": "the same core {:.1f} µs",
@@ -71,7 +71,18 @@ def words(found: Figures) -> list[str]:
         "flush_ms": "a flush of the disk {:.2f} ms",
         "steal_pct": "steal meanwhile {:.1f} %",
     }
-    return [text.format(found[name]) for name, text in said.items() if found.get(name) is not None]
+    return [
+        text.format(found[name]) + _range(name, text, recorded or [])
+        for name, text in said.items()
+        if found.get(name) is not None
+    ]
+
+
+def _range(name: str, text: str, recorded: list[Figures]) -> str:
+    known = [one[name] for one in recorded if one.get(name) is not None]
+    number = text[text.index("{") : text.index("}") + 1]
+    ends = [number.format(end) for end in (min(known), max(known))] if known else []
+    return f" (recorded: {' to '.join(dict.fromkeys(ends))})" if known else ""
 
 
 def measure(folder: Path) -> Figures:

@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchbook.core import traits
+from benchbook.core import record, traits
 from benchbook.sites import load
 from benchbook.sites.agent import files, listening, probes
 from benchbook.sites.arms import capture, loads
@@ -131,7 +131,15 @@ def _machine() -> Ability:
     """Say what the machine is like: what differs between machines with the same processor's name."""
     root = lab_root(Path.cwd())
     found = probes.here(next(folder for folder in (root, *root.parents) if folder.is_dir()))
-    told = ", ".join(probes.words(found))
+    known = [
+        session.machine.probes
+        for study in record.read().studies.values()
+        for session in study.sessions.values()
+    ]
+    told = ", ".join(probes.words(found, known))
+    wakes = [one["wake_other_core_us"] for one in known if "wake_other_core_us" in one]
+    if wakes and (found.get("wake_other_core_us") or 0.0) > max(wakes):
+        told += "; waking is dear here: expect proxies, which wake the server less often, to look better"
     remedy = "run `benchbook doctor` again when less goes on, as results will vary"
     return judge("machine", bool(told), told or "it can't be measured", remedy, is_needed=False)
 
