@@ -37,7 +37,7 @@ def tables(make_runs, threads, **arms):
         runs.loc[place, "steal_pct"] = 0.0
         for part, cpu_us in parts.items():
             cost = cpu_us * WOBBLE[2 * shift % 5]
-            row = dict.fromkeys((*spent.COLUMNS, "threads", "read_kib_first_s"), float("nan"))
+            row = dict.fromkeys((*spent.COLUMNS, "threads", "first_read_bytes"), float("nan"))
             busy = runs.loc[place, "qps"] * cost / 1e6
             own = work if part == "server" else {}
             rows.append(

@@ -95,7 +95,7 @@ def _bytes(cell: Cell, base: Cell | None, level: float) -> Told:
 
 
 def _read(cell: Cell, begins: str) -> Told:
-    pages, first = (cell.cost(["server"], name) for name in ("page_reads", "read_kib_first_s"))
+    pages, first = (cell.cost(["server"], name) for name in ("page_reads", "first_read_bytes"))
     if cell.begins != begins:
         return
     if begins == "cold" and first.notna().any():

@@ -31,7 +31,7 @@ class Cell:
     """What an arm's blocks gave at one workload and level: values by block, in the order of blocks.
 
     `busy` are the machine's cores, by all programs; a neighbour is another program on the server's cores.
-    With errors a statement may have been sent again. `begins` is cold, warm or unknown; `fits`: all data fit.
+    With errors a statement may have been sent again. `begins` is cold, warm or None; `fits`: all data fit.
     `costs` has by part a frame of the table `costs`; `rooms` the parts on each set of cores, and its size.
     """
 
@@ -107,8 +107,8 @@ def decided(found: Estimate | None) -> bool:
 def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.0) -> bool:
     """Tell whether what is predicted by block gives the size of what is seen, and not its direction alone.
 
-    They differ by a tenth at the most. Or by a third, and each lies in the interval of the other, or what is
-    seen in that of what is predicted, widened by `slack`, which leaves zero out. Given cores have no spread.
+    They differ by a tenth at the most. Or by a third, and the blocks show no difference of both, or what is
+    seen lies in the interval of what is predicted, widened by `slack`, which leaves zero out.
     """
     both = pd.concat([predicted, seen], axis=1, join="inner").dropna()
     if len(both) < MIN_BLOCKS:
@@ -125,8 +125,8 @@ def gives(predicted: pd.Series, seen: pd.Series, level: float, slack: float = 0.
     wide = ends[0] - slack, ends[1] + slack
     if slack and edges.side(*wide) and _holds(wide, other.value):
         return True
-    is_near = ends[0] == ends[1] or _holds(ends, other.value)
-    return is_near and _holds(_ends(other), one.value)
+    rest = estimate(both.iloc[:, 1] - both.iloc[:, 0], level)
+    return rest is not None and rest.low is not None and not decided(rest)
 
 
 def _ends(found: Estimate) -> tuple[float, float]:

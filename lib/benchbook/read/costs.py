@@ -81,7 +81,7 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
     """
     found = _in_turns(run) if run.is_in_turns else _in_seconds(run, monitor)
     of_server = _of_server(run)
-    rows = []
+    rows, first = [], _number(run.seen.get("read_kib_first_s"))
     for part, used in found.items():
         own = of_server if part == "server" else dict.fromkeys(OF_SERVER, math.nan)
         a_query = {name: used[name] / qps if qps else math.nan for name in OF_SECOND}
@@ -91,7 +91,7 @@ def of_run(run: Evidence, monitor: str, qps: float) -> list[dict[str, Any]]:
                 "busy_cores": used["cpu_us"] / 1e6,
                 **a_query,
                 "threads": used["threads"],
-                "read_kib_first_s": _number(run.seen.get("read_kib_first_s") if part == "server" else None),
+                "first_read_bytes": 1024 * first if part == "server" else math.nan,
                 **own,
             }
         )

@@ -151,7 +151,7 @@ SCHEMAS: dict[str, dict[str, Column]] = {
         "written_bytes": ("derived", "B", "bytes that were given to disks"),
         "major_faults": ("derived", "", "times that memory had to be read from a disk"),
         "threads": ("derived", "", "threads of the part, not of a query"),
-        "read_kib_first_s": ("derived", "KiB", "read from disks in the first second of the run"),
+        "first_read_bytes": ("derived", "B", "bytes read from disks in a run's first second, not of a query"),
         "row_reads": ("derived", "", "rows and keys that the server looked at (handler or tuple reads)"),
         "page_reads": ("derived", "", "pages that the server did not find in its own memory"),
         "log_bytes": ("derived", "B", "bytes of the server's log"),
