@@ -280,8 +280,7 @@ def _of_latency(found: Cause, base: Cell, treated: Cell, level: float, only: str
     told = listing([f"{_signed(named[what])} {what}{_waited(found, what)}" for what in most])
     way = "more" if seen.value > 0 else "less"
     full_of = f" with {only}" if only else ""
-    first = most[0].removeprefix("of ").removeprefix("the ")
-    short = f"{_us(seen.value)} {way} a query, most of it {first}"
+    short = f"{_us(seen.value)} {way} a query, most of it {most[0].removeprefix('of ')}"
     sentence = f"because nothing is full{full_of} and a query takes {_us(seen.value)} {way}: {told}"
     return _said(found, "latency", _Named(sentence, short, predicted), estimate(predicted, level))
 
