@@ -382,3 +382,19 @@ def test_what_stands_behind_the_word_of_who_recorded_is_named(at: Path, tmp_path
     assert last == none
     elsewhere.write_bytes(b"another")
     assert list(verify.binds(elsewhere)) == [verify.UNBOUND]
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong"), [("design", "0" * 12), ("measured", "2026-01-05T23:59Z"), ("runs", 14), ("methods", {})]
+)
+def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(
+    broken: Path, tmp_path: Path, key: str, wrong: object
+):
+    """Earlier sessions are not made again, and pooled by what their entries say."""
+    _, entry = only(index.read())
+    where = index.places("made")
+    assert held.taken(where, entry, tmp_path / "as-recorded")[1] == []
+    changed = entry.model_copy(update={key: wrong})
+    _, named = held.taken(where, changed, tmp_path / "changed")
+    told = {"measured": "session"}.get(key, key)
+    assert any(f"{told}: index.yaml says" in text for text in named)

@@ -1,4 +1,4 @@
-"""`benchbook fleet`: a whole session of a study on each of several hosts, brought back, recorded and pooled.
+"""`benchbook fleet`: a whole session of a study on each of many machines, brought back, recorded and pooled.
 
 Each host gets this clone's commit, sets itself up, and measures by `benchbook session` as it would by hand.
 """
@@ -15,23 +15,27 @@ import subprocess
 import tarfile
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import fabric
 import paramiko
 
+from benchbook.commands import fleet_cluster, remake
 from benchbook.commands import record as recording
-from benchbook.commands import remake
-from benchbook.core import inventory, load, paths
+from benchbook.core import inventory, load, paths, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors, SiteError
+from benchbook.core.explain import validate
 from benchbook.core.inventory import Target
 from benchbook.core.wording import count
 from benchbook.sites.hosts.connect import close, connect
 
 LOST = (OSError, EOFError, paramiko.SSHException)
 AGAIN_S = 5.0
+MOST = 1000
 # How long a session waits for another fleet's on the same host.
 WAIT_S = 7200
 BASE = (
@@ -63,8 +67,10 @@ ls data/record/{study}/*.tar.xz >/dev/null 2>&1 || benchbook session {study} {wo
 def options(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     parser.add_argument("study", help="name of a file in studies/")
-    parser.add_argument("--on", required=True, type=Path, metavar="FILE", help="inventory of the hosts")
-    parser.add_argument("--sessions", type=int, help="how many, at most one a host (default: one a host)")
+    parser.add_argument(
+        "--on", required=True, type=Path, metavar="FILE", help="inventory of hosts, or of a cluster"
+    )
+    parser.add_argument("--sessions", type=int, help="how many (default: one a host, one in a cluster)")
     parser.add_argument(
         "--setup", default="make -s setup", help="makes a host ready (default: make -s setup)"
     )
@@ -75,22 +81,25 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure on all hosts at once and record what comes back; return an exit code."""
     name = arguments.study
     load.to_measure(name)
-    targets = inventory.read(arguments.on, str(arguments.on))
-    sessions = len(targets) if arguments.sessions is None else arguments.sessions
+    place = _cluster(arguments.on)
+    targets = inventory.read(arguments.on, str(arguments.on)) if place is None else {}
+    most = len(targets) if place is None else MOST
+    sessions = (arguments.sessions or 1) if place else arguments.sessions or most
     wrong = [f"{name}: {reason}" for reason in recording.edited(name)]
-    if not 1 <= sessions <= len(targets):
+    if not 1 <= sessions <= most:
         wrong.append(
-            f"--sessions: {sessions}: {arguments.on} has {count(len(targets), 'host')}, and a second session "
-            f"in the same hours is no occasion of its own; write 1 to {len(targets)}"
+            f"--sessions: {sessions}: {arguments.on} has {count(most, 'host')}, and a second session in the "
+            f"same hours is no occasion of its own; write 1 to {most}"
         )
     if wrong:
         raise InputErrors(wrong)
     with tempfile.TemporaryDirectory(prefix="benchbook-fleet-") as folder:
-        words = "--anyway" if arguments.anyway else ""
-        fleet = Fleet(name, Path(folder), arguments.setup, words)
-        for target in targets.values():
-            fleet.free.put(target)
-        taken = fleet.measure(sessions)
+        tree, token = pack(Path(folder) / "tree.tar.gz"), secrets.token_hex(4)
+        asked = (name, token, tree, arguments.setup, "--anyway" if arguments.anyway else "")
+        if place is not None:
+            taken = fleet_cluster.InCluster(place, *asked, say=partial(print, flush=True)).measure(sessions)
+        else:
+            taken = OnHosts(*asked, targets=[*targets.values()]).measure(sessions)
     print(f"{taken} of {count(sessions, 'session')} are recorded; {recording.COMMIT}")
     if taken and (pooled := remake.study(name)) is not None:
         told = [one.headline for contrast in pooled.contrasts for one in contrast.told]
@@ -98,22 +107,30 @@ def run(arguments: argparse.Namespace) -> int:
     return int(taken < sessions)
 
 
+def _cluster(file: Path) -> fleet_cluster.Place | None:
+    """Return the cluster that a file describes; None where it is an inventory of hosts."""
+    document = yamlfile.read(file, str(file))
+    return validate(document, fleet_cluster.Place) if "image" in document.data else None
+
+
 @dataclass
-class Fleet:
-    """Sessions of a study on several hosts; `folder` takes what comes back."""
+class OnHosts:
+    """A fleet's sessions on hosts; `tree` is this clone's commit, packed, and archives come beside it."""
 
     study: str
-    folder: Path
+    token: str
+    tree: Path
     setup: str
     words: str
+    targets: Sequence[Target]
     free: queue.SimpleQueue[Target] = field(default_factory=queue.SimpleQueue)
     open: dict[str, fabric.Connection] = field(default_factory=dict)
-    token: str = field(default_factory=lambda: secrets.token_hex(4))
     is_over: bool = False
 
     def measure(self, sessions: int) -> int:
         """Measure so many sessions and take them into the record as they come; return how many were."""
-        pack(self.folder / "tree.tar.gz")
+        for target in self.targets:
+            self.free.put(target)
         taken = 0
         with ThreadPoolExecutor(sessions) as threads:
             due = [threads.submit(self._session) for _ in range(sessions)]
@@ -153,6 +170,8 @@ class Fleet:
             raise SiteError(f"{again.name}: its session is lost, at the second attempt: {told}") from None
 
     def _on(self, target: Target) -> Path:
+        if self.is_over:
+            raise SiteError(f"{target.name}: stopped")
         connection = connect(target)
         self.open[target.name] = connection
         _end_dead(connection, target.patience_s)
@@ -160,7 +179,7 @@ class Fleet:
             asked = BASE.format(folder=shlex.quote(target.folder or ""))
             base = connection.run(f'{asked}; mkdir -p "$b" && echo "$b"', hide=True, in_stream=False).stdout
             base = base.strip()
-            connection.put(str(self.folder / "tree.tar.gz"), f"{base}/fleet-{self.token}.tar.gz")
+            connection.put(str(self.tree), f"{base}/fleet-{self.token}.tar.gz")
             named = {"token": self.token, "study": self.study, "setup": self.setup, "words": self.words}
             self._run(connection, target, SCRIPT.format(base=shlex.quote(base), wait=WAIT_S, **named))
             return self._fetch(connection, target, f"{base}/fleet/data/record/{self.study}")
@@ -187,13 +206,13 @@ class Fleet:
     def _fetch(self, connection: fabric.Connection, target: Target, folder: str) -> Path:
         with connection.sftp() as sftp:
             (name,) = [one for one in sftp.listdir(folder) if one.endswith(".tar.xz")]
-            file = self.folder / f"{target.name}-{name}"
+            file = self.tree.with_name(f"{target.name}-{name}")
             sftp.get(f"{folder}/{name}", str(file))
         return file
 
 
-def pack(file: Path) -> None:
-    """Pack this clone's commit with its git, without history and recorded archives."""
+def pack(file: Path) -> Path:
+    """Pack this clone's commit with its git, without history and recorded archives; return the file."""
     tree = file.with_name("tree")
     subprocess.run(
         ["git", "clone", "-q", "--depth", "1", f"file://{paths.root()}", str(tree)],
@@ -203,6 +222,7 @@ def pack(file: Path) -> None:
     with tarfile.open(file, "w:gz", compresslevel=1) as tar:
         tar.add(tree, ".")
     shutil.rmtree(tree)
+    return file
 
 
 def _end_dead(connection: fabric.Connection, patience_s: float) -> None:

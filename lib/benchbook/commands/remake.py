@@ -305,7 +305,8 @@ def _remade(where: paths.RecordedPaths, study: record.Recorded) -> tuple[Outcome
 
     entry = study.sessions[where.session_id]
     if where.session_id != study.newest:
-        return Outcome(), held.taken(where, entry, where.base)
+        described, refused = held.taken(where, entry, where.base)
+        return Outcome(refused), described
     found = held.made_again(where, entry, where.base)
     with paths.at(where.base):
         described = sessions.described(Unpacked(where.base, found.remade.contents.study))

@@ -57,7 +57,8 @@ def headline(said: Said) -> str:
     if label == "not computed":
         reasons = [one.reason for one in said.found.seen if one.reason] or ["there is no session"]
         return _case(
-            said, f"{said.treatment} and {said.baseline} were not compared{said.where}: {reasons[0]}."
+            said,
+            f"{said.treatment} and {said.baseline} were not compared{said.where}: {reasons[0].rstrip('.')}.",
         )
     told = {"depends on the machine": _depends, "one session": _once, "not shown": _quiet}
     return _case(said, _fitting(told.get(label, _shown)(said)))

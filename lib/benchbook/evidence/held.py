@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,9 @@ def made_again(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> H
     return Held(remade, refused, tuple(f"{_place(where)}: {text}" for text in found))
 
 
-def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> dict[str, Any]:
-    """Put what an archive says of its own session below `root`, without its runs; return its design in parts.
+def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> tuple[dict[str, Any], list[str]]:
+    """Put what an archive says of its own session below `root`, without its runs; return its design in parts,
+    and what its entry says otherwise.
 
     It was made again when it was recorded, and is the same to the byte. BenchbookError where it is not.
     """
@@ -79,7 +80,17 @@ def taken(where: paths.RecordedPaths, entry: record.Entry, root: Path) -> dict[s
         raise BenchbookError(wrong[0].partition(": ")[2])
     archive.take(where.archive, TAKEN, root)
     held = Unpacked(root, where.name)
-    return design.described(held.study, held.facts, entry.methods)
+    runs = sessions.runs_in(where.archive)
+    stamp = entry.measured.replace("-", "").replace(":", "")
+    methods = held.facts.get("methods", entry.methods)
+    told = {
+        "session": (where.session_id, f"{stamp}-{sessions.digits(runs)}"),
+        "methods": (entry.methods, {name: methods.get(name) for name in entry.methods}),
+        "design": (entry.design, design.of(held.study, held.facts, entry.methods)),
+        "machine": (entry.machine, sessions.machine_of(held.facts)),
+        "runs": (entry.runs, len(runs)),
+    }
+    return design.described(held.study, held.facts, entry.methods), [*_otherwise(where, told)]
 
 
 def other_archive(where: paths.RecordedPaths, entry: record.Entry) -> Iterator[str]:
@@ -105,6 +116,10 @@ def other_session(where: paths.RecordedPaths, entry: record.Entry, root: Path) -
             "seed": (entry.seed, sessions.seed_of(held)),
             "runs": (entry.runs, len(held.folders)),
         }
+    yield from _otherwise(where, told)
+
+
+def _otherwise(where: paths.RecordedPaths, told: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
     for key, (said, found) in told.items():
         if said != found:
             yield f"{_place(where)}: {key}: {record.INDEX} says {said}, its raw files {found}"

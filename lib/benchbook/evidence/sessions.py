@@ -53,10 +53,15 @@ def session_id(held: Unpacked) -> str:
 
     It follows from the raw runs alone, so it stays what it is under any name of a file.
     """
-    lines = sorted(f"{one.name} {files.sha256(one.path / runfolder.MANIFEST)}\n" for one in held.folders)
-    digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+    runs = {one.name: files.sha256(one.path / runfolder.MANIFEST) for one in held.folders}
     stamp = minute(begun(held)).replace("-", "").replace(":", "")
-    return f"{stamp}-{digest[:4]}"
+    return f"{stamp}-{digits(runs)}"
+
+
+def digits(runs: Mapping[str, str]) -> str:
+    """Return the digits of a session's id, which follow from the hashes of its runs' manifests by run."""
+    lines = sorted(f"{name} {digest}\n" for name, digest in runs.items())
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:4]
 
 
 def methods(held: Unpacked) -> dict[str, int]:
