@@ -396,5 +396,5 @@ def test_an_earlier_session_is_named_too_where_its_entry_does_not_follow(
     assert held.taken(where, entry, tmp_path / "as-recorded")[1] == []
     changed = entry.model_copy(update={key: wrong})
     _, named = held.taken(where, changed, tmp_path / "changed")
-    told = {"measured": "session"}.get(key, key)
+    told = {"measured": "session", "methods": "design"}.get(key, key)
     assert any(f"{told}: index.yaml says" in text for text in named)
