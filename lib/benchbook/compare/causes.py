@@ -16,10 +16,11 @@ import pandas as pd
 from benchbook.compare import because, physics
 from benchbook.compare.doubts import doubt
 from benchbook.compare.spent import PARTS, Cell, described
-from benchbook.core import engines
 from benchbook.core.causes import Causes
 from benchbook.core.study import Study
 
+# As an arm asks for itself: the stage that analyzes declares no other section that says it.
+_BEGINS: Mapping[bool | None, str] = {True: "warm", False: "cold"}
 ROW_BYTES = 206
 """The least that a row of sysbench takes."""
 
@@ -102,14 +103,14 @@ def _cell(
     busy = (
         own["cpu_machine_pct"].where(own["order"] == "runs") / 100 * (_machine(told).get("cores") or math.nan)
     )
-    turn_ms = own["turn_ms"].iloc[0]
+    turn_ms, data = own["turn_ms"].iloc[0], study.arms[study.deployed(arm)].data
     return Cell(
         *(workload, threads, arm, is_closed),
         *(own["qps"], own["steal_pct"], busy),
         has_neighbour=bool(told.get("neighbour")),
         has_errors=bool(own[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
         turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
-        begins=engines.begins(study, study.deployed(arm)),
+        begins=_BEGINS.get(data.prewarm) if data is not None else None,
         fits=_fits(rows, told),
         costs=by_part,
         rooms=rooms,
