@@ -112,6 +112,24 @@ def test_what_the_faster_arm_fills_does_not_limit_the_slower_one(make_runs, make
     )
 
 
+def test_waiting_for_a_core_is_told_from_other_waiting_and_nothing_is_called_idle_then(make_runs, make_study):
+    # 8e6/30,000 is 267 us and 8e6/16,000 500: of the 233 more, 10 are work and 200 waiting for that core.
+    arms = {
+        "direct": (30_000, {"client": 20.0, "server": 20.0}, {"wait_us": 40.0}),
+        "haproxy": (16_000, {"client": 20.0, "server": 30.0}, {"wait_us": 240.0}),
+    }
+    told = {"direct": facts(), "haproxy": facts()}
+    runs, costs = tables(make_runs, 8, **arms)
+    costs["wait_us"] = costs["wait_us"].fillna(5.0) * [1 + 0.001 * (place % 7) for place in range(len(costs))]
+    found = causes.findings(make_study(threads=(8,)), runs, costs, told, LEVEL, NAMES)
+    (one,) = Causes.model_validate(found["causes"]).contrasts
+    assert one.sentence == (
+        "because a query takes 233 µs more: +200 µs of waiting for the server's core, +23 µs of waiting "
+        "and +10 µs of the server's processor"
+    )
+    assert one.short == "233 µs more a query, most of it waiting for the server's core"
+
+
 def test_waiting_names_the_pages_that_were_not_in_memory(make_runs, make_study):
     arms = {
         "direct": (10_000, {"client": 20.0, "server": 32.0}, {"page_reads": 0.0}),
@@ -251,6 +269,9 @@ def test_books_that_break_physics_are_a_doubt(make_runs, make_study):
     assert "used 1.28 of 1 cores" in broken.pop("busy cores are no more than there are")
     assert "+15.0 % received bytes" in broken.pop("a query carries the same bytes in all arms")
     assert broken == {} and causes.doubts_of({}) == []
+    # Another engine says the same in other words.
+    other = {"direct": facts(), "haproxy": facts(engine={"name": "postgresql"})}
+    assert len(laws(make_runs, make_study, arms, told=other)) == 1
 
 
 def test_a_query_cannot_wait_longer_than_it_takes(make_runs, make_study):

@@ -121,14 +121,15 @@ def test_the_time_of_a_query_leads_and_what_was_full_is_named():
         return {"names": names, "causes": books}
 
     one, other = cause(1, 16.6, "because", {}), cause(1, 18.2, "because", {})
-    assert causes.latency(found(one, other), "haproxy") == "HAProxy adds 17 to 18 µs to a query at 1 thread."
+    said = "HAProxy adds 17 to 18 µs to a query at 1 thread."
+    assert causes.latency(found(one, other), "haproxy", "HAProxy") == said
     less = found(cause(1, -6.9, "because", {}))
-    assert causes.latency(less, "haproxy") == "HAProxy takes 6.9 µs from a query at 1 thread."
+    assert causes.latency(less, "haproxy", "HAProxy") == "HAProxy takes 6.9 µs from a query at 1 thread."
     # Not where it is another quantity, where the levels disagree, or where no cause is named.
-    assert causes.latency(found(one, cause(1, -3.0, "because", {})), "haproxy") == ""
-    assert causes.latency(found(cause(1, 16.6, None, {})), "haproxy") == ""
+    assert causes.latency(found(one, cause(1, -3.0, "because", {})), "haproxy", "HAProxy") == ""
+    assert causes.latency(found(cause(1, 16.6, None, {})), "haproxy", "HAProxy") == ""
     of_capacity = cause(8, 16.6, "because", {}), cause(1, 9.0, "because", {"direct": ["server"]})
-    assert causes.latency(found(*of_capacity), "haproxy") == ""
+    assert causes.latency(found(*of_capacity), "haproxy", "HAProxy") == ""
     cells = (cell(1, False), cell(8, True), cell(16, True), cell(4, None))
     said = "What was full: nothing at 1 thread; the server's core at 8 and 16 threads."
     assert causes.full(found(cells=cells)).replace("\xa0", " ") == said

@@ -256,38 +256,46 @@ def _not_idle(slow: Sequence[_Limit], fast: Sequence[_Limit]) -> str | None:
 
 
 def _of_latency(found: Cause, base: Cell, treated: Cell, level: float, only: str) -> Cause:
-    """Say what an added latency is made of: each part's processor time, and the rest, which is waiting.
+    """Say what an added latency is made of: by part processor time and waiting for a core, and other waiting.
 
-    Named is what is decided and makes a tenth or more; withheld if that does not give the latency's size.
+    Named is what is decided and makes a tenth or more, or less where that does not give the latency's size.
+    Where it is mostly waiting for a core, other programs may be on it, and nothing is said to be idle.
     """
     latency = (treated.latency_us - base.latency_us).dropna()
     seen = estimate(latency, level)
     if seen is None or not decided(seen):
         return _withheld(found, "nothing is full, and the blocks don't tell how much longer a query takes")
-    added = {f"of the {part}'s processor": _added(base, treated, part) for part in PARTS}
+    added = {f"of the {part}'s processor": _added(base, treated, part, "cpu_us") for part in PARTS}
+    for part in PARTS:
+        queued = _added(base, treated, part, "wait_us")
+        if queued.notna().all():
+            added[f"of waiting for the {part}'s core"] = queued
     made = pd.DataFrame(added).reindex(latency.index)
     made["of waiting"] = latency - made.sum(axis=1)
     sizes = {str(what): estimate(made[what], level) for what in made}
-    named = {
-        what: one.value
-        for what, one in sizes.items()
-        if one is not None and decided(one) and not edges.is_below(abs(one.value), NAMED * abs(seen.value))
-    }
-    predicted = made[list(named)].sum(axis=1)
-    if not named or not gives(predicted, latency, level):
+    shown = {what: one.value for what, one in sizes.items() if one is not None and decided(one)}
+    for least in (NAMED, 0.0):
+        named = {
+            what: us for what, us in shown.items() if not edges.is_below(abs(us), least * abs(seen.value))
+        }
+        predicted = made[list(named)].sum(axis=1)
+        if gives(predicted, latency, level):
+            break
+    else:
         return _withheld(found, "nothing is full, and the blocks don't tell what makes a query take longer")
     most = sorted(named, key=lambda what: -named[what] * seen.value)
     told = listing([f"{_signed(named[what])} {what}{_waited(found, what)}" for what in most])
     way = "more" if seen.value > 0 else "less"
     full_of = f" with {only}" if only else ""
     short = f"{_us(seen.value)} {way} a query, most of it {most[0].removeprefix('of ')}"
-    sentence = f"because nothing is full{full_of} and a query takes {_us(seen.value)} {way}: {told}"
+    idle = "" if most[0].endswith("core") else f"nothing is full{full_of} and "
+    sentence = f"because {idle}a query takes {_us(seen.value)} {way}: {told}"
     return _said(found, "latency", _Named(sentence, short, predicted), estimate(predicted, level))
 
 
-def _added(base: Cell, treated: Cell, part: str) -> pd.Series:
-    """Return the processor time that a part spends more on a query, us; an arm without it spends none."""
-    now, was = (cell.cost([part]) if part in cell.costs else 0 * cell.qps for cell in (treated, base))
+def _added(base: Cell, treated: Cell, part: str, what: str) -> pd.Series:
+    """Return the time of a kind that a part spends more on a query, us; an arm without it spends none."""
+    now, was = (cell.cost([part], what) if part in cell.costs else 0 * cell.qps for cell in (treated, base))
     return now - was
 
 

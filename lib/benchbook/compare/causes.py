@@ -111,6 +111,7 @@ def _cell(
         has_errors=bool(own[["ignored_errors", "reconnects"]].gt(0).any(axis=None)),
         turn_ms=None if pd.isna(turn_ms) else float(turn_ms),
         begins=_BEGINS.get(data.prewarm) if data is not None else None,
+        engine=(told.get("engine") or {}).get("name"),
         fits=_fits(rows, told),
         costs=by_part,
         rooms=rooms,

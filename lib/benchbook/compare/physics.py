@@ -83,6 +83,9 @@ def _at_once(cell: Cell, level: float) -> Told:
 def _bytes(cell: Cell, base: Cell | None, level: float) -> Told:
     if base is None or base is cell or cell.has_errors or base.has_errors:
         return
+    # Engines of two families say the same in other words.
+    if cell.engine != base.engine:
+        return
     if not {"server"} <= base.costs.keys() & cell.costs.keys():
         return
     for way in ("received_bytes", "sent_bytes"):

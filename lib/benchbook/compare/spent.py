@@ -46,6 +46,7 @@ class Cell:
     has_errors: bool
     turn_ms: float | None
     begins: str | None
+    engine: str | None
     fits: bool
     costs: dict[str, pd.DataFrame]
     rooms: tuple[tuple[Parts, float], ...]
@@ -170,7 +171,8 @@ def places(cell: Cell, level: float) -> tuple[Place, ...]:
         used = estimate(cell.used(parts, cores), level)
         if used is None:
             continue
-        is_full: bool | None = False if used.value < NEARLY else None
+        may_be = used.value >= NEARLY or (used.high is not None and used.high >= FULL)
+        is_full: bool | None = None if may_be else False
         if used.value >= FULL and used.low is not None and used.low >= NEARLY:
             is_full = True
         found.append(Place(parts=parts, cores=cores, used=used, is_full=is_full))

@@ -116,8 +116,9 @@ def _over(places: Sequence[str]) -> str:
 
 def _contrast(own: Sequence[Finding], findings: Finding) -> Iterator[Said]:
     """Say what one treatment changed in one metric over workloads and levels, the time of a query first."""
-    if own[0]["metric"] in _SERVED and (added := causes.latency(findings, own[0]["treatment"])):
-        yield Said(words.sentence_case(added, words.inside(own[0], "treatment")), "#why")
+    name = words.inside(own[0], "treatment")
+    if own[0]["metric"] in _SERVED and (added := causes.latency(findings, own[0]["treatment"], name)):
+        yield Said(words.sentence_case(added, name), "#why")
     treatment, baseline = (words.inside(own[0], role) for role in ("treatment", "baseline"))
     compared = [found for found in own if numbers.is_known(found["effect"])]
     for found in own:

@@ -35,8 +35,8 @@ def known(findings: Mapping[str, Any]) -> list[Cause]:
     return [one for one in found.contrasts if one.sentence]
 
 
-def latency(findings: Mapping[str, Any], treatment: str) -> str:
-    """Say what time a treatment adds to a query where nothing is full: what travels to other machines."""
+def latency(findings: Mapping[str, Any], treatment: str, name: str) -> str:
+    """Say what time a treatment, by its name, adds to a query where nothing is full: that is what travels."""
     found = of(findings)
     own = [one for one in found.contrasts if one.treatment == treatment] if found else []
     own = [one for one in own if one.threads == 1 and not any(one.full.values()) and one.reason is None]
@@ -46,7 +46,6 @@ def latency(findings: Mapping[str, Any], treatment: str) -> str:
     ends = dict.fromkeys(numbers.significant(abs(value), 2) for value in sorted(added, key=abs))
     several = [next(iter(ends)), next(reversed(ends))] if len(ends) > 1 else list(ends)
     way = "adds {} µs to" if added[0] > 0 else "takes {} µs from"
-    name = words.in_sentence(words.labels(findings, "arms").get(treatment, treatment))
     return f"{name} {way.format(' to '.join(several))} a query at 1 thread."
 
 

@@ -96,8 +96,8 @@ def headline(findings: Mapping[str, Any], with_levels: bool = True) -> list[obje
         groups.setdefault(key, {}).setdefault((found["workload"], *found["threads"]), found)
     parts: list[object] = []
     for (_, treatment, metric), own in groups.items():
-        if metric == "qps" and (added := causes.latency(findings, treatment)):
-            name = words.inside(next(iter(own.values())), "treatment")
+        name = words.inside(next(iter(own.values())), "treatment")
+        if metric == "qps" and (added := causes.latency(findings, treatment, name)):
             parts += [" " if parts else "", words.sentence_case(added, name)]
         parts += [
             " " if parts else "",
