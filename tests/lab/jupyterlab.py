@@ -17,7 +17,7 @@ from typing import Any
 from tests.browser import started
 from tests.pipeline.clone import Clone
 
-START = "notebooks/explore/start.ipynb"
+START = "notebooks/story.ipynb"
 # The status bar says idle before the kernel answers, so the kernel itself is asked. Each wait has an end.
 READY = """
 async () => {

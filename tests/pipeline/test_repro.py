@@ -91,7 +91,7 @@ def test_one_study_asks_for_no_other_and_answers_before_other_pages_are_made(
         ["repro", "--force", "report@own", "runs@own"],
         ["answer", "own"],
         ["repro", "audit"],
-        ["repro", "--single-item", "method", "claims", "findings"],
+        ["repro", "--single-item", "method", "claims", "story", "findings"],
     ]
 
 
@@ -109,7 +109,7 @@ def test_who_asks_for_one_page_gets_those_that_it_leads_to(clone: Path, monkeypa
     assert done == [
         ["repro", "--force", "report@own", "runs@own"],
         ["repro", "audit"],
-        ["repro", "--single-item", "method", "claims", "findings"],
+        ["repro", "--single-item", "method", "claims", "story", "findings"],
     ]
 
 

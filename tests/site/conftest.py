@@ -139,6 +139,7 @@ def render(root: Path) -> None:
         ("audit", {"source": "mysql-kubernetes"}, reports / "sources" / "mysql-kubernetes.html"),
         ("method", {}, reports / "method.html"),
         ("claims", {}, reports / "claims.html"),
+        ("story", {}, reports / "story.html"),
         ("findings", {}, reports / "index.html"),
     ]
     for name, given, into in steps:

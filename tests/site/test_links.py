@@ -18,7 +18,7 @@ def soup(page: Path) -> BeautifulSoup:
 
 def pages(folder: Path) -> list[Path]:
     found = sorted(folder.rglob("*.html"))
-    assert len(found) == 6  # the first page, the claims, the method, a study, a source, its runs
+    assert len(found) == 7  # the first page, the claims, the method, a study, a source, its runs
     return found
 
 
@@ -115,6 +115,15 @@ def test_the_page_of_claims_says_in_two_sentences_what_holds(site):
     told = page.find(class_="verdict").get_text()
     assert told.count(".") == 2 and "Of 8 published claims" in told.replace("\xa0", " ")
     assert page.find(id="claims-figure").find_next("img")["alt"].startswith("Measuring MySQL")
+
+
+def test_the_story_counts_the_claims_of_a_report_and_what_was_measured_for_them(site):
+    page = soup(site / "reports" / "story.html")
+    (row,) = page.find(id="reports").find_next("tbody").find_all("tr")
+    # Of its eight claims none can be held against a table without repetition but by its own numbers.
+    assert sum(int(cell.get_text()) for cell in row.find_all("td")) == 8
+    assert row.th.a["href"] == "sources/mysql-kubernetes.html"
+    assert "run `make pages` first" in page.get_text()
 
 
 def test_the_method_page_has_every_aa_pair(site):

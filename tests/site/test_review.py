@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from benchbook.compare import reruns
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.show import load
 from benchbook.show import reruns as shown
+from tests.compare.sessions import sessions
 from tests.site.conftest import ROOT, STUDY
 
 FOUND = {
@@ -188,3 +191,49 @@ def test_the_same_data_is_no_rerun():
     assert "not judged" in text and "confirmed" not in text.replace(shown.RULE, "")
     other = {"title": "T", "findings": [{**FOUND, "effect": -0.1001}], "aa": None}
     assert "same data" not in shown.markdown(found, {"findings": other, "differs": []})
+
+
+def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
+    """One session of −18 %; then a second of −15 %: the mean moves, and sessions did it, not the code."""
+
+    def record(brought: list) -> None:
+        base = clone / "data" / "record"
+        entries = {}
+        for place, one in enumerate(brought):
+            file = base / "made" / f"{one.session.id}.tar.xz"
+            content = {"findings": one.findings, "facts": {"arms": one.facts}}
+            packed = {f"data/made/{name}.json": json.dumps(text).encode() for name, text in content.items()}
+            archived(file, packed)
+            entries[one.session.id] = {
+                "measured": one.session.measured, "design": one.session.design,
+                "machine": {"cores": 2, "processor": f"P{place}"},
+            }  # fmt: skip
+        index = {"studies": {"made": {"title": "Made", "sessions": entries}}}
+        (base / "index.yaml").write_text(json.dumps(index))
+
+    both = sessions(-0.2, -0.16)
+    record(both[:1])
+    who = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for argv in (["add", "-f", "data"], ["commit", "-qm", "one session"]):
+        subprocess.run(["git", "-C", clone, *argv], check=True, env=os.environ | who)
+    record(both)
+    page = BeautifulSoup(review.review("HEAD").read_text(), "html.parser")
+    (added,) = page.find(id="record").find_next("tbody").find_all("tr")
+    assert "made" in added.get_text() and "added" in added.get_text()
+    row = page.find(id="record-made").find_next("tbody").find("tr").get_text(" ").replace("\xa0", " ")
+    assert "(1 session)" in row and "(2 sessions)" in row and "(sessions)" in row
+
+
+def archived(file: Path, content: dict[str, bytes]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(file, "w:xz") as tar:
+        for name, text in content.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text))
+
+
+def test_a_new_section_is_one_row_and_a_changed_value_another():
+    then, now = {"arms": {"a": {"x": 1}}}, {"arms": {"a": {"x": 2}, "b": {"x": 1, "y": 2}}}
+    assert list(review.differing(then, now)) == [
+        ["arms.a.x", "1", "2"], ["arms.b", "not there", '{"x": 1, "y": 2}']]  # fmt: skip

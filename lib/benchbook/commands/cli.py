@@ -42,6 +42,7 @@ COMMANDS = {
     "audit": ("pipeline.audit", "audit one published source, as the pipeline does"),
     "method": ("pipeline.page", "render the page on the method, as the pipeline does"),
     "claims": ("pipeline.page", "render the page of claims, studies and sources, as the pipeline does"),
+    "story": ("pipeline.page", "render the story of the five reports, as the pipeline does"),
     "findings": ("pipeline.page", "render the site's first page, as the pipeline does"),
     "publish": ("archives.publish", "put the site together in one folder, for any static host"),
     "export": ("archives.export", "pack a study's whole evidence into one archive"),

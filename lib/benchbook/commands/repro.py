@@ -33,7 +33,7 @@ LOW_BYTES = 500 << 20
 # A stage that is stopped ends its servers in order first.
 ENDING_S = 30.0
 # The pages about everything; each would ask for the pages of all studies, and so for their measuring.
-SITE = ("method", "claims", "findings")
+SITE = ("method", "claims", "story", "findings")
 
 
 def run(arguments: Sequence[str], study: str | None = None) -> int:

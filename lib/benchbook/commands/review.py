@@ -14,6 +14,7 @@ import nbformat
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from benchbook.commands import review_record
 from benchbook.core import files, git, paths
 from benchbook.core.errors import BenchbookError
 from benchbook.show import numbers, page
@@ -42,7 +43,9 @@ def review(base: str) -> Path:
     names = [name for _, name in changed]
     parts: list[Any] = [
         _opening(base, commit, names),
-        Html("<h2>Findings</h2>"),
+        Html("<h2>The measured record</h2>"),
+        *review_record.changed(commit),
+        Html("<h2>Findings of this clone</h2>"),
         *_findings(commit, stale()),
         Html("<h2>Keys of studies and params.yaml</h2>"),
         _keys(commit, [name for name in names if _is_settings(name)]),
@@ -198,13 +201,9 @@ def _keys(commit: str, names: Sequence[str]) -> Table:
         is_study = name != "params.yaml"
         if is_study and not file.is_file() and paths.study(stem).file.is_file():
             continue  # It lies in another folder now, where its name comes again.
-        then = flat(_yaml(git.says("show", f"{commit}:{earlier.get(stem, name) if is_study else name}")))
-        now = flat(_yaml(file.read_text(encoding="utf-8"))) if file.is_file() else {}
-        rows += [
-            [f"{name}: {key}", then.get(key, _ABSENT), now.get(key, _ABSENT)]
-            for key in dict.fromkeys([*then, *now])
-            if then.get(key) != now.get(key)
-        ]
+        then = _yaml(git.says("show", f"{commit}:{earlier.get(stem, name) if is_study else name}")) or {}
+        now = (_yaml(file.read_text(encoding="utf-8")) if file.is_file() else None) or {}
+        rows += [[f"{name}{key and ': '}{key}", *both] for key, *both in differing(then, now)]
     columns = [long("Key"), long("Then"), long("Now")]
     return Table("keys", "Changed keys", columns, rows, empty="No key changed.", is_whole=True)
 
@@ -215,15 +214,18 @@ def _study_files(commit: str) -> dict[str, str]:
     return {Path(name).stem: name for name in listed.splitlines() if name.endswith(".yaml")}
 
 
-def flat(tree: Any, name: str = "") -> dict[str, str]:
-    """Write a tree of mappings as dotted key → value; lists are values."""
-    if isinstance(tree, Mapping) and tree:
-        return {
-            key: value
-            for part, below in tree.items()
-            for key, value in flat(below, f"{name}.{part}" if name else str(part)).items()
-        }
-    return {name: json.dumps(tree, ensure_ascii=False, default=str)} if name else {}
+def differing(then: Any, now: Any, key: str = "") -> Iterator[list[str]]:
+    """Yield each key that differs with both its values, the outermost where one side has none of it."""
+    if isinstance(then, Mapping) and isinstance(now, Mapping):
+        for part in dict.fromkeys([*then, *now]):
+            inside = f"{key}.{part}" if key else str(part)
+            yield from differing(then.get(part, _ABSENT), now.get(part, _ABSENT), inside)
+    elif then != now:
+        yield [key, _written(then), _written(now)]
+
+
+def _written(value: Any) -> str:
+    return _ABSENT if value is _ABSENT else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _notebooks(commit: str, names: Sequence[str]) -> Iterator[Html]:

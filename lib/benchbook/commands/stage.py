@@ -25,7 +25,7 @@ MEASURING = ("provision", "prepare", "warm-up", "run-matrix")
 FULL_BYTES = 1 << 20
 
 # Notebooks about everything, and the pages they become.
-PAGES = {"method": "method.html", "claims": "claims.html", "findings": "index.html"}
+PAGES = {"method": "method.html", "claims": "claims.html", "story": "story.html", "findings": "index.html"}
 
 # A stage that signal N ended has the exit code of this and N.
 ENDED_BY = 128

@@ -100,8 +100,8 @@ def edited_code(commit: str | None, count: int) -> str:
 def _crumbs(page: Path, site: Path, study: str | None) -> list[tuple[str, str]]:
     """Give the places that every page leads to, and those of its study, without the page itself."""
     claims = site / "claims.html"
-    places = [("Findings", site / "index.html", ""), ("Claims", claims, "")]
-    places += [("Studies", claims, "#studies"), ("Sources", claims, "#sources")]
+    places = [("Findings", site / "index.html", ""), ("Story", site / "story.html", "")]
+    places += [("Claims", claims, ""), ("Studies", claims, "#studies"), ("Sources", claims, "#sources")]
     if study:
         places += [(study, site / "studies" / f"{study}.html", "")]
     places += [

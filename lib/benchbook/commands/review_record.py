@@ -1,0 +1,163 @@
+"""What changed in the measured record since a commit: sessions, and what they say together then and now."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from benchbook.compare import pooled
+from benchbook.core import git, paths, record
+from benchbook.core.errors import BenchbookError
+from benchbook.core.pooled import Pooled, PooledEffect
+from benchbook.core.wording import count
+from benchbook.evidence import archive
+from benchbook.show import numbers
+from benchbook.show.badge import badge
+from benchbook.show.markup import Html, element
+from benchbook.show.table import Column, Table, long
+
+# As the index has them, without its model: an older commit's index may hold other keys.
+Sessions = Mapping[str, Mapping[str, Any]]
+
+
+def changed(commit: str) -> Iterator[Table]:
+    """Yield the sessions that came, went or were made again, then a table for each study they belong to."""
+    index = f"data/record/{record.INDEX}"
+    file = paths.root() / index
+    then = _sessions(git.says("show", f"{commit}:{index}"))
+    now = _sessions(file.read_text(encoding="utf-8") if file.is_file() else None)
+    names = [name for name in sorted({*then, *now}) if then.get(name) != now.get(name)]
+    rows = [row for name in names for row in _moved(name, then.get(name, {}), now.get(name, {}))]
+    columns = [Column("Study"), Column("Session"), Column("Change"), long("Machine")]
+    empty = "No session of the record changed."
+    yield Table("record", "Sessions of the record", columns, rows, empty=empty, is_whole=True)
+    for name in names:
+        yield _together(name, commit, then.get(name, {}), now.get(name, {}))
+
+
+def _sessions(text: str | None) -> dict[str, Sessions]:
+    try:
+        index = YAML(typ="safe").load(text or "") or {}
+    except YAMLError:
+        return {}
+    return {name: study.get("sessions") or {} for name, study in (index.get("studies") or {}).items()}
+
+
+def _moved(name: str, then: Sessions, now: Sessions) -> Iterator[list[object]]:
+    for session in sorted({*then, *now}):
+        old, new = then.get(session), now.get(session)
+        if old == new:
+            continue
+        words = "added" if old is None else "gone" if new is None else "made again"
+        if old and new and old.get("superseded") != new.get("superseded"):
+            words = "superseded" if new.get("superseded") else "no longer superseded"
+        machine = (new or old or {}).get("machine") or {}
+        yield [name, session, words, f"{machine.get('cores', '?')} cores of {machine.get('processor', '?')}"]
+
+
+def _together(name: str, commit: str, then: Sessions, now: Sessions) -> Table:
+    """Put side by side what the sessions of a study said together, say now, and say with those that came."""
+    with tempfile.TemporaryDirectory() as folder:
+        before = _pooled(name, then, _at(commit, Path(folder)))
+        same = _pooled(name, {one: now[one] for one in then if one in now}, _here)
+        after = _pooled(name, now, _here)
+    old, again, new = map(_effects, (before, same, after))
+    rows = [
+        [place, _shown(old.get(place)), _shown(again.get(place)), _shown(new.get(place)),
+         _change(old.get(place), again.get(place), new.get(place))]
+        for place in dict.fromkeys([*new, *old])
+    ]  # fmt: skip
+    columns = [long("Effect"), Column("Then"), Column("The same sessions now"), Column("Now"), long("Change")]
+    caption = f"{count(len(then), 'session')} then, {count(len(now), 'session')} now."
+    return Table(f"record-{name}", name, columns, rows, caption, "Nothing to pool.", is_whole=True)
+
+
+def _at(commit: str, folder: Path) -> Callable[[str, str], Path | None]:
+    def fetched(name: str, session: str) -> Path | None:
+        asked = ["git", "-C", str(paths.root()), "show", f"{commit}:data/record/{name}/{session}.tar.xz"]
+        done = subprocess.run(asked, capture_output=True)
+        file = folder / f"{session}.tar.xz"
+        file.write_bytes(done.stdout)
+        return file if done.returncode == 0 else None
+
+    return fetched
+
+
+def _here(name: str, session: str) -> Path | None:
+    file = paths.recorded(name, session).archive
+    return file if file.is_file() else None
+
+
+def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path | None]) -> Pooled | None:
+    """Pool what the archives say; None where they say nothing that can be pooled."""
+    brought = []
+    for session, entry in sessions.items():
+        file = find(name, session)
+        said = _said(name, file) if file else None
+        if said is None or not {"measured", "design"} <= set(entry):
+            continue
+        findings, facts = said
+        reason = (entry.get("superseded") or {}).get("reason")
+        brought.append(
+            pooled.brought(session, entry["measured"], entry["design"], findings, facts["arms"], reason)
+        )
+    try:
+        return pooled.pool(name, brought)
+    except (ValueError, KeyError):
+        return None
+
+
+def _said(name: str, file: Path) -> tuple[Any, Any] | None:
+    """Return findings and facts of an archive; None where it is damaged or of an older form."""
+    wanted = {f"data/{name}/{part}.json": part for part in ("findings", "facts")}
+    found: dict[str, Any] = {}
+    try:
+        with archive.opened(file) as (members, _):
+            for member in members:
+                if member.name not in wanted:
+                    continue
+                found[wanted[member.name]] = json.loads(b"".join(member.read()))
+                if len(found) == len(wanted):
+                    break
+    except (BenchbookError, ValueError):
+        return None
+    return (found["findings"], found["facts"]) if len(found) == len(wanted) else None
+
+
+def _effects(found: Pooled | None) -> dict[str, PooledEffect]:
+    if found is None:
+        return {}
+    return {
+        f"{one.names['treatment']} on {one.names['workload']}, {numbers.metric(one.metric)}"
+        + ("" if part.threads is None else f", {count(part.threads, 'thread')}"): part
+        for one in found.contrasts
+        for part in one.told
+    }
+
+
+def _shown(one: PooledEffect | None) -> Html:
+    if one is None:
+        return element("span", "not there")
+    value = "" if one.effect is None else f"{numbers.percent(one.effect)} "
+    return element("span", f"{value}({count(len(one.sessions), 'session')}) ", badge(one.label))
+
+
+def _change(old: PooledEffect | None, again: PooledEffect | None, new: PooledEffect | None) -> str:
+    """Say what changed, and whether sessions or the code did it."""
+    if old is None or new is None:
+        return "new" if old is None else "gone"
+    words = [f"{old.label} → {new.label}"] if old.label != new.label else []
+    if old.effect is not None and new.effect is not None and old.effect != new.effect:
+        points = numbers.percent(new.effect - old.effect)
+        words.append(f"by {points.replace(' %', '')} points")
+    by_code = again is not None and (again.label, again.effect) != (old.label, old.effect)
+    by_sessions = again is None or (again.label, again.effect) != (new.label, new.effect)
+    causes = [cause for cause, is_so in (("code", by_code), ("sessions", by_sessions)) if is_so]
+    return f"{', '.join(words) or 'numbers moved'} ({' and '.join(causes)})" if causes else "the same"

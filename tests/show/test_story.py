@@ -1,0 +1,25 @@
+"""The story: on what it rests, how far effects carry, and the forest of those with several sessions."""
+
+from __future__ import annotations
+
+from benchbook.compare.pooled import pool
+from benchbook.show import story
+from benchbook.show.standing import Overview
+from tests.compare.sessions import sessions
+
+NOTHING = Overview([], [], {})
+
+
+def test_without_a_record_it_says_what_makes_one():
+    assert "run `make pages` first" in story.opening(NOTHING, []).text
+    assert story.forest([]).panels == () and story.labels([]).rows == []
+
+
+def test_an_effect_of_several_sessions_is_drawn_and_counted_by_how_far_it_carries():
+    """Log ratios of −0.2 and −0.21 on two occasions: both lost a fifth, one direction."""
+    found = pool("made", sessions(-0.2, -0.21))
+    counted = {row[0].text.partition(">")[2].partition("<")[0]: row[1] for row in story.labels([found]).rows}
+    assert sum(counted.values()) == len(list(story._effects([found])))
+    (panel,) = story.forest([found]).panels
+    assert "made: haproxy, point_select" in panel.alt
+    assert "2 sessions" in story.opening(NOTHING, [found]).text.replace("\N{NO-BREAK SPACE}", " ")
