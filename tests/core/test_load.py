@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchbook.commands import cli
+from benchbook.commands import cli, repro
 from benchbook.core import explain, load, yamlfile
 from benchbook.core.errors import BenchbookError, InputErrors
 from benchbook.core.params import Params
@@ -287,3 +287,30 @@ def test_a_damaged_file_is_taken_or_refused(data: st.DataObject):
         assert all(line.startswith("x.yaml") for line in error.errors)
     else:
         assert study.arms and study.threads
+
+
+def test_a_misspelt_claim_is_named_in_the_first_pass_beside_every_other_mistake(root: Path):
+    text = TABLE["study"].replace("threads: [1, 4]", "threads: [0]")
+    text = re.sub(r"^claims: .*$", "claims: [nobody/nothing]", text, flags=re.M)
+    (root / "studies" / "good.yaml").write_text(text)
+    with pytest.raises(InputErrors) as raised:
+        load.study("good")
+    told = "\n".join(raised.value.errors)
+    assert "threads" in told and "nobody/nothing: no such claim" in told
+
+
+def test_a_file_in_place_of_a_name_is_answered_with_the_name(root: Path):
+    with pytest.raises(InputErrors, match=r"studies/good.yaml: no such study; did you mean good\?"):
+        load.study("studies/good.yaml")
+
+
+def test_sections_that_say_nothing_may_be_left_out(root: Path):
+    """Without them the baseline is measured against itself everywhere, and no claim is answered."""
+    absent = "|".join(repro.OPTIONAL)
+    short = re.sub(rf"^(?:{absent}):.*\n(?:  .*\n)*", "", TABLE["study"], flags=re.M)
+    (root / "studies" / "good.yaml").write_text(short)
+    study = load.study("good")
+    assert study.has_twin("a", 4) and study.claims == () and study.dataset.tables == 2
+    repro.complete("good")
+    assert set(repro.OPTIONAL) <= set(yamlfile.read(root / "studies" / "good.yaml").data)
+    assert load.study("good") == study

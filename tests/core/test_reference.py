@@ -138,7 +138,8 @@ def test_a_row_has_value_default_and_meaning(heading: str):
 
 def test_values_limits_and_defaults_are_those_of_the_model():
     rows = {(heading, row[0]): row[1] for heading, table in tables().items() for row in table}
-    assert rows["`dataset`", "`table_size`"] == "integer 1 to 2147483647 (required)"
+    assert rows["`dataset`", "`table_size`"] == "integer 1 to 2147483647 (`20000`)"
+    assert rows["`plan`", "`blocks`"] == "integer 1 to 1000 (required)"
     assert rows["`workloads.NAME`", "`rand_pareto_h`"] == "number > 0, < 1, null"
     assert rows["`workloads.NAME`", "`skip_trx`"] == "true, false (`false`)"
     assert rows["`workloads.NAME`", "`ps_mode`"] == "`auto`, `disable` (`auto`)"

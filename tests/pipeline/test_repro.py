@@ -155,6 +155,16 @@ def test_a_dvc_that_runs_is_named_before_anything_starts(clone: Path):
         child.wait()
 
 
+def test_a_misspelt_stage_is_answered_with_the_nearest(clone: Path):
+    (clone / "dvc.yaml").write_text(
+        "stages:\n  report: {foreach: '${studies}', do: {cmd: 'true'}}\n  method: {cmd: 'true'}\n"
+    )
+    (clone / "params.yaml").write_text("studies: {own: studies/own.yaml}\n")
+    assert repro.no_stages(clone, ["--force", "report@own", "method"]) == []
+    assert repro.no_stages(clone, ["reprot@own"]) == ["reprot@own: no such stage; did you mean report@own?"]
+    assert repro.no_stages(clone, ["x@y"]) == ["x@y: no such stage; write one of report, @ and a name"]
+
+
 def test_what_was_kept_is_counted_when_it_is_stopped(clone: Path):
     """Of the folders, one is half a run and one is of a schedule that is gone: neither is counted."""
     assert answer.stopped(["own"]) == "stopped; no run was made yet; the same command goes on"

@@ -22,7 +22,7 @@ from typing import Any
 
 from benchbook.commands import answer, remake
 from benchbook.core import files, git, load, paths, sizes, yamlfile
-from benchbook.core.errors import BenchbookError, InputErrors
+from benchbook.core.errors import BenchbookError, InputErrors, did_you_mean
 from benchbook.sites.arms import obstacles
 from benchbook.sites.lab import free_bytes
 from benchbook.sites.machine import facts as machine
@@ -30,6 +30,8 @@ from benchbook.sites.processes import before_exec, procfs, supervise
 
 _PAGE = re.compile(r"(report|runs)@(.+)")
 LOW_BYTES = 500 << 20
+# Sections of a study file that may be left out, and what they are then.
+OPTIONAL = {"aa": "{}", "dataset": "{}", "warm_up": "{}", "claims": "[]"}
 # A stage that is stopped ends its servers in order first.
 ENDING_S = 30.0
 # The pages about everything; each would ask for the pages of all studies, and so for their measuring.
@@ -47,10 +49,11 @@ def run(arguments: Sequence[str], study: str | None = None) -> int:
     if study:
         load.to_measure(study)
         write_size(study)
+        complete(study)
         enlist(root, study)
     chosen = [study] if study else list(load.params().studies)
     with alone(root):
-        wrong = [*locks(root), *tracked(root)]
+        wrong = [*locks(root), *tracked(root), *no_stages(root, arguments)]
         if wrong:
             raise InputErrors(wrong)
         if not _is_asking(arguments):
@@ -153,6 +156,17 @@ def write_size(name: str) -> None:
         )
 
 
+def complete(name: str) -> None:
+    """Write the sections that a study file leaves out, for DVC stops at a key that it follows and misses."""
+    where = paths.study(name)
+    document = yamlfile.read(where.file, where.shown)
+    absent = {key: text for key, text in OPTIONAL.items() if key not in document.data}
+    if absent:
+        lines = "".join(f"{key}: {text}\n" for key, text in absent.items())
+        files.write_text(where.file, where.file.read_text(encoding="utf-8").rstrip("\n") + f"\n{lines}")
+        print(f"{where.shown}: {', '.join(absent)} written with their defaults; commit it", flush=True)
+
+
 def unlisted(root: Path) -> list[str]:
     """Say what to write where `params.yaml` names studies without the files that DVC follows."""
     document = yamlfile.read(root / "params.yaml", "params.yaml")
@@ -202,6 +216,22 @@ def alone(root: Path) -> Iterator[None]:
         held.flush()
         yield
         held.truncate(0)
+
+
+def no_stages(root: Path, arguments: Sequence[str]) -> list[str]:
+    """Name words of the form STAGE@NAME that are no stage, each with the nearest: DVC says only that."""
+    stages = yamlfile.read(root / "dvc.yaml").data["stages"]
+    lists = yamlfile.read(root / "params.yaml").data
+    of = {name: lists.get(str(one.get("foreach", "")).strip("${}"), []) for name, one in stages.items()}
+    known = [f"{name}@{item}" for name, items in of.items() for item in items]
+    wrong = [word for word in arguments if "@" in word and not word.startswith("-") and word not in known]
+    found = []
+    for word in wrong:
+        near = did_you_mean(word, known)
+        is_near = near.startswith("did you mean")
+        names = ", ".join(name for name, items in of.items() if items)
+        found.append(f"{word}: no such stage; {near if is_near else f'write one of {names}, @ and a name'}")
+    return found
 
 
 def locks(root: Path) -> list[str]:

@@ -54,7 +54,8 @@ def _document(name: str) -> yamlfile.Document:
     if whole is not None:
         return sizes.document(name, whole)
     if name not in written:
-        raise InputErrors([f"studies: {name}: no such study; {did_you_mean(name, sorted(written))}"])
+        near = did_you_mean(Path(name).stem, sorted(written))
+        raise InputErrors([f"studies: {name}: no such study; {near}"])
     if wrong := list(_twice({name: written[name]})):
         raise InputErrors(wrong)
     where = paths.study(name)
@@ -74,23 +75,34 @@ def study_file(file: Path) -> Study:
 
 
 def _checked(document: yamlfile.Document) -> Study:
-    loaded = validate(document, Study)
-    named: dict[tuple[str | int, ...], str] = {
-        ("claims", index): claim for index, claim in enumerate(loaded.claims)
-    }
-    for name, arm in loaded.arms.items():
-        shown = enumerate(arm.illustrates)
-        named |= {("arms", name, "illustrates", index): claim for index, claim in shown}
-    known = _claim_ids(named.values())
-    wrong = [
-        f"{document.where(place)}: {'.'.join(map(str, place))}: {claim}: no such claim; "
-        f"{did_you_mean(claim, known)}"
-        for place, claim in named.items()
-        if claim not in known
-    ]
+    wrong = list(_unknown_claims(document))
+    try:
+        loaded = validate(document, Study)
+    except InputErrors as error:
+        raise InputErrors([*error.errors, *wrong]) from None
     if wrong:
         raise InputErrors(wrong)
     return loaded
+
+
+def _unknown_claims(document: yamlfile.Document) -> Iterator[str]:
+    """Yield the claims of a file, whatever else is wrong with it, that no source makes."""
+    named = dict(_texts(document.data.get("claims"), "claims"))
+    arms = document.data.get("arms")
+    for name, arm in arms.items() if isinstance(arms, dict) else ():
+        if isinstance(arm, dict):
+            named |= dict(_texts(arm.get("illustrates"), "arms", name, "illustrates"))
+    known = _claim_ids(named.values())
+    for place, claim in named.items():
+        if claim not in known:
+            where = f"{document.where(place)}: {'.'.join(map(str, place))}"
+            yield f"{where}: {claim}: no such claim; {did_you_mean(claim, known)}"
+
+
+def _texts(value: object, *place: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for index, one in enumerate(value) if isinstance(value, list) else ():
+        if isinstance(one, str):
+            yield (*place, index), one
 
 
 def params(*sections: str) -> Params:

@@ -57,9 +57,9 @@ class Study(Model):
     """The database server and its settings."""
     arms: dict[Name, Arm] = Field(min_length=2)
     """The arms by name; the first is the baseline."""
-    aa: TwinArm | None
+    aa: TwinArm | None = TwinArm()
     """The A/A pair; null leaves it out, and the report says so."""
-    dataset: Dataset
+    dataset: Dataset = Dataset()
     """The tables that are loaded."""
     workloads: dict[Name, Workload] = Field(min_length=1)
     """The workloads by name."""
@@ -67,9 +67,9 @@ class Study(Model):
     """Thread levels: client connections of a run."""
     plan: Plan
     """Blocks, lengths and seed."""
-    warm_up: WarmUp
+    warm_up: WarmUp = WarmUp()
     """Warm-up and pilots."""
-    claims: Annotated[tuple[str, ...], AfterValidator(distinct)]
+    claims: Annotated[tuple[str, ...], AfterValidator(distinct)] = ()
     """Published claims that this study answers, each `source/claim`."""
     sizes: dict[Name, dict[str, Any]] = Field({}, examples=[{"full": {"threads": [150, 300]}}])
     """The same question at other sizes: for each, the keys that differ, as a JSON Merge Patch (null takes a

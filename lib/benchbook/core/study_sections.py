@@ -152,9 +152,9 @@ class TwinArm(Model):
 class Dataset(Model):
     """What is loaded before measuring."""
 
-    tables: int = Field(ge=1, le=1000, examples=[4])
+    tables: int = Field(2, ge=1, le=1000, examples=[4])
     """Number of sysbench tables."""
-    table_size: int = Field(ge=1, le=MAX_INT32, examples=[10000])
+    table_size: int = Field(20_000, ge=1, le=MAX_INT32, examples=[10000])
     """Rows a table."""
     seed: int = Field(1, ge=1, le=MAX_INT32, examples=[1])
     """Seed of the rows: the same seed loads the same rows, wherever and however often."""

@@ -7,21 +7,38 @@ are asked (`Site.obstacles`).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from benchbook.core import load as study_files
+from benchbook.core.engines import engine_of, program_of
 from benchbook.core.errors import InputErrors
 from benchbook.core.study import Study
-from benchbook.sites import kind
+from benchbook.sites import kind, load
 from benchbook.sites.contract import Site
 from benchbook.sites.machine.abilities import Ability
 
 
 def foreseen(study: Study) -> dict[str, str]:
-    """Return the arms that can't be made, with the reason, by what is known before anything is asked."""
+    """Return the arms that can't be made, with the reason, by what is known before anything is asked.
+
+    InputErrors for a setting that the server of this machine does not know, while it knows a similar one.
+    """
+    if study.site.kind == "local" and (wrong := list(_misspelt(study))):
+        raise InputErrors(wrong)
     asked = kind(study).foreseen
     told = {arm: "; ".join(dict.fromkeys(asked(study, arm))) for arm in study.arms}
     return {arm: why for arm, why in told.items() if why}
+
+
+def _misspelt(study: Study) -> Iterator[str]:
+    for arm in study.arms:
+        engine = engine_of(study, arm)
+        places = study.arms[arm].engine
+        own = set(places.settings) if places is not None else set()
+        for name, near in getattr(load(program_of(engine)), "misspelt", dict)(engine).items():
+            where = f"arms.{arm}.engine" if name in own else "engine"
+            if where != "engine" or arm == study.baseline:
+                yield f"{where}.settings.{name}: unknown to the server; did you mean {near}?"
 
 
 def of_site(site: Site, arms: Iterable[str]) -> dict[str, str]:

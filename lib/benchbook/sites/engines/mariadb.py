@@ -37,6 +37,7 @@ class MariaDB(Server):
 
     traits = TRAITS
     version_words = re.compile(r"Ver ([0-9.]+)-MariaDB")
+    lists_settings = ("--no-defaults", "--verbose", "--help")
     config_name, leftovers, crash = "my.cnf", (SOCKET, PID), CRASH
     own_options = frozenset({"--report-host"})
     start_s, stop_s = 180.0, 120.0

@@ -40,6 +40,7 @@ class PostgreSQL(Server):
     """One server, known by its pid file, its folder and a word drawn at each start."""
 
     traits = TRAITS
+    lists_settings = ("--describe-config",)
     version_words = accounts.VERSION
     config_name, config_files = "postgresql.conf", (HBA,)
     own_options = frozenset({"--listen_addresses", "--port", "--cluster_name"})

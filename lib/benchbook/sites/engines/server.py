@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import difflib
 import re
 import time
 import uuid
@@ -27,11 +28,14 @@ class Server(Supervised, abc.ABC):
     """One server with its program (`binary`) and a data folder, which `prepared.make` makes.
 
     A class says what it is in `traits`, and finds its version in what its program prints by `version_words`.
+    With the words `lists_settings` its program lists its settings as `listed` finds them, where it can.
     `word` is drawn at each start, for a server that can say it; `env` goes into its program's environment.
     """
 
     traits: Traits
     version_words = re.compile(VERSION)
+    lists_settings: tuple[str, ...] = ()
+    listed = re.compile(r"^([a-z][a-z0-9_-]+)[ \t]", re.M)
     binary: str
     socket: str
     engine: Any
@@ -62,6 +66,21 @@ class Server(Supervised, abc.ABC):
             return None
         program = cls.traits.programs[0]
         return f"{program} is not installed; `{install_command(program)}`"
+
+    @classmethod
+    def misspelt(cls, engine: Any) -> dict[str, str]:
+        """Return the settings that the program does not list, each with a similar one that it does.
+
+        Names with a dot are an extension's, and one unlike any may be a plugin's: the server judges those.
+        """
+        program = engine.binary or cls._found()
+        if engine.build is not None or not program or not cls.lists_settings or not engine.settings:
+            return {}
+        listed = cls.listed.findall(files.says([program, *cls.lists_settings]))
+        known = {name.replace("-", "_") for name in listed}
+        odd = [name for name in engine.settings if "." not in name and name not in known]
+        near = {name: difflib.get_close_matches(name, known, n=1, cutoff=0.85) for name in odd if known}
+        return {name: found[0] for name, found in near.items() if found}
 
     @classmethod
     def standing(cls) -> tuple[str | None, str]:
