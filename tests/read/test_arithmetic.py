@@ -93,6 +93,15 @@ def test_report_lines_that_are_all_negative_are_found():
     assert any("tps is -100.0" in reason for reason in log.why), log.why
 
 
+@pytest.mark.parametrize(
+    "change", [(r"reconnects:( +)0 ", r"reconnects:\g<1>-0 "), (r"err/s: 0", "err/s: -0")]
+)
+def test_a_zero_below_zero_is_no_number_of_sysbench(change):
+    log = parse(changed(*change))
+    assert log.status == "truncated"
+    assert any("no line of sysbench" in reason for reason in log.why), log.why
+
+
 def test_few_long_transactions_that_threads_do_not_share_evenly_agree():
     # 5 of 3 s each: 1.6667 a thread make 5.0001 events, which are 0.3 ms too much.
     assert parse(synthetic.output(threads=3, tps=1)).why == ()

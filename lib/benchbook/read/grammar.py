@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# Numbers as sysbench formats them; none has more digits than a 64-bit counter.
-N = r"(-?\d{1,18})"
-X = r"(-?\d{1,18}\.\d{2}|-?inf|-?nan)"
+# Numbers as sysbench formats them; none has more digits than a 64-bit counter. What is below zero is told
+# as such later, but zero has no sign, which a number would lose.
+N = r"((?!-0)-?\d{1,18})"
+X = r"((?!-0\.00)-?\d{1,18}\.\d{2}|-?inf|-?nan)"
 S = r"(\d{1,18}\.\d{4})"
 K = r"(\d{1,9})"
 
