@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from benchbook.sites.engines.postgresql_dialect import ADMIN
 from benchbook.sites.kube import layout, manifests, pods
 from benchbook.sites.kube.pods import ACCOUNT, CONFIG, HOME, TOOLS
 from benchbook.sites.kube.postgresql import PASSWORD_FILE, PostgreSQL
+from benchbook.sites.machine import prepared
 from tests import rooms
 from tests.sites import kubernetes_study
 from tests.sites.agent.test_server import Agents
@@ -97,7 +99,7 @@ class Pod:
 
     def __init__(self, root: Path) -> None:
         self.places = {
-            HOME: root / "home",
+            HOME: root / "mine",
             CONFIG: root / "config",
             ACCOUNT: root / "account",
             TOOLS: root / "t",
@@ -131,7 +133,8 @@ def server() -> Iterator[PostgreSQL]:
     agents = Agents(root)
     agents.serve()
     closing = SimpleNamespace(append=lambda stream: agents.ok("close", stream=stream))
-    ground.host_of = lambda name: SimpleNamespace(call=agents.ok_or_error, closing=closing)
+    host = SimpleNamespace(call=agents.ok_or_error, closing=closing, name="pod", folder=str(root / "mine"))
+    ground.host_of = ground.host = lambda pod: host
     held = PostgreSQL.files(asked.engine, part.port)
     held |= {"server.sh": manifests.tools()["server.sh"]}
     for name, text in held.items():
@@ -140,6 +143,7 @@ def server() -> Iterator[PostgreSQL]:
     (pod.places[ACCOUNT] / PASSWORD_FILE).write_text(PASSWORD)
     first = subprocess.Popen(["sh", str(pod.places[TOOLS] / "server.sh"), "run"])
     made = PostgreSQL(ground, part)
+    made._found = SimpleNamespace()
     try:
         while not (pod.places[HOME] / "run").is_dir():
             time.sleep(0.05)
@@ -164,7 +168,9 @@ def start(server: PostgreSQL, word: str) -> None:
 
 @needs
 @pytest.mark.server
-def test_a_pod_s_scripts_make_start_set_up_copy_and_end_a_server(server: PostgreSQL):
+def test_a_pod_s_scripts_make_start_set_up_copy_and_end_a_server(
+    server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+):
     start(server, "a1")
     who = server.who()
     assert who["word"] == "a1" and who["port"] == server.part.port and who["version"].startswith("1")
@@ -178,17 +184,15 @@ def test_a_pod_s_scripts_make_start_set_up_copy_and_end_a_server(server: Postgre
         connection.execute("INSERT INTO sbtest1 VALUES (7)")
         # A session that is open does not keep it from ending.
         assert server.stop()
-    server.run("sh", f"{TOOLS}/server.sh", "save", server.marked("x"))
-    start(server, "b2")
+    monkeypatch.setattr(server, "ensure", lambda: server.word or start(server, uuid.uuid4().hex))
+    prepared.keep(server, [], "x")
     with server._connect() as connection:
         connection.execute("DROP TABLE sbtest1")
-    assert server.stop()
-    server.run("sh", f"{TOOLS}/server.sh", "restore")
     mark = server.log_mark()
-    start(server, "c3")
+    prepared.put_back([server], "x")
     with server._connect() as connection:
         assert connection.execute("SELECT id FROM sbtest1").fetchall() == [(7,)]
-    assert server.label() == server.marked("x")
+    assert prepared.is_kept(server, "x") and not prepared.is_kept(server, "y")
     assert server.log_errors(mark) == []
 
 

@@ -26,6 +26,7 @@ from benchbook.sites.kube.pods import HOME, IDLE
 from benchbook.sites.lab import Lab, lab_id
 
 LEASE_S, PATIENCE_S, TIMEOUT_S = 900.0, 300.0, 30.0
+CARRY_S = 7200.0
 # The file comes as one line: not every API can end what a command reads.
 INSTALL = """
 import base64, os, sys
@@ -86,6 +87,11 @@ class PodHost(Host):
         self._talks: Channel | None = None
 
     @property
+    def folder(self) -> str:
+        """The pod's volume, which a server's data are in too; nobody else's are."""
+        return HOME
+
+    @property
     def container(self) -> str:
         """The container that the agent is in."""
         if self._container is None:
@@ -98,8 +104,14 @@ class PodHost(Host):
         # One that has ended, with the container whose processes it saw, is never started again.
         restarts = self.pod.status.container_statuses[0].restart_count
         name = f"agent-{restarts}-{hashlib.sha256(image.encode()).hexdigest()[:6]}"
-        made = {"name": name, "image": image, "imagePullPolicy": self.here.images.pull, "command": IDLE}
-        body = {"spec": {"ephemeralContainers": [{**made, "targetContainerName": own}]}}
+        made: dict[str, Any] = {
+            "name": name,
+            "image": image,
+            "imagePullPolicy": self.here.images.pull,
+            "command": IDLE,
+        }
+        made |= {"targetContainerName": own, "volumeMounts": _mounts(self.pod)}
+        body = {"spec": {"ephemeralContainers": [made]}}
         patch = cluster.core.patch_namespaced_pod_ephemeralcontainers
         cluster.ask(patch, self.name, self.namespace, body)
 
@@ -156,6 +168,20 @@ class PodHost(Host):
     def _get(self, path: str) -> bytes:
         return self._exec("cat", path)
 
+    def send(self, name: str, other: Host) -> None:
+        """Send a file of the volume to that of another pod, through us; who asks compares both."""
+        assert isinstance(other, PodHost)
+        size, path = int(self.call("size", name=name)), f"{HOME}/{name}"
+        reading = self.cluster.open(self.namespace, self.name, ["cat", path], False, self.container)
+        taking = ["sh", "-c", f"head -c {size} >{path}"]
+        writing = self.cluster.open(other.namespace, other.name, taking, True, other.container)
+        source, moved = Channel(reading), 0
+        while moved < size and (data := source.recv(0)):
+            writing.write_stdin(data)
+            moved += len(data)
+        writing.run_forever(timeout=CARRY_S)
+        reading.close()
+
     def _lost(self, error: Exception, seconds: float) -> str:
         return f"{self.name}: its agent was not reached for {seconds:.0f} s: {error or type(error).__name__}"
 
@@ -163,3 +189,9 @@ class PodHost(Host):
         if self._talks is not None:
             self._talks.close()
         self._talks, self._heard = None, b""
+
+
+def _mounts(pod: Any) -> list[dict[str, str]]:
+    """Return how a container beside a server gets to its volume; an operator's pod has none of ours."""
+    has_ours = any(one.mount_path == HOME for one in pod.spec.containers[0].volume_mounts or ())
+    return [{"name": "data", "mountPath": HOME}] if has_ours else []

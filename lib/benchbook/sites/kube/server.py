@@ -15,15 +15,19 @@ from typing import Any
 import sqlalchemy
 
 from benchbook.core.errors import SiteError
-from benchbook.core.model import fingerprint
+from benchbook.sites import lab as labs
 from benchbook.sites import sql
+from benchbook.sites.hosts.machine import OnHost
 from benchbook.sites.kube import connect, layout, manifests, wait
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Part, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
-from benchbook.sites.kube.pods import TOOLS
+from benchbook.sites.kube.pods import HOME, TOOLS
 
 START_S = 300.0
 SCRIPT = ("sh", f"{TOOLS}/server.sh")
+LOG = "run/server.log"
+# What is asked of a pod as a machine before anything is known of it; its programs are its image's.
+LOOK: dict[str, Any] = {"facts": {"cores": 1}, "open_files": -1, "user": "root", "is_root": True, "tools": {}}
 
 
 class Server(ABC):
@@ -34,11 +38,15 @@ class Server(ABC):
 
     crash: re.Pattern[str]
     has_children = False
+    has_copies = True
+    # All of its volume is its own: data, the prepared copy, the log.
+    role, user, log = ".", None, f"{HOME}/{LOG}"
 
     def __init__(self, space: StudyNamespace, part: Part) -> None:
         self.space, self.part = space, part
         self.word: str | None = None
         self._found: Any = None
+        self.place = labs.Place("server", pod_of(part), part.port, prepared="copy")
 
     @classmethod
     @abstractmethod
@@ -114,6 +122,16 @@ class Server(ABC):
         self.begun()
         self.word = word
         return pod
+
+    @property
+    def child(self) -> str | None:
+        """What says that it serves."""
+        return self.word
+
+    @property
+    def machine(self) -> OnHost:
+        """Its pod, made if need be, as a machine whose files are asked and changed beside the server."""
+        return OnHost(self.space.host(self._found or self.pod()), LOOK, self.space.lab)
 
     def pod(self) -> Any:
         """Make the server's pod, or find it, and return it running; the server in it may be asleep."""
@@ -214,21 +232,16 @@ class Server(ABC):
         return pod is not None and self._found is not None and wait.same(pod, self._found)
 
     def log_mark(self) -> int:
-        return int(self._do("mark"))
+        return self.machine.size(LOG) or 0
 
     def log_errors(self, mark: int) -> list[str]:
-        return [line for line in self._do("since", str(mark)).splitlines() if self.crash.search(line)]
+        return [line for line in self._log_since(mark) if self.crash.search(line)]
+
+    def _log_since(self, mark: int) -> list[str]:
+        return (self.machine.read(LOG, mark) or "").splitlines()
 
     def run(self, *argv: str) -> str:
         return self.space.cluster.must(self.space.namespace, pod_of(self.part), argv)
-
-    def label(self) -> str:
-        """Return the label of the prepared copy with what it was made with; empty without one."""
-        return self._do("label")
-
-    def marked(self, label: str) -> str:
-        """Return the label that a copy of ours would have."""
-        return f"{label} {fingerprint(self.made_with)}"
 
     def _keep_to_half(self) -> None:
         """Keep the pod's first process, and the server it will start, to the servers' half of the cores."""
@@ -244,7 +257,7 @@ class Server(ABC):
 
     def _last_words(self, mark: int) -> str:
         try:
-            lines = self._do("since", str(mark)).splitlines()
+            lines = self._log_since(mark)
         except SiteError as error:
             return str(error)
         return "\n  ".join([line for line in lines if self.crash.search(line)][-6:] or lines[-6:])

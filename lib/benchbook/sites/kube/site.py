@@ -17,10 +17,11 @@ from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import copies, evidence, layout, loaded, obstacles, plan, pods, running, turns
+from benchbook.sites.kube import evidence, layout, loaded, obstacles, plan, pods, running, turns
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
+from benchbook.sites.machine import prepared
 from benchbook.sites.tidb import pools
 
 READY_S = 1.5
@@ -184,19 +185,19 @@ class KubernetesSite(ArrangedSite[InPod]):
         """Keep a copy of the baseline's data for all; of a TiDB cluster note that it is loaded."""
         if self.space.here.tidb is not None:
             return loaded.note(self.lab.folder, label, self._server(arm))
-        first = self._server(None)
-        copies.save(first, [one for one in self._servers() if one is not first], label)
+        super().snapshot(label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         if self.space.here.tidb is not None:
             return loaded.has(self.lab.folder, label, self._server(arm))
-        return copies.find(self._awake(), label) is not None
+        # A pod that was lost has lost its copy.
+        return all(prepared.is_kept(server, label) for server in self._servers())
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server; a TiDB cluster keeps what it has."""
         if self.space.here.tidb is not None:
             return loaded.must_have(self.lab.folder, label, self._servers())
-        copies.put_back(self._awake(), label)
+        super().restore(label)
 
     def chill(self, arm: str) -> None:
         # A pod's node has a memory of its own for files, which others use too.
@@ -221,11 +222,3 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def _made(self, part: layout.Part) -> Any:
         return self._arms.server(part)
-
-    def _awake(self) -> list[Any]:
-        """Return every server with its pod there, whether it serves or sleeps."""
-        servers = self._servers()
-        for server in servers:
-            if server.word is None:
-                server.pod()
-        return servers
