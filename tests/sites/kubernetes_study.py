@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from benchbook.core.study import Study
 
-IMAGES = {"server": "localhost/bb:1", "client": "localhost/bb:1", "proxy": "localhost/bb:1"}
+# One with MariaDB, HAProxy, sysbench and python3 (`tools/images/rootfs.sh`).
+IMAGE = os.environ.get("BENCHBOOK_TEST_IMAGE", "localhost/bb:1")
+IMAGES = dict.fromkeys(("server", "client", "proxy"), IMAGE)
 ARMS: dict[str, dict[str, Any]] = {
     "pod": {"network": "pod"},
     "host": {"network": "host"},

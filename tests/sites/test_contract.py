@@ -1,4 +1,4 @@
-"""What `measure` may ask of a site, asked of each: this machine, hosts over SSH, and a server that exists."""
+"""What `measure` may ask of a site, asked of each: this machine, hosts, a cluster, and a server that exists."""
 
 from __future__ import annotations
 
@@ -26,16 +26,19 @@ from benchbook.measure.execute import Run, execute
 from benchbook.plan import schedule
 from benchbook.read import validity
 from benchbook.sites import lab as labs
-from benchbook.sites.arms import obstacles
+from benchbook.sites.arms import clean, obstacles
 from benchbook.sites.contract import Site, Start
+from benchbook.sites.kube.api import VARIABLES
 from benchbook.sites.machine.monitor import COLUMNS
 from tests import rooms
 from tests.limits import LIMITS
+from tests.sites import kubernetes_study
 from tests.sites.ssh_hosts import Rack, unable
 
 SMALL = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M", "innodb_flush_log_at_trx_commit": 2}
 BUSY = "import time; end = time.monotonic() + 3.3\nwhile time.monotonic() < end: pass"
-KINDS = ("local", "ssh", "existing")
+KINDS = ("local", "ssh", "kubernetes", "existing")
+DIRECT = {"direct": {}, "proxy": {"access": "haproxy"}}
 
 
 def study(kind: str, port: int, arms: dict[str, Any], engine: dict[str, Any], **site: Any) -> Study:
@@ -67,8 +70,18 @@ def of_hosts(port: int, stack: ExitStack, patch: pytest.MonkeyPatch) -> tuple[St
     for name in ("server1", "proxy1", "client1"):
         rack.add(name)
     patch.setenv(inventory.VARIABLE, str(rack.inventory(timeout_s=5.0, patience_s=60.0, lease_s=120.0)))
-    asked = study("ssh", port, {"direct": {}, "proxy": {"access": "haproxy"}}, SMALL, inventory="rack")
+    asked = study("ssh", port, DIRECT, SMALL, inventory="rack")
     return asked, rack.folder / "home" / "study"
+
+
+def of_cluster(port: int, stack: ExitStack, folder: Path) -> tuple[Study, Path]:
+    """The cluster that a variable names, with an image of all programs; what is left in it is removed."""
+    if not any(os.environ.get(name) for name in VARIABLES):
+        pytest.skip(f"no cluster: neither {' nor '.join(VARIABLES)} is set")
+    stack.callback(clean.down, folder / "contract-pods")
+    section = {"images": kubernetes_study.IMAGES, "wait_s": 120}
+    asked = study("kubernetes", port, DIRECT, SMALL, kubernetes=section)
+    return asked, folder / "contract-pods"
 
 
 def of_endpoint(
@@ -106,11 +119,12 @@ def site(
         patch.setenv("BENCHBOOK_LOCK", str(lock))
         if kind == "ssh":
             asked, home = of_hosts(port, stack, patch)
+        elif kind == "kubernetes":
+            asked, home = of_cluster(port, stack, open_folder)
         elif kind == "existing":
             asked, home = of_endpoint(port, stack, patch, open_folder, lock)
         else:
-            arms = {"direct": {}, "proxy": {"access": "haproxy"}}
-            asked, home = study("local", port, arms, SMALL), open_folder / "contract"
+            asked, home = study("local", port, DIRECT, SMALL), open_folder / "contract"
         opened = stack.enter_context(sites.open_site(asked, home))
         dataset.load(opened, asked)
         yield opened
@@ -162,7 +176,8 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
     for arm in site.able:
         password = labs.read_secret(site.up(arm).secret)[1]
         texts = dict(site.applied(arm))
-        named = {digest for _, digest in applied.digests(site.identity(arm))}
+        said = (site.identity(arm), site.facts(arm))
+        named = {digest for one in said for _, digest in applied.digests(one)}
         assert {applied.digest(text) for text in texts.values()} == named
         assert not any(password in text for text in texts.values())
         for line in Path("/proc").glob("[0-9]*/cmdline"):
@@ -170,6 +185,9 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
                 assert password.encode() not in line.read_bytes(), line
         server = {"my.cnf", "mariadbd.argv"}
         due = {"direct": server, "proxy": server | {"haproxy.cfg", "haproxy.argv"}}[arm]
+        if site.study.site.kind == "kubernetes":
+            pods = {"study.yaml", "server.yaml", "client.yaml", "server.conf"}
+            due = {"direct": pods, "proxy": pods | {"proxy.yaml"}}[arm]
         assert set(texts) == (due if site.study.site.kind != "existing" else set())
 
 
@@ -236,6 +254,6 @@ def test_prepared_data_is_known_by_its_label_and_is_there_after_it_was_put_back(
 @pytest.mark.server
 def test_what_a_site_does_not_support_is_said_by_its_kind(site: Site):
     kind = site.study.site.kind
-    if kind != "local":
+    if kind not in ("local", "kubernetes"):
         with pytest.raises(SiteError, match=f"turns are not supported with `site.kind: {kind}`"):
             site.clock({}, {})

@@ -47,8 +47,6 @@ pytestmark = [
     ),
 ]
 
-IMAGE = os.environ.get("BENCHBOOK_TEST_IMAGE", "localhost/bb:1")
-IMAGES = {"images": dict.fromkeys(("server", "client", "proxy"), IMAGE)}
 ARMS = ("pod", "host", "service", "haproxy", "best-effort", "guaranteed")
 
 
@@ -81,7 +79,7 @@ def ours(cluster: Cluster, lab: Path) -> list[str]:
 
 
 def study(arms: tuple[str, ...] = ARMS, **other: Any) -> Any:
-    return kubernetes_study.make(arms, IMAGES | other.pop("site", {}), **other)
+    return kubernetes_study.make(arms, other.pop("site", {}), **other)
 
 
 def run(site: Any, spec: Any, arm: str, into: Path) -> tuple[Any, validity.Judgement]:
