@@ -1,4 +1,4 @@
-"""What `measure` may ask of a site, asked of each: this machine, hosts, a cluster, and a server that exists."""
+"""What `measure` may ask of a site, asked of each: this machine, hosts, pods, and a server that exists."""
 
 from __future__ import annotations
 
