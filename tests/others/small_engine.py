@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from benchbook.sites.engines.mariadb import MariaDB
-from benchbook.sites.kube import mariadb as in_pods
 from benchbook.sites.settings import Value
 from benchbook.sites.traits import mariadb
 
@@ -17,7 +15,6 @@ TRAITS = replace(
     is_basic=False,
     product="Small",
     code="tests.others.small_engine:Small",
-    pod="tests.others.small_engine:SmallInPod",
     sites=frozenset({"kubernetes", "local", "ssh"}),
     said_by=None,
     runs_own_scripts=False,
@@ -32,11 +29,3 @@ class Small(MariaDB):
 
     def _complete(self, asked: Mapping[str, Value]) -> dict[str, Value]:
         return {**super()._complete({}), **OWN, **asked}
-
-
-class SmallInPod(in_pods.MariaDB):
-    """The same in a pod."""
-
-    @classmethod
-    def complete(cls, engine: Any) -> dict[str, Value]:
-        return {**super().complete(engine), **OWN, **engine.settings}

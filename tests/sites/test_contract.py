@@ -186,7 +186,7 @@ def test_what_was_applied_to_an_arm_is_what_its_runs_name_by_digest_and_holds_no
         server = {"my.cnf", "mariadbd.argv"}
         due = {"direct": server, "proxy": server | {"haproxy.cfg", "haproxy.argv"}}[arm]
         if site.study.site.kind == "kubernetes":
-            pods = {"study.yaml", "server.yaml", "client.yaml", "server.conf"}
+            pods = server | {"study.yaml", "server.yaml", "client.yaml"}
             due = {"direct": pods, "proxy": pods | {"proxy.yaml"}}[arm]
         assert set(texts) == (due if site.study.site.kind != "existing" else set())
 

@@ -56,12 +56,6 @@ class _Traits:
     """TCP ports in a row that it takes."""
     is_basic: bool = False
     """The studies that come with us need it, so `make doctor` fails without it."""
-    pod: str | None = None
-    """What makes it in a pod, as MODULE:CLASS; each that is made in a cluster must say."""
-
-    def __post_init__(self) -> None:
-        if POD_SITE in self.sites and self.pod is None:
-            raise BenchbookError(f"{self.name}: made with site.kind: {POD_SITE}, and `pod` says no class")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +100,6 @@ class Engine(_Traits):
     """Seconds between blocks in which data are put back and a server starts, as measured."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if set(self.meanings) != set(MEANINGS):
             raise BenchbookError(f"{self.name}: `meanings` says not just {', '.join(MEANINGS)}")
 
@@ -128,6 +121,12 @@ class Proxy(_Traits):
     """It can record the traffic that goes through it."""
     is_balancer: bool = False
     """It is what a load balancer on this machine is made of."""
+    pod: str | None = None
+    """What makes it in a pod, as MODULE:CLASS; each that is made in a cluster must say."""
+
+    def __post_init__(self) -> None:
+        if POD_SITE in self.sites and self.pod is None:
+            raise BenchbookError(f"{self.name}: made with site.kind: {POD_SITE}, and `pod` says no class")
 
 
 T = TypeVar("T", Engine, Proxy)

@@ -34,6 +34,8 @@ from benchbook.sites.processes.before_exec import ANYWHERE, Where
 LOOPBACK = "127.0.0.1"
 # Where connections over a server's socket come from, as servers name it.
 OVER_SOCKET = "localhost"
+# Of a server whose clients have addresses that nobody knows beforehand, such as pods.
+ANYWHERE_AT = "%"
 USER = "benchbook"
 SCHEMA = "sbtest"
 # sockaddr_un holds 108 bytes with the closing zero (unix(7)).

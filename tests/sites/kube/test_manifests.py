@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -15,11 +13,9 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from benchbook.commands import cli
-from benchbook.core import applied
 from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
-from benchbook.sites import settings
-from benchbook.sites.kube import accounts, layout, manifests, mariadb, plan, tidb, tidb_pod
+from benchbook.sites.kube import accounts, layout, manifests, plan, tidb
 from benchbook.sites.kube.layout import clients_inside, clients_outside
 from benchbook.sites.kube.tidb_parts import PodPlacement
 from tests.installed import package
@@ -85,20 +81,11 @@ def test_clients_and_servers_of_an_arm_are_pods_of_their_own_and_the_first_are_s
     assert len(ports) == 2
 
 
-def test_a_tidb_has_its_settings_and_nobody_enters_without_a_password():
-    study = kubernetes_study.make(
-        engine={"name": "tidb", "version": "6.6", "settings": {"log.level": "warn"}}
-    )
-    files = arm("pod", study)["ConfigMap", "server"]["data"]
-    written = tomllib.loads(files["tidb.toml"])
-    assert written["log"]["level"] == "warn" and written["enable-telemetry"] is False
-    assert "-status-host=127.0.0.1" in files["engine.sh"]
-    made = accounts.statements(PASSWORD, PASSWORD, tidb_pod.OPEN)
+def test_nobody_enters_a_tidb_without_a_password():
+    made = accounts.statements(PASSWORD, PASSWORD)
     assert made.rstrip().endswith("DROP USER IF EXISTS 'root'@'%';")
     with pytest.raises(ValidationError, match="not a study's to set"):
         kubernetes_study.make(engine={"name": "tidb", "settings": {"security.skip-grant-table": True}})
-    with pytest.raises(SiteError, match="before it has accounts"):
-        arm("pod", kubernetes_study.make(engine={"name": "tidb", "version": "5.0"}))
 
 
 def test_the_network_of_an_arm_is_that_of_its_pod():
@@ -124,7 +111,7 @@ def test_engine_and_proxy_of_another_package_are_made_in_pods(tmp_path: Path):
     with package(tmp_path):
         arms = {"direct": {"network": "pod"}, "behind": {"network": "pod", "access": "socat"}}
         made = arm("behind", kubernetes_study.make(arms, engine={"name": "small"}))
-        assert "innodb_buffer_pool_size=32M" in made["ConfigMap", "server"]["data"]["my.cnf"]
+        assert ("StatefulSet", "server") in made
         assert (
             "TCP:server.benchbook-my-study-01234567.svc:3306" in made["ConfigMap", "proxy"]["data"]["lead.sh"]
         )
@@ -184,22 +171,14 @@ def test_selectors_of_an_arm_go_before_those_of_the_study_and_taints_are_put_up_
     ]
 
 
-def test_the_server_has_the_settings_of_the_engine_on_one_machine():
+def test_another_image_or_node_is_another_pod():
+    """What is waited for must be told from the pod that is about to be replaced; settings are no part of it."""
     study = kubernetes_study.make()
-    text = mariadb.MariaDB.files(study.engine, 33900)["my.cnf"]
-    written = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-    wanted = {key: settings.text(value) for key, value in settings.complete(study.engine.settings).items()}
-    assert {key: written[key] for key in wanted} == wanted
-    assert written["port"] == "33900"
-
-
-def test_a_changed_setting_is_another_pod():
-    """A mounted file changes late and unseen; the pod must be made anew instead."""
-    study = kubernetes_study.make()
-    other = kubernetes_study.make(engine={"settings": {"innodb_buffer_pool_size": "65M"}})
+    other = kubernetes_study.make(site={"images": {**kubernetes_study.IMAGES, "server": "own/server:2"}})
+    settings = kubernetes_study.make(engine={"settings": {"innodb_buffer_pool_size": "65M"}})
     digests = {
         made["StatefulSet", "server"]["spec"]["template"]["metadata"]["annotations"]["benchbook/digest"]
-        for made in (arm("pod", study), arm("pod", other), arm("service", study))
+        for made in (arm("pod", study), arm("pod", other), arm("pod", settings), arm("service", study))
     }
     assert len(digests) == 2
     elsewhere = kubernetes_study.make(site={"nodes": {"server": {"pool": "other"}}})
@@ -207,39 +186,15 @@ def test_a_changed_setting_is_another_pod():
     assert moved["benchbook/digest"] not in digests
 
 
-def test_no_pod_has_an_account_but_as_a_file_and_no_kept_page_shows_it():
+def test_no_pod_is_given_an_account_and_what_is_kept_is_what_was_applied():
     study = kubernetes_study.make()
-    made = accounts.statements(PASSWORD, PASSWORD + "2")
-    shared = manifests.of_study(NAMES, {"server-accounts": {"init.sql": made}})
-    everything = [*shared, *(one for name in study.arms for one in arm(name).values())]
+    everything = [*manifests.of_study(NAMES), *(one for name in study.arms for one in arm(name).values())]
     for manifest in everything:
+        assert manifest["kind"] != "Secret"
         if manifest["kind"] == "StatefulSet":
             assert all("env" not in container for container in pod(manifest)["containers"])
     text = manifests.text(everything)
-    secret = shared[-1]["data"]["init.sql"]
-    assert PASSWORD not in text and secret not in text
-    assert "left out here" in text
-    # The page is what was applied, but for that.
     assert [one["kind"] for one in YAML(typ="safe").load_all(text)] == [one["kind"] for one in everything]
-
-
-def test_a_servers_settings_folder_is_kept_as_the_text_that_its_pod_takes_the_digest_of(tmp_path: Path):
-    """The pod prints the digest of `cat /etc/benchbook/*`, which identities and runs carry on."""
-    study = kubernetes_study.make()
-    chain = layout.chains(study)["pod"]
-    held = arm("pod", study)["ConfigMap", "server"]["data"]
-    for name, text in held.items():
-        (tmp_path / name).write_text(text)
-    said = subprocess.run(
-        ["sh", "-c", "cat ./* | sha256sum | cut -c1-64"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    server = mariadb.MariaDB(SimpleNamespace(study=study), chain.server)
-    ((name, text),) = server.applied()
-    assert name == "server.conf" and applied.digest(text) == said.stdout.strip()
 
 
 @pytest.mark.parametrize(

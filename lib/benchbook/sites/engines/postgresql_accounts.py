@@ -46,7 +46,7 @@ def access(peers: Sequence[str], owner: str) -> dict[str, str]:
     rules += [
         f"local {labs.SCHEMA} all scram-sha-256"
         if peer == labs.OVER_SOCKET
-        else f"host {labs.SCHEMA} all {peer}/32 scram-sha-256"
+        else f"host {labs.SCHEMA} all {'all' if peer == labs.ANYWHERE_AT else f'{peer}/32'} scram-sha-256"
         for peer in peers
     ]
     return {"hba": "\n".join(rules) + "\n", "ident": f"owner {owner} {ADMIN}\n"}

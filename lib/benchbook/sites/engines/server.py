@@ -194,7 +194,7 @@ class Server(Supervised, abc.ABC):
     @property
     def _key(self) -> str:
         """Where another program is named."""
-        return "in engine.binary" if self.machine.host is None else "under `programs` in the inventory"
+        return "in engine.binary" if self.machine.host is None else self.machine.key
 
     def _last_words(self, mark: int) -> str:
         return f"{super()._last_words(mark)}\n  (or check engine.settings)"

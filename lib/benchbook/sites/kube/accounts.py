@@ -1,21 +1,18 @@
-"""The accounts of a server in a pod that speaks MySQL's protocol: made before it listens. Pure."""
+"""The accounts of a TiDB cluster that an operator has made. Pure."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from benchbook.sites import lab as labs
 from benchbook.sites.engines.postgresql_dialect import ADMIN
 
-# The file of the Secret that holds the statements.
-FILE = "init.sql"
+# The account of a new TiDB that anybody may use.
+OPEN = "'root'@'%'"
 
 
-def statements(password: str, admin_password: str, closed: Sequence[str] = ()) -> str:
-    """Return the statements with which a server makes its schema and its two accounts before it listens.
+def statements(password: str, admin_password: str) -> str:
+    """Return the statements that make the schema and its two accounts, and remove the one that is open.
 
-    The administrator is let in from the pod itself alone, where a forwarded port comes out. `closed` are
-    accounts that a new server has and that are removed.
+    The administrator is let in from the pod itself alone, where its agent is.
     """
     made = []
     for name, host, word, right in (
@@ -29,5 +26,5 @@ def statements(password: str, admin_password: str, closed: Sequence[str] = ()) -
             f"ALTER USER {account} IDENTIFIED BY '{word}';",
             f"GRANT {right} TO {account}{further};",
         ]
-    made += [f"DROP USER IF EXISTS {account};" for account in closed]
+    made.append(f"DROP USER IF EXISTS {OPEN};")
     return "\n".join([f"CREATE DATABASE IF NOT EXISTS {labs.SCHEMA};", *made]) + "\n"

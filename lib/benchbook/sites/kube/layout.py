@@ -134,11 +134,14 @@ def chains(study: Study) -> dict[str, Chain]:
     here = asked(study)
     arranged = Arranged[Part](study.site.port)
 
+    of_engine = traits.engine(study.engine.name).ports
+
     def share(kind: str, where: InPod, port: int | None = None, number: int = 0, **rest: Any) -> Part:
         def make(slot: Slot) -> Part:
             return Part(slot.name, kind, slot.port if port is None else port, where, slot.rank, **rest)
 
-        return arranged.once((kind, number, where, *rest.values()), kind, make, 1 if port is None else 0)
+        ports = 0 if port is not None else of_engine if kind == "server" else 1
+        return arranged.once((kind, number, where, *rest.values()), kind, make, ports)
 
     found = {}
     for name, arm in study.arms.items():

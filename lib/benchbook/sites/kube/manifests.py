@@ -1,17 +1,14 @@
 """Study and arm → manifests, as plain data and as YAML: pure, so that all that is applied can be read first.
 
-An account is a file of a Secret; no argument, environment variable or label of any pod holds one. What is
-kept beside a study has the Secret's contents left out.
+None of them holds an account: agents write these into the pods.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -22,30 +19,16 @@ from benchbook.sites.kube import pods
 from benchbook.sites.kube import proxy as proxies
 from benchbook.sites.kube.layout import SERVICE_PORT, Chain, Names, Part, asked, service_of
 
-HERE = Path(__file__).parent
-# What a server's pod finds in /opt/benchbook.
-TOOLS = {"server.sh": "pod/server.sh"}
-LEFT_OUT = "left out here: drawn at random, in the lab's secrets folder"
 
-
-def of_study(names: Names, accounts: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return what all arms share: the namespace, the tools, and a Secret of files for each of `accounts`."""
+def of_study(names: Names) -> list[dict[str, Any]]:
+    """Return what all arms share: the namespace."""
     whole = {"name": names.namespace, "labels": dict(names.labels)}
-    found = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": whole},
-        names.manifest("ConfigMap", "tools", data=tools()),
-    ]
-    for name, held in accounts.items():
-        data = {file: base64.b64encode(text.encode()).decode() for file, text in held.items()}
-        found.append(names.manifest("Secret", name, type="Opaque", data=data))
-    return found
+    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": whole}]
 
 
 def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
-    """Return a server's settings, its Service, and the StatefulSet that holds it."""
-    files = pods.of_engine(study.engine.name).files(study.engine, server.port)
-    settings = names.manifest("ConfigMap", server.name, server.name, data=files)
-    template = pods.server(study, server, digest(files))
+    """Return a server's Service, and the StatefulSet that holds it."""
+    template = pods.server(study, server, digest({}))
     storage = asked(study).storage
     whole = _stateful(names, server, template)
     if storage.storage_class is not None:
@@ -59,7 +42,7 @@ def of_server(study: Study, names: Names, server: Part) -> list[dict[str, Any]]:
                 },
             }
         ]
-    return [settings, service(names, server), whole]
+    return [service(names, server), whole]
 
 
 def service(names: Names, server: Part, balancer: str | None = None) -> dict[str, Any]:
@@ -102,32 +85,19 @@ def of_proxy(study: Study, names: Names, proxy: Part, address: str | None) -> li
     ]
 
 
-def tools() -> dict[str, str]:
-    """Return the programs that a server's pod finds in its tools folder, by name."""
-    return {name: (HERE / file).read_text(encoding="utf-8") for name, file in TOOLS.items()}
-
-
 def digest(files: Mapping[str, str]) -> str:
-    """Return the digest of a pod's files, and of the programs for servers."""
-    return hashlib.sha256(json.dumps([dict(files), tools()], sort_keys=True).encode()).hexdigest()
+    """Return the digest of a pod's files."""
+    return hashlib.sha256(json.dumps(dict(files), sort_keys=True).encode()).hexdigest()
 
 
 def text(manifests: list[dict[str, Any]]) -> str:
-    """Return manifests as YAML documents, with the contents of Secrets left out."""
+    """Return manifests as YAML documents."""
     yaml, stream = YAML(), io.StringIO()
     yaml.explicit_start = True
     yaml.width = 110
     for manifest in manifests:
-        yaml.dump(_readable(redacted(manifest)), stream)
+        yaml.dump(_readable(manifest), stream)
     return stream.getvalue()
-
-
-def redacted(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest as it may be shown and kept."""
-    if manifest["kind"] != "Secret":
-        return dict(manifest)
-    shown = {key: value for key, value in manifest.items() if key != "data"}
-    return shown | {"stringData": dict.fromkeys(sorted(manifest["data"]), LEFT_OUT)}
 
 
 def _readable(value: Any) -> Any:

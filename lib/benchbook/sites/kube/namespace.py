@@ -19,10 +19,9 @@ from benchbook.core.errors import SiteError
 from benchbook.core.study import Study
 from benchbook.sites import lab as labs
 from benchbook.sites.hosts import through_agent
-from benchbook.sites.kube import layout, manifests, pods, wait
+from benchbook.sites.kube import layout, manifests, wait
 from benchbook.sites.kube.agent import PodHost
 from benchbook.sites.kube.api import Cluster, wait_for
-from benchbook.sites.kube.pods import SERVER_ACCOUNTS
 from benchbook.sites.machine.contract import Request
 
 GONE_S = 180.0
@@ -46,7 +45,7 @@ class StudyNamespace:
         return self.names.namespace
 
     def prepare(self) -> None:
-        """Make namespace, tools and accounts, or find them; SiteError if the name is somebody else's."""
+        """Make the namespace, or find it; SiteError if the name is somebody else's."""
         self._must_be_ours()
         record = {
             "kubeconfig": str(self.cluster.file),
@@ -55,9 +54,7 @@ class StudyNamespace:
             "token": self.lab.token,
         }
         labs.write_private(self.lab.folder / layout.RECORD, json.dumps(record))
-        engine = pods.of_engine(self.study.engine.name)
-        of_server = engine.secret(self.lab.password(), self.admin_password())
-        self.apply("study", manifests.of_study(self.names, {SERVER_ACCOUNTS: of_server}))
+        self.apply("study", manifests.of_study(self.names))
 
     def apply(self, what: str, objects: list[dict[str, Any]]) -> None:
         """Apply manifests, unless the very same were applied under this name by us already."""
@@ -99,7 +96,7 @@ class StudyNamespace:
         return through_agent.request(self.host_of(address), LOOPBACK, port, asked)
 
     def text(self, *names: str) -> str:
-        """Return what was applied under some names, as YAML without secrets."""
+        """Return what was applied under some names, as YAML."""
         return manifests.text([one for name in names for one in self.applied.get(name, [])])
 
     def admin_password(self) -> str:

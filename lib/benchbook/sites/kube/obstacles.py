@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from benchbook.core import traits
 from benchbook.core.study import Study
-from benchbook.sites.kube import pods
 from benchbook.sites.kube.layout import Chain, asked
 
 OPERATED = "kubernetes.tidb"
@@ -15,7 +14,6 @@ OPERATED = "kubernetes.tidb"
 def of(study: Study, chain: Chain) -> Iterator[str]:
     """Yield why an arm's parts can't be made in any cluster."""
     if asked(study).tidb is None:
-        yield from pods.of_engine(study.engine.name).foreseen(study.engine)
         return
     if OPERATED not in traits.engine(study.engine.name).clusters_by:
         fit = ", ".join(one.name for one in traits.engines().values() if OPERATED in one.clusters_by)

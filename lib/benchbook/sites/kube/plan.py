@@ -59,7 +59,7 @@ def yaml(name: str, study: Study) -> str:
 
 def applied(study: Study, names: Names) -> list[dict[str, Any]]:
     """Return everything a study applies, each once, with nothing of it secret."""
-    shared = manifests.of_study(names, {"server-accounts": {}})
+    shared = manifests.of_study(names)
     if asked(study).tidb is not None:
         mine = dict.fromkeys(part for chain in layout.chains(study).values() for part in chain.clients)
         clients = [manifests.of_client(study, names, part) for part in mine]

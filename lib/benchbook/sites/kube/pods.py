@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from benchbook.core import traits
 from benchbook.core.study import Study
 from benchbook.core.study_kubernetes import Kubernetes
-from benchbook.sites import load
 from benchbook.sites.kube import proxy as proxies
 from benchbook.sites.kube.layout import Part, Room, asked
 
 HOME = "/var/lib/benchbook"
-# What a server keeps beside its data.
-OWN = f"{HOME}/own"
-TOOLS = "/opt/benchbook"
 CONFIG = "/etc/benchbook"
-ACCOUNT = "/run/benchbook/account"
-SERVER_ACCOUNTS = "server-accounts"
 HOSTNAME = "kubernetes.io/hostname"
 # A mounted file follows its ConfigMap late and unseen; with this, other files are another pod.
 DIGEST = "benchbook/digest"
@@ -25,35 +19,24 @@ DIGEST = "benchbook/digest"
 SERVER_GRACE_S, GRACE_S = 60, 2
 # The first process where an agent does all the rest: it collects what ends, which the kernel gives to it.
 IDLE = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 60 & wait $!; done"]
-
-
-def of_engine(name: str) -> Any:
-    """Return the class of an engine's servers in pods, a `server.Server`."""
-    found = traits.engine(name).pod
-    assert found is not None, "the study was refused"
-    return load(found)
+OF_SERVER = ["sh", "-c", Path(__file__).with_name("pod").joinpath("server.sh").read_text("utf-8")]
 
 
 def server(study: Study, part: Part, digest: str) -> dict[str, Any]:
-    """Return the template of a server's pod, which waits to be told; `digest` is that of its files."""
+    """Return the template of a server's pod, which waits to be told; `digest` is that of no files."""
     here = asked(study)
     container = {
         "name": "server",
         "image": here.images.server,
         "imagePullPolicy": here.images.pull,
-        "command": ["sh", f"{TOOLS}/server.sh", "run"],
+        "command": OF_SERVER,
         **_ports(part),
         "resources": resources(part.where.room),
-        "volumeMounts": [
-            {"name": "data", "mountPath": HOME},
-            *_mounts(config=CONFIG, account=ACCOUNT, tools=TOOLS),
-        ],
+        "volumeMounts": [{"name": "data", "mountPath": HOME}],
     }
-    # Read by the server's own user; nobody else is in this pod, but for sysbench where it is asked for.
-    account = {"secret": {"secretName": SERVER_ACCOUNTS, "defaultMode": 0o444}}
-    volumes = [*_maps(config=part.name), {"name": "account", **account}, *_maps(tools="tools")]
+    volumes: list[dict[str, Any]] = []
     if here.storage.storage_class is None:
-        volumes.insert(0, {"name": "data", "emptyDir": {}})
+        volumes = [{"name": "data", "emptyDir": {}}]
     return _template(here, part, container, volumes, SERVER_GRACE_S, digest)
 
 
@@ -67,9 +50,10 @@ def proxy(study: Study, part: Part, digest: str) -> dict[str, Any]:
         "command": proxies.of(part.program).command(CONFIG),
         "ports": [{"name": "mysql", "containerPort": part.port, "protocol": "TCP"}],
         "resources": resources(part.where.room),
-        "volumeMounts": _mounts(config=CONFIG),
+        "volumeMounts": [{"name": "config", "mountPath": CONFIG, "readOnly": True}],
     }
-    return _template(here, part, container, _maps(config=part.name), GRACE_S, digest)
+    volumes = [{"name": "config", "configMap": {"name": part.name}}]
+    return _template(here, part, container, volumes, GRACE_S, digest)
 
 
 def client(study: Study, part: Part, digest: str) -> dict[str, Any]:
@@ -101,14 +85,6 @@ def resources(room: Room) -> dict[str, Any]:
         for side, asked_for in sides.items()
     }
     return {side: values for side, values in written.items() if values}
-
-
-def _mounts(**folders: str) -> list[dict[str, Any]]:
-    return [{"name": name, "mountPath": folder, "readOnly": True} for name, folder in folders.items()]
-
-
-def _maps(**maps: str) -> list[dict[str, Any]]:
-    return [{"name": name, "configMap": {"name": its}} for name, its in maps.items()]
 
 
 def _ports(part: Part) -> dict[str, Any]:

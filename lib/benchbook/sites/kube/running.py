@@ -21,6 +21,7 @@ from benchbook.sites.kube.api import wait_for
 from benchbook.sites.kube.layout import Chain, Part, clients_outside, in_pods, pod_of, service_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
+from benchbook.sites.kube.server import Server
 from benchbook.sites.kube.tidb_cluster import TidbCluster
 
 NO_BALANCER = (
@@ -110,7 +111,7 @@ class Arms:
 
     def _made(self, part: Part) -> Any:
         if self.space.here.tidb is None:
-            return pods.of_engine(self.space.study.engine.name)(self.space, part)
+            return Server(self.space, part)
         arm = next(name for name, chain in self.chains.items() if part in chain.servers)
         return TidbCluster(self.space, part, arm)
 
@@ -160,7 +161,7 @@ class Arms:
 
     def cores_in_force(self, chain: Chain) -> dict[str, str]:
         """Return the cores that servers and proxy may use, as their pods say, and those that clients get."""
-        asked = [(part, self.server(part).pid()) for part in chain.servers]
+        asked = [(part, self.server(part).running().pid) for part in chain.servers]
         asked += [(chain.proxy, 1)] if chain.proxy is not None else []
         find = "grep Cpus_allowed_list /proc/{}/status"
         run, named = self.space.cluster.must, self.space.namespace
@@ -177,15 +178,14 @@ class Arms:
     def sleep(self) -> None:
         """Stop every server that serves; one whose pod is gone serves no more."""
         for server in self._servers.values():
-            if server.word is not None:
+            if server.child is not None:
                 with contextlib.suppress(SiteError):
                     server.stop()
-                server.word = None
 
     def must_be_alive(self) -> None:
         """Raise SiteError if a part that is up is no longer the one it was."""
         for server in self._servers.values():
-            if server.word is not None and not server.is_alive():
+            if server.child is not None and not server.is_alive():
                 seen = wait.events(self.space.cluster, self.space.namespace, pod_of(server.part))
                 raise SiteError(f"{pod_of(server.part)} ended by itself; its events: {'; '.join(seen)}")
         for name, (pod, _) in self._pods.items():

@@ -17,7 +17,7 @@ from benchbook.sites.arms.site import ArrangedSite
 from benchbook.sites.contract import Site, Start, Taker
 from benchbook.sites.hosts.client import RemoteClient
 from benchbook.sites.hosts.watch import RemoteWatch
-from benchbook.sites.kube import evidence, layout, loaded, obstacles, plan, pods, running, turns
+from benchbook.sites.kube import evidence, layout, loaded, obstacles, plan, running, turns
 from benchbook.sites.kube.layout import InPod, clients_inside, clients_outside, pod_of
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.outside import Outside
@@ -216,8 +216,8 @@ class KubernetesSite(ArrangedSite[InPod]):
         return self._outside
 
     def _endpoint(self, host: str, port: int, is_inside: bool = False) -> Endpoint:
-        name = self.study.engine.name
-        path, driver = pods.of_engine(name).socket(port) if is_inside else None, traits.engine(name).driver
+        driver = traits.engine(self.study.engine.name).driver
+        path = Path(self._server(None).socket_path) if is_inside else None
         return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(driver), path, driver=driver)
 
     def _made(self, part: layout.Part) -> Any:

@@ -19,7 +19,6 @@ from benchbook.sites.kube import accounts, connect, tidb, tidb_wait
 from benchbook.sites.kube.layout import Part
 from benchbook.sites.kube.namespace import StudyNamespace
 from benchbook.sites.kube.tidb_parts import ADMIN, PORT, Parts
-from benchbook.sites.kube.tidb_pod import OPEN
 from benchbook.sites.tidb import config, data
 from benchbook.sites.tidb.status import NOT_COUNTED
 
@@ -38,7 +37,7 @@ class TidbCluster:
     def __init__(self, space: StudyNamespace, part: Part, arm: str) -> None:
         self.space, self.part, self.arm = space, part, arm
         self.asked = tidb.asked_of(space.study, arm)
-        self.word: str | None = None
+        self.child: str | None = None
         self._parts: Parts | None = None
 
     @property
@@ -60,7 +59,7 @@ class TidbCluster:
         self._must_be_closed()
         with self.open() as connection, connection.cursor() as cursor:
             data.set_variables(cursor, self.asked.variables)
-        self.word = self.uid()
+        self.child = self.uid()
         return self._parts.first
 
     def pod(self) -> Any:
@@ -145,7 +144,7 @@ class TidbCluster:
         """Make schema and accounts over the new cluster's open administrator, who is gone thereafter."""
         if connect.ask(*self.parts.reached(), "SELECT 1") is not None:
             return
-        statements = accounts.statements(self.space.lab.password(), self.space.admin_password(), OPEN)
+        statements = accounts.statements(self.space.lab.password(), self.space.admin_password())
         with self._first() as connection, connection.cursor() as cursor:
             for statement in statements.splitlines():
                 cursor.execute(statement)

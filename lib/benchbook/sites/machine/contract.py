@@ -71,6 +71,8 @@ class Machine(abc.ABC):
     """How many files a program may open; negative: any number."""
     user: str
     """Who we are there."""
+    key: str = "under `programs` in the inventory"
+    """Where a study's owner names another program of it."""
     look_s: float = 0.02
     """Seconds between two looks at whether a program is ready."""
 

@@ -66,7 +66,6 @@ TRAITS = traits.Engine(
     name="mariadb",
     product="MariaDB",
     code="benchbook.sites.engines.mariadb:MariaDB",
-    pod="benchbook.sites.kube.mariadb:MariaDB",
     programs=("mariadbd", "mariadb-install-db"),
     version_by=("--no-defaults", "--version"),
     packages={

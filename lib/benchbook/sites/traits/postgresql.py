@@ -44,7 +44,6 @@ TRAITS = traits.Engine(
     name="postgresql",
     product="PostgreSQL",
     code="benchbook.sites.engines.postgresql:PostgreSQL",
-    pod="benchbook.sites.kube.postgresql:PostgreSQL",
     programs=("postgres",),
     packages={
         **dict.fromkeys(("apk", "apt-get", "brew", "pacman"), "postgresql"),

@@ -34,7 +34,6 @@ TRAITS = traits.Engine(
     name="tidb",
     product="TiDB",
     code="benchbook.sites.engines.tidb:TiDB",
-    pod="benchbook.sites.kube.tidb_pod:TidbPod",
     programs=("tidb-server",),
     version_by=("-V",),
     sites=frozenset({"existing", "kubernetes", "local", "ssh"}),
