@@ -172,7 +172,7 @@ def test_selectors_of_an_arm_go_before_those_of_the_study_and_taints_are_put_up_
 
 
 def test_another_image_or_node_is_another_pod():
-    """What is waited for must be told from the pod that is about to be replaced; settings are no part of it."""
+    """A pod must be told from the one that is about to be replaced; settings are no part of it."""
     study = kubernetes_study.make()
     other = kubernetes_study.make(site={"images": {**kubernetes_study.IMAGES, "server": "own/server:2"}})
     settings = kubernetes_study.make(engine={"settings": {"innodb_buffer_pool_size": "65M"}})
