@@ -52,8 +52,6 @@ ROOMS = (
     "sites/proxies/",
     "sites/tidb/",
     "sites/local/tidb_",
-    "sites/kube/mariadb.py",
-    "sites/kube/postgresql.py",
     "sites/kube/tidb",
     "sites/kube/haproxy.py",
 )

@@ -40,7 +40,7 @@ def test_a_pooler_is_not_made_in_a_cluster():
 def test_accounts_come_from_anywhere_by_password_and_the_administrator_over_the_socket_alone():
     rules = accounts.access(["%", "192.0.2.7"], "root")["hba"].splitlines()
     assert rules == [
-        "local all benchbook peer map=owner",
+        "local all benchbook_admin peer map=owner",
         "host sbtest all all scram-sha-256",
         "host sbtest all 192.0.2.7/32 scram-sha-256",
     ]
