@@ -7,13 +7,12 @@ import re
 import shlex
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from benchbook.core.errors import SiteError
 from benchbook.sites.agent.files import OF_VERSIONS
 from benchbook.sites.hosts.host import AgentGone
-from benchbook.sites.hosts.machine import OnHost
+from benchbook.sites.hosts.machine import Job, OnHost
 from benchbook.sites.kube.agent import PodHost
 from benchbook.sites.kube.api import Cluster, wait_for
 from benchbook.sites.lab import Lab
@@ -28,13 +27,8 @@ PATHS = " ".join(f"{folder}/$1" for folder in OF_VERSIONS)
 FIND = f'for one in {PATHS} "$(command -v "$1")"; do [ ! -x "$one" ] || echo "$one"; done'
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Job):
     """What the pod's first process runs."""
-
-    on: PodHost
-    pid: int
-    started: int
 
     @property
     def is_alive(self) -> bool:
@@ -112,9 +106,9 @@ class OnPod(OnHost):
             last = self.run("tail", "-n", "5", f"{self.folder}/run/server.log")
             raise SiteError(f"{self.host}: {argv[0]} does not start:\n  {last}")
         pid, started = map(int, said.split())
-        return Program(self.pod, pid, started)
+        return Program(self.pod, role, pid, started)
 
-    def stop(self, process: Program, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
+    def stop(self, process: Job, grace_s: float, gentle: int = signal.SIGTERM) -> bool:
         with contextlib.suppress(AgentGone):
             if not process.is_alive:
                 return False
@@ -129,7 +123,7 @@ class OnPod(OnHost):
     def end_left(self) -> None:
         """End what an owner that is gone has left running."""
         if said := self.read(PID):
-            self.stop(Program(self.pod, *map(int, said.split())), KILL_S)
+            self.stop(Program(self.pod, "", *map(int, said.split())), KILL_S)
 
     def work(self, argv: Sequence[str], wrong: str, most_s: float, user: str | None = None) -> None:
         # What is named by its path is a program of the image; all else works on files.

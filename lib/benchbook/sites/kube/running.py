@@ -151,6 +151,8 @@ class Arms:
         pod = wait.running(here.cluster, here.namespace, pod_of(part), digest, here.here.wait_s)
         if part.kind == "proxy" and (cores := self.cores_of("proxy", pod.spec.node_name)) is not None:
             here.cluster.must(here.namespace, pod_of(part), ["taskset", "-acp", layout.listed(cores), "1"])
+        # Its agent takes time to begin, which a run would lack.
+        here.host(pod)
         self._pods[part.name] = (pod, address)
         return pod
 

@@ -55,6 +55,8 @@ class TidbCluster:
         space.apply(name, [tidb.cluster(space.study, space.names, self.arm)])
         found = tidb_wait.ready(space.cluster, space.namespace, name, self._look, space.here.wait_s)
         self._parts = Parts(space, name, found)
+        for one in self._parts.all:
+            space.host(one)
         self._admit()
         self._must_be_closed()
         with self.open() as connection, connection.cursor() as cursor:

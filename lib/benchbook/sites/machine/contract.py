@@ -1,4 +1,4 @@
-"""What servers and proxies ask of the machine they run on, this one or a host."""
+"""What servers and proxies ask of the machine they run on: this one, a host or a pod."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Asks(Protocol):
 
 
 class Machine(abc.ABC):
-    """Where servers and proxies run: this machine, or a host through its agent.
+    """Where servers and proxies run: this machine, or a host or pod through its agent.
 
     Names of files are below `folder`, which is ours there. What a part needs of its machine it asks here, so
     that an engine or a proxy is written once. OSError where a program does not answer, else SiteError.
