@@ -22,7 +22,7 @@ Scalar = int | float | str | bool
 
 
 class Images(Model):
-    """Image references; every image must hold `sh`, `sleep` and `cp`."""
+    """Image references; every image must hold `sh` and `sleep`."""
 
     server: Image = "mariadb:10.11"
     """Image of the server, with its programs in the PATH (docs/kubernetes.md), such as `postgres:15`."""
