@@ -49,10 +49,14 @@ class Server:
         """Its process, None of one that is asleep or was never started."""
         return self._one.child if self._one is not None else None
 
-    def ensure(self) -> Any:
-        """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
+    def find(self) -> None:
+        """Find its pod again, made if need be, where that or its container is another one now."""
         if not self.is_alive():
             self.pod()
+
+    def ensure(self) -> Any:
+        """Bring pod and server up unless they are, prove that the server is ours, and return the pod."""
+        self.find()
         one = self.one
         if self.space.here.split_cores and not one.is_up:
             self._keep_to_half()

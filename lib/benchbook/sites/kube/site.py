@@ -185,19 +185,19 @@ class KubernetesSite(ArrangedSite[InPod]):
         """Keep a copy of the baseline's data for all; of a TiDB cluster note that it is loaded."""
         if self.space.here.tidb is not None:
             return loaded.note(self.lab.folder, label, self._server(arm))
-        super().snapshot(label)
+        prepared.keep(self._server(arm), self._awake(), label)
 
     def has_snapshot(self, label: str | None = None, arm: str | None = None) -> bool:
         if self.space.here.tidb is not None:
             return loaded.has(self.lab.folder, label, self._server(arm))
         # A pod that was lost has lost its copy.
-        return all(prepared.is_kept(server, label) for server in self._servers())
+        return all(prepared.is_kept(server, label) for server in self._awake())
 
     def restore(self, label: str | None = None) -> None:
         """Put the prepared data back on every server; a TiDB cluster keeps what it has."""
         if self.space.here.tidb is not None:
             return loaded.must_have(self.lab.folder, label, self._servers())
-        super().restore(label)
+        prepared.put_back(self._awake(), label)
 
     def chill(self, arm: str) -> None:
         # A pod's node has a memory of its own for files, which others use too.
@@ -222,3 +222,10 @@ class KubernetesSite(ArrangedSite[InPod]):
 
     def _made(self, part: layout.Part) -> Any:
         return self._arms.server(part)
+
+    def _awake(self) -> list[Any]:
+        """Return every server with its pod as it is now, whether it serves or sleeps."""
+        servers = self._servers()
+        for server in servers:
+            server.find()
+        return servers
