@@ -94,14 +94,14 @@ class KubernetesSite(ArrangedSite[InPod]):
         host, port = self._arms.ensure(chain)
         if clients_outside(chain):
             self._clients_outside().must_reach(clients_outside(chain), host, port, self.space.here.wait_s)
-        return self._endpoint(host, port, is_inside=bool(clients_inside(chain)))
+        return self._endpoint(host, port, self._server(arm) if clients_inside(chain) else None)
 
     def endpoints(self, arm: str) -> list[Endpoint]:
         places, chain = [self.up(arm)], self._chain(arm)
         for part in chain.others:
             server = self._arms.server(part)
             address = server.address(server.ensure())
-            places.append(self._endpoint(address, part.port, is_inside=bool(clients_inside(chain))))
+            places.append(self._endpoint(address, part.port, server if clients_inside(chain) else None))
         found = [places[several.server_of(number, len(places))] for number in range(chain.arm.clients)]
         self._reached[arm] = [(place.host, place.port) for place in found]
         return found
@@ -215,9 +215,10 @@ class KubernetesSite(ArrangedSite[InPod]):
         assert self._outside is not None
         return self._outside
 
-    def _endpoint(self, host: str, port: int, is_inside: bool = False) -> Endpoint:
+    def _endpoint(self, host: str, port: int, inside: Any) -> Endpoint:
+        """Return what a client connects to: the socket of the server that it is beside, if it is."""
         driver = traits.engine(self.study.engine.name).driver
-        path = Path(self._server(None).socket_path) if is_inside else None
+        path = Path(inside.socket_path) if inside is not None else None
         return Endpoint(host, port, labs.SCHEMA, self.lab.secret_of(driver), path, driver=driver)
 
     def _made(self, part: layout.Part) -> Any:
