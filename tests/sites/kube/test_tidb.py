@@ -9,6 +9,7 @@ definition of a TidbCluster.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -92,7 +93,8 @@ def test_a_tidb_in_a_pod_is_measured_valid_on_every_network_with_an_agreeing_led
             assert judged.ledger == "agrees"
             before = made.evidence()["identity_before"]
             assert before["qos"] == ("Guaranteed" if arm == "guaranteed" else "BestEffort")
-            carried = [line.split(",")[-2:] for line in made.text("monitor.csv").splitlines()[1:]]
+            rows = csv.DictReader(made.text("monitor.csv").splitlines())
+            carried = [(row["received_mib_s"], row["sent_mib_s"]) for row in rows]
             # What the client's connections brought to the server, as on one machine.
             assert any(float(into_it) > 0 and float(out) > 0 for into_it, out in carried if into_it)
         facts = site.facts("pod")["engine"]
@@ -126,7 +128,7 @@ def test_a_tidb_that_is_killed_is_a_restart_and_its_data_are_put_back(folder: Pa
             time.sleep(0.2)
         site.restore(dataset.label(spec))
         after = site.identity("pod")
-        assert after["restarts"] == before["restarts"] + 1 and after["word"] != before["word"]
+        assert after["restarts"] == before["restarts"] + 1 and after["started"] != before["started"]
         assert after["last_end"] != "none"
         with session(site) as connection:
             assert dataset.describe(connection, spec)["rows"] == {"sbtest1": 500, "sbtest2": 500}
