@@ -202,7 +202,9 @@ def test_the_record_is_reviewed_by_sessions_and_what_they_say_together(clone):
         for place, one in enumerate(brought):
             file = base / "made" / f"{one.session.id}.tar.xz"
             content = {"findings": one.findings, "facts": {"arms": one.facts}}
-            packed = {f"data/made/{name}.json": json.dumps(text).encode() for name, text in content.items()}
+            packed = {
+                f"made/data/made/{name}.json": json.dumps(text).encode() for name, text in content.items()
+            }
             archived(file, packed)
             entries[one.session.id] = {
                 "measured": one.session.measured, "design": one.session.design,

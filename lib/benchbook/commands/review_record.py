@@ -116,7 +116,7 @@ def _pooled(name: str, sessions: Sessions, find: Callable[[str, str], Path | Non
 
 def _said(name: str, file: Path) -> tuple[Any, Any] | None:
     """Return findings and facts of an archive; None where it is damaged or of an older form."""
-    wanted = {f"data/{name}/{part}.json": part for part in ("findings", "facts")}
+    wanted = {f"{name}/data/{name}/{part}.json": part for part in ("findings", "facts")}
     found: dict[str, Any] = {}
     try:
         with archive.opened(file) as (members, _):
